@@ -442,13 +442,14 @@ def memories_with(
     memories: int,
     admitted: int,
     matches: int,
-    best: Callable[[], Mapping[int, float]] | None = None,
+    best: Callable[[], Sequence[tuple[int, float]]] | None = None,
 ) -> list[int]:
     """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
 
     Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
     units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
-    `best` returns the best `UNITS` units of all, if that is faster than FTS5.
+    `best` returns the memories and weights of the best `UNITS` units of all, if that is faster than
+    FTS5.
     """
     if not terms:
         return []
@@ -479,15 +480,22 @@ def _matched(sql: sqlite3.Connection, units: str, values: Sequence[object]) -> l
     return [memory for (memory,) in selected]
 
 
-def _of_units(sql: sqlite3.Connection, weights: Mapping[int, float]) -> list[int]:
-    """Returns the memory of each unit, best first, as `_matched` does."""
-    selected = sql.execute(
-        "SELECT u.key, u.memory FROM units u JOIN memories a ON a.key = u.memory"
-        f" WHERE u.key IN ({marks(weights)}) ORDER BY {newest_first('a')}",
-        list(weights),
-    ).fetchall()
-    selected.sort(key=lambda row: -weights[row[0]])
-    return [memory for _, memory in selected]
+def _of_units(sql: sqlite3.Connection, best: Sequence[tuple[int, float]]) -> list[int]:
+    """Returns the memory of each unit, best first, as `_matched` does; `best` has their weights."""
+    first: dict[float, int] = {}
+    tied: set[int] = set()
+    for memory, weight in best:
+        if first.setdefault(weight, memory) != memory:
+            tied |= {memory, first[weight]}
+    ages: dict[int, int] = {}
+    if tied:
+        selected = sql.execute(
+            f"SELECT key FROM memories a WHERE key IN ({marks(tied)}) ORDER BY {newest_first('a')}",
+            list(tied),
+        )
+        ages = {memory: age for age, (memory,) in enumerate(selected)}
+    order = sorted(best, key=lambda pair: (-pair[1], ages.get(pair[0], 0)))
+    return [memory for memory, _ in order]
 
 
 def memories_near(

@@ -38,6 +38,9 @@ _LEAD = NAME + 4
 _BLOCK = 1024
 """Rows at a time: 1 MB of float32 fits the cache, and is too little for BLAS to use threads."""
 
+_OFTEN = 3
+"""The number of reads of several rows from which the file is mapped."""
+
 _READ_ROWS = 4096
 """Rows that are read at a time, 1 MB."""
 
@@ -59,6 +62,11 @@ class Rows:
         self._memory = self._start
         self._descriptor: int | None = None
         self._mapped: tuple[int, bytes | mmap] = (0, b"")
+        self.places: dict[bytes, int] = {}
+        """The places of some names, which the owner of the rows keeps."""
+        self._reads = 0
+        self.is_read_often = False
+        """True if keeping what was read pays."""
         self._sorted: Sorted | None = None
 
     def create(self) -> None:
@@ -94,9 +102,12 @@ class Rows:
         """
         size, opened = self._size, self._check(count)
         rows: list[tuple[bytes, bytes] | None] = []
+        self._reads += len(places) > 1
+        self.is_read_often = self._reads > _OFTEN
+        whole = self._bytes(opened, count) if self.path is None or self.is_read_often else None
         for place in places:
             at = _START + place * size
-            data = os.pread(opened, size, at) if self.path else self._memory[at : at + size]
+            data = os.pread(opened, size, at) if whole is None else whole[at : at + size]
             rows.append(self.row(data))
         return rows
 
@@ -123,17 +134,20 @@ class Rows:
         """Returns the first `count` rows for numpy, read from the file when they are used."""
         import numpy as np
 
-        opened = self._check(count)
-        length = _START + count * self._size
-        if self.path is None:
-            data: bytes | mmap = self._memory
-        else:
-            mapped, data = self._mapped
-            if mapped < length:
-                data = mmap(opened, length, access=ACCESS_READ)
-                self._mapped = (length, data)
+        data = self._bytes(self._check(count), count)
         rows = np.frombuffer(data, np.uint8, count * self._size, _START).reshape(count, self._size)
         return Matrix(self, rows)
+
+    def _bytes(self, opened: int, count: int) -> bytes | mmap:
+        """Returns the beginning of the file with the first `count` rows, at least."""
+        if self.path is None:
+            return self._memory
+        length = _START + count * self._size
+        mapped, data = self._mapped
+        if mapped < length:
+            data = mmap(opened, length, access=ACCESS_READ)
+            self._mapped = (length, data)
+        return data
 
     def order(self, names: "NDArray[np.uint8]") -> "Sorted":
         """Returns the order of the names of the first rows; most of it is kept between calls."""

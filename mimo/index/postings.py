@@ -6,7 +6,7 @@ result is that of FTS5, to the last bit.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import log
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,7 @@ _K1, _B = 1.2, 0.75
 _COMMON = 1e-6
 """FTS5's constants; the last one is its weight of a word in more than half of the units."""
 
+_MEMORIES = "SELECT key, memory FROM units"
 _EACH_INSTANCE = "CREATE VIRTUAL TABLE temp.instances USING fts5vocab(main, words, instance)"
 _LENGTHS = "SELECT id, sz FROM words_docsize"
 
@@ -51,16 +52,18 @@ class Postings:
         self._bytes = 0
         self._lengths: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
         """The number of tokens of each unit, by its key."""
+        self._memories: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        """The memory of each unit, by the key of the unit."""
         self._mean = 1.0
         self._sums: NDArray[np.float64] = np.zeros(0)
         """By the key of a unit; all zero between two queries."""
 
     def best(
         self, sql: sqlite3.Connection, terms: Sequence[str], totals: catalog.Totals, most: int
-    ) -> dict[int, float]:
-        """Returns the units with the highest BM25 for any of the terms, best first.
+    ) -> list[tuple[int, float]]:
+        """Returns the memories of the units with the highest BM25 for any of the terms, best first.
 
-        Equal ones are in the order of their keys.
+        Each comes with its unit's BM25. Equal units are in the order of their keys.
         """
         import numpy as np
 
@@ -73,15 +76,16 @@ class Postings:
             for word in words:
                 sums.append(self._sums[word.units])
                 self._sums[word.units] = 0  # A unit counts with the first of its words.
-        if not words:
-            return {}
-        units, values = np.concatenate([word.units for word in words]), np.concatenate(sums)
-        # Equal units are all kept until they are sorted.
-        least = np.partition(values, -most)[-most] if len(values) > most else 0.0
-        places = np.flatnonzero((values >= least) & (values > 0))
-        units, values = units[places], values[places]
-        order = np.lexsort((units, -values))[:most]
-        return dict(zip(units[order].tolist(), values[order].tolist(), strict=True))
+            if not words:
+                return []
+            units, values = np.concatenate([word.units for word in words]), np.concatenate(sums)
+            # Equal units are all kept until they are sorted.
+            least = np.partition(values, -most)[-most] if len(values) > most else 0.0
+            places = np.flatnonzero((values >= least) & (values > 0))
+            units, values = units[places], values[places]
+            order = np.lexsort((units, -values))[:most]
+            memories = self._memories[units[order]]
+        return list(zip(memories.tolist(), values[order].tolist(), strict=True))
 
     def _renew(self, sql: sqlite3.Connection, totals: catalog.Totals) -> None:
         """Drops what is no longer true if the index has changed."""
@@ -92,9 +96,12 @@ class Postings:
         if changed is None or len(changed) > _MOST_CHANGED:
             self._lengths = self._lengths[:0]
             self._measure(sql.execute(_LENGTHS).fetchall())
+            self._place(sql.execute(_MEMORIES))
         else:
-            where = f"id IN (SELECT key FROM units WHERE memory IN ({marks(changed)}))"
+            of_changed = f"WHERE memory IN ({marks(changed)})"
+            where = f"id IN (SELECT key FROM units {of_changed})"
             self._measure(sql.execute(f"{_LENGTHS} WHERE {where}", changed).fetchall())
+            self._place(sql.execute(f"{_MEMORIES} {of_changed}", changed))
         (tokens,) = sql.execute("SELECT block FROM words_data WHERE id = 1").fetchone()
         self._mean = sum(_numbers(tokens)[1:]) / max(totals.units, 1)
         self._revision = totals.revision
@@ -108,10 +115,19 @@ class Postings:
             more = np.zeros(highest + 1 + highest // 8, dtype=np.uint32)
             more[: len(self._lengths)] = self._lengths
             self._lengths, self._sums = more, np.zeros(len(more))
+            # Another thread may read the array of before.
+            memories = np.zeros(len(more), dtype=np.int64)
+            memories[: len(self._memories)] = self._memories
+            self._memories = memories
         for key, sizes in rows:
             # Nearly every unit has fewer than 128 tokens, in each of two columns.
             is_short = len(sizes) == 2 and sizes[0] < 128 and sizes[1] < 128
             self._lengths[key] = sizes[0] + sizes[1] if is_short else sum(_numbers(sizes))
+
+    def _place(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Stores the memories of units."""
+        for unit, memory in rows:
+            self._memories[unit] = memory
 
     def _fetched(self, sql: sqlite3.Connection, terms: Sequence[str], units: int) -> list[_Word]:
         """Returns the postings of each term, which were kept or are read."""
@@ -132,8 +148,10 @@ class Postings:
     def _read(self, sql: sqlite3.Connection, term: str, units: int) -> _Word:
         import numpy as np
 
-        rows = sql.execute("SELECT doc FROM temp.instances WHERE term = ?", (term,)).fetchall()
-        every = np.fromiter((unit for (unit,) in rows), dtype=np.int64, count=len(rows))
+        # In one row: SQLite frees the interpreter's lock for each.
+        units_of = "SELECT group_concat(doc) FROM temp.instances WHERE term = ?"
+        (joined,) = sql.execute(units_of, (term,)).fetchone()
+        every = np.fromstring(joined or "", dtype=np.int64, sep=",")
         holding, counts = np.unique(every, return_counts=True)
         number = len(holding)
         weight = log((units - number + 0.5) / (number + 0.5))

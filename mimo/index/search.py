@@ -2,8 +2,10 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mimo.frozen import NamedTuple
@@ -46,6 +48,12 @@ _LEADING = 20
 
 _KEPT_TERMS = 10_000
 
+_KEPT_MEMORIES = 4_000
+"""The number of memories whose stored values are kept, some 4 kB each."""
+
+_LONG = 40
+"""The number of units from which a memory is not kept."""
+
 _OFTEN = 3
 """The search of a process from which it pays to keep the units of words in memory."""
 
@@ -81,6 +89,7 @@ class Search:
         """Empties the caches: another database may have the same revisions."""
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self._postings: Postings | None = None
+        self._stock = Stock()
 
     def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
         """Returns the best memories, best first."""
@@ -100,7 +109,9 @@ class Search:
             matches=sum(statistics.frequencies[term] for term in terms),
             best=self._best(sql, terms, sums),
         )
-        candidates, encoded, near = Candidates(sql, keys, request.filter), b"", _NONE
+        is_often = self._searches >= _OFTEN
+        stored = partial(self._stock.get, sql, sums.revision) if is_often else partial(_read, sql)
+        candidates, encoded, near = Candidates(sql, stored, keys, request.filter), b"", _NONE
         crosses = catalog.crosses_languages(sql, query.text, sums.units)
         aligned = query.text if crosses and isinstance(self._embedder, Aligning) else ""
         reason: object = None if self._embedder else "there is no model"
@@ -110,7 +121,7 @@ class Search:
                 encoded = self._embedder.encode(query.text)
                 if encoded and (crosses or _needs_meaning(query, candidates, statistics)):
                     others = catalog.memories_near(sql, self._vectors, encoded, request.filter)
-                    candidates = Candidates(sql, [*keys, *others], request.filter)
+                    candidates = Candidates(sql, stored, [*keys, *others], request.filter)
                 near = self._cosines(sql, encoded, candidates, aligned)
         except FAILURES as error:
             reason = _reason(error)
@@ -123,7 +134,8 @@ class Search:
                 compared = meanings.compared(sql, query.text, request.filter)
                 if compared:
                     others = [key for key, _ in compared.nearest]
-                    candidates = Candidates(sql, [*candidates.keys, *others], request.filter)
+                    every = [*candidates.keys, *others]
+                    candidates = Candidates(sql, stored, every, request.filter)
                     near = self._cosines(sql, encoded, candidates, aligned)
                     read = candidates.ranked_as(near, compared.cosines(candidates.vector_names()))
                     expected = ALIGNED if aligned else EXPECTED
@@ -133,14 +145,14 @@ class Search:
             lack = f"searched without the encoder: {_reason(error)}"
         related = [match for match in ranked if match.score >= threshold]
         limit = request.limit if related else nearest
-        hits = _read(sql, related or ranked[:nearest], candidates, limit)
+        hits = _hits(sql, related or ranked[:nearest], candidates, limit)
         if reason is not None:
             lack = f"searched by words only: {reason}"
         return Found(hits=hits, considered=considered, notice=lack)
 
     def _best(
         self, sql: sqlite3.Connection, terms: Sequence[str], sums: catalog.Totals
-    ) -> Callable[[], Mapping[int, float]] | None:
+    ) -> Callable[[], Sequence[tuple[int, float]]] | None:
         """Returns the function that returns the best units by words; None if FTS5 is faster."""
         self._searches += 1
         if self._searches < _OFTEN:
@@ -248,7 +260,7 @@ def _aligned(
     }
 
 
-def _read(
+def _hits(
     sql: sqlite3.Connection, ranked: list[Ranked], candidates: "Candidates", limit: int
 ) -> tuple[Hit, ...]:
     """Returns the first `limit` matches, superseded ones below their successors."""
@@ -294,8 +306,6 @@ class _Memory(NamedTuple):
     id: str
     owned: bool
     """False for an included file."""
-    admitted: bool
-    """True if it passes the filter."""
 
 
 class StoredUnit(NamedTuple):
@@ -307,6 +317,7 @@ class StoredUnit(NamedTuple):
     line: int
     start: int
     length: int
+    memory: int = 0
 
 
 _COLUMNS = (
@@ -315,47 +326,137 @@ _COLUMNS = (
 )
 
 
+class Stored(NamedTuple):
+    """A memory as it is stored, and what follows from that alone."""
+
+    memory: _Memory
+    units: Sequence[StoredUnit]
+    tokens: Sequence[str]
+    """Those of the units."""
+    passages: Sequence[str]
+    speakers: Sequence[str]
+    vectors: Sequence[bytes]
+    """The names of the units' vectors."""
+    created: datetime
+    shape: Shape
+
+
+class Stock:
+    """The memories that were compared last, kept until they change; threads can use it."""
+
+    def __init__(self) -> None:
+        """Starts with nothing."""
+        self._lock = Lock()
+        self._revision = -1
+        self._kept: dict[int, Stored] = {}
+
+    def get(
+        self, sql: sqlite3.Connection, revision: int, keys: Collection[int]
+    ) -> dict[int, Stored]:
+        """Returns memories by key, at that revision of the index."""
+        with self._lock:
+            if revision > self._revision:
+                self._renew(sql, revision)
+            is_current = revision == self._revision
+            kept = {k: self._kept[k] for k in keys if k in self._kept} if is_current else {}
+        if missing := [key for key in keys if key not in kept]:
+            new = _read(sql, missing)
+            self._keep(revision, new)
+            kept |= new
+        return kept
+
+    def _renew(self, sql: sqlite3.Connection, revision: int) -> None:
+        changed = catalog.changed_since(sql, self._revision) if self._revision >= 0 else None
+        if changed is None:
+            self._kept = {}
+        for key in changed or ():
+            self._kept.pop(key, None)
+        self._revision = revision
+
+    def _keep(self, revision: int, new: Mapping[int, Stored]) -> None:
+        with self._lock:
+            if revision != self._revision:
+                return
+            if len(self._kept) + len(new) > _KEPT_MEMORIES:
+                # The older half goes: a dictionary has the order in which it was filled.
+                self._kept = dict(list(self._kept.items())[len(self._kept) // 2 :])
+            # A book has thousands of units.
+            self._kept |= {k: stored for k, stored in new.items() if len(stored.units) < _LONG}
+
+
+def _read(sql: sqlite3.Connection, keys: Collection[int]) -> dict[int, Stored]:
+    """Returns memories by key."""
+    selected = sql.execute(
+        f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
+    ).fetchall()
+    units = _units(sql, [row[0] for row in selected])
+    return {row[0]: _stored(_Memory(*row), units[row[0]]) for row in selected}
+
+
+def _stored(memory: _Memory, units: Sequence[StoredUnit]) -> Stored:
+    tokens, speakers, vectors, *_ = zip(*units, strict=True)
+    return Stored(
+        memory=memory,
+        units=units,
+        tokens=tokens,
+        passages=rows.from_passages(memory.passages, tokens),
+        speakers=speakers,
+        vectors=vectors,
+        created=rows.to_time(memory.created),
+        shape=_shape(memory, units),
+    )
+
+
 class Candidates:
     """Memories and their neighbours, with the stored values that ranking needs."""
 
-    def __init__(self, sql: sqlite3.Connection, keys: Sequence[int], filter: Filter) -> None:
+    def __init__(
+        self,
+        sql: sqlite3.Connection,
+        stored: Callable[[Collection[int]], dict[int, Stored]],
+        keys: Sequence[int],
+        filter: Filter,
+    ) -> None:
         """Read the memories of `keys`, which pass the filter, and the parts around them."""
         keys = list(dict.fromkeys(keys))
-        self._memories = {memory.key: memory for memory in _memories(sql, keys)}
-        parts = [memory for memory in self._memories.values() if memory.parent is not None]
-        around = _around(sql, parts, filter) if parts else []
-        self._memories.update((m.key, m) for m in around if m.key not in self._memories)
-        self._by_place = {(m.path, m.parent, m.position): m for m in self._memories.values()}
-        self._units = _units(sql, list(self._memories))
+        self._stored = stored(keys)
+        self._admitted = dict.fromkeys(self._stored, True)
+        parts = [s.memory for s in self._stored.values() if s.memory.parent is not None]
+        if parts:
+            around = _around(sql, parts, filter)
+            self._admitted = around | self._admitted
+            self._stored |= stored([key for key in around if key not in self._stored])
+        memories = [s.memory for s in self._stored.values() if s.memory.parent is not None]
+        self._by_place = {(m.path, m.parent, m.position): m.key for m in memories}
         self._parents = _parents(sql, {m.parent for m in parts if m.parent is not None})
         self.keys = self._with_neighbours(keys)
 
     def vector_names(self) -> set[bytes]:
         """Returns the names of the vectors that the candidates' cosines need."""
-        names = {unit.vector for key in self.keys for unit in self._units[key]}
-        return names.union(self._memories[key].vector for key in self.keys)
+        names = {self._stored[key].memory.vector for key in self.keys}
+        return names.union(*[self._stored[key].vectors for key in self.keys])
 
     def id_of(self, key: int) -> str:
         """Returns the id of a memory."""
-        return self._memories[key].id
+        return self._stored[key].memory.id
 
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""
-        return self._units[key][number]
+        return self._stored[key].units[number]
 
     def units(self, key: int) -> Sequence[StoredUnit]:
         """Returns the units of a memory."""
-        return self._units[key]
+        return self._stored[key].units
 
     def coverage(self, worth: Mapping[str, float]) -> float:
         """Returns the largest share of the terms' worth in one unit of the first candidates."""
         total = sum(worth.values())
         best = 0.0
         for key in self.keys[:_EXAMINED]:
-            memory = self._memories[key]
+            memory = self._stored[key].memory
             heading = worth.keys() & f"{memory.title} {memory.topic}".split()
-            for unit in self._units[key]:
-                held = heading | (worth.keys() & unit.tokens.split())
+            for tokens in self._stored[key].tokens:
+                held = heading | (worth.keys() & tokens.split())
                 best = max(best, sum([worth[term] for term in held]))
         return best / total if total else 0.0
 
@@ -366,49 +467,50 @@ class Candidates:
 
         `encoded` has the encoder's cosines.
         """
-        return [self._candidate(self._memories[key], near, encoded) for key in self.keys]
+        return [self._candidate(self._stored[key], near, encoded) for key in self.keys]
 
     def _with_neighbours(self, keys: Sequence[int]) -> list[int]:
         order = dict.fromkeys(keys)
-        for key in keys:
-            for step in (-1, 1):
-                beside = self._beside(self._memories[key], step)
-                if beside and beside.admitted:
-                    order.setdefault(beside.key)
+        if self._by_place:
+            for key in keys:
+                for step in (-1, 1):
+                    beside = self._beside(self._stored[key].memory, step)
+                    if beside is not None and self._admitted[beside]:
+                        order.setdefault(beside)
         return list(order)
 
-    def _beside(self, memory: _Memory, step: int) -> _Memory | None:
+    def _beside(self, memory: _Memory, step: int) -> int | None:
         if memory.parent is None:
             return None
         return self._by_place.get((memory.path, memory.parent, memory.position + step))
 
     def _candidate(
-        self, memory: _Memory, near: Mapping[bytes, float], encoded: Mapping[bytes, float]
+        self, stored: Stored, near: Mapping[bytes, float], encoded: Mapping[bytes, float]
     ) -> Candidate:
-        units = self._units[memory.key]
+        memory, vectors = stored.memory, stored.vectors
+        is_part = memory.parent is not None
         return Candidate(
             key=memory.key,
-            units=[unit.tokens for unit in units],
-            passages=rows.from_passages(memory.passages, [unit.tokens for unit in units]),
+            units=stored.tokens,
+            passages=stored.passages,
             title=memory.title,
             topic=memory.topic,
-            created=rows.to_time(memory.created),
+            created=stored.created,
             importance=memory.importance,
-            speakers=[unit.speakers for unit in units],
-            unit_cosines=[near.get(unit.vector, 0.0) for unit in units] if near else (),
+            speakers=stored.speakers,
+            unit_cosines=[near.get(vector, 0.0) for vector in vectors] if near else (),
             document_cosine=near.get(memory.vector, 0.0),
-            previous=self._passages(self._beside(memory, -1)),
-            following=self._passages(self._beside(memory, 1)),
-            parent=self._parents.get((memory.path, memory.parent), ""),
-            shape=_shape(memory, units),
-            encoded_cosines=[encoded.get(unit.vector, 0.0) for unit in units] if encoded else (),
+            previous=self._passages(self._beside(memory, -1)) if is_part else (),
+            following=self._passages(self._beside(memory, 1)) if is_part else (),
+            parent=self._parents.get((memory.path, memory.parent), "") if is_part else "",
+            shape=stored.shape,
+            encoded_cosines=[encoded.get(vector, 0.0) for vector in vectors] if encoded else (),
         )
 
-    def _passages(self, memory: _Memory | None) -> Sequence[str]:
-        if memory is None:
+    def _passages(self, key: int | None) -> Sequence[str]:
+        if key is None:
             return ()
-        units = [unit.tokens for unit in self._units[memory.key]]
-        return rows.from_passages(memory.passages, units) or units
+        return self._stored[key].passages or self._stored[key].tokens
 
 
 def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:
@@ -428,19 +530,15 @@ def _is_conversation(units: Sequence[StoredUnit]) -> bool:
     if chat[0] and sum(chat) > 1:
         return True
     speaking = [unit.speakers.split() for unit in units]
+    if not any(speaking):
+        return False
     times = Counter(name for names in speaking for name in names)
     people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
     return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2
 
 
-def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]:
-    selected = sql.execute(
-        f"SELECT {_COLUMNS}, 1 FROM memories m WHERE m.key IN ({marks(keys)})", keys
-    )
-    return [_Memory(*row) for row in selected]
-
-
-def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -> list[_Memory]:
+def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -> dict[int, bool]:
+    """Returns the keys of the parts around some, and whether they pass the filter."""
     places = {
         (part.parent, part.position + step)
         for part in parts
@@ -450,22 +548,22 @@ def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -
     where, values = catalog.condition(filter)
     wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
     selected = sql.execute(
-        f"SELECT {_COLUMNS}, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
+        f"SELECT m.key, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
         f" (m.parent, m.position) IN (VALUES {','.join(['(?, ?)'] * len(places))})",
         (*values, *wanted),
     )
-    return [_Memory(*row) for row in selected]
+    return {key: bool(admitted) for key, admitted in selected}
 
 
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
     selected = sql.execute(
-        "SELECT memory, tokens, speakers, vector, line, start, length FROM units"
+        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
         f" WHERE memory IN ({marks(keys)}) ORDER BY key",
         keys,
     )
-    for memory, *row in selected:
-        units[memory].append(StoredUnit(*row))
+    for unit in map(partial(tuple.__new__, StoredUnit), selected):
+        units[unit.memory].append(unit)
     return units
 
 

@@ -44,6 +44,9 @@ _TABLES = """
     places (name BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID
 """
 
+_MOST_PLACES = 50_000
+"""The number of places that are kept in memory, some 5 MB."""
+
 _BATCH = 4096
 """The number of rows that are copied at a time."""
 
@@ -395,7 +398,8 @@ class _Content(NamedTuple):
 
     def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
         """Returns the vectors of those of `names` that have one, and the damaged ones."""
-        places = self.places(names)
+        is_often = self.rows is not None and self.rows.is_read_often
+        places = self._kept_places(names) if is_often else self.places(names)
         vectors = {name: b"" for name, place in places.items() if place == _EMPTY}
         full = [name for name in places if name not in vectors]
         if self.rows and full:
@@ -404,6 +408,19 @@ class _Content(NamedTuple):
                 row for name, row in zip(full, rows, strict=True) if row and row[0] == name
             )
         return vectors, [name for name in full if name not in vectors]
+
+    def _kept_places(self, names: Sequence[bytes]) -> dict[bytes, int]:
+        """Returns the same as `places`; those of rows are kept as long as the file of rows is."""
+        if self.rows is None or not self.is_ours:
+            return self.places(names)
+        kept = self.rows.places
+        if len(kept) > _MOST_PLACES:
+            kept.clear()
+        missing = [name for name in names if name not in kept]
+        places = self.places(missing) if missing else {}
+        kept.update((name, place) for name, place in places.items() if place != _EMPTY)
+        count = self.state.rows  # Another thread may already see more rows.
+        return places | {n: kept[n] for n in names if kept.get(n, count) < count}
 
     def is_intact(self) -> bool:
         """Returns whether the structure of the database is whole."""

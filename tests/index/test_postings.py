@@ -15,6 +15,7 @@ from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.index.postings import Postings, _numbers
 from mimo.index.rows import Change
+from mimo.index.search import Stock
 from mimo.memory.model import Filter
 
 WORDS = "tea cup leaf pot kettl steep green black oolong water".split()
@@ -33,7 +34,9 @@ def text(draw: random.Random) -> str:
 
 def by_fts(sql: sqlite3.Connection, terms: list[str], most: int) -> list[tuple[int, float]]:
     match = " OR ".join(f'"{term}"' for term in terms)
-    return [(unit, -weight) for unit, weight in sql.execute(catalog._BEST, (match, most))]
+    memory_of = dict(sql.execute("SELECT key, memory FROM units"))
+    best = sql.execute(catalog._BEST, (match, most))
+    return [(memory_of[unit], -weight) for unit, weight in best]
 
 
 def both(
@@ -41,7 +44,7 @@ def both(
 ) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
     with index._reading() as sql:
         ours = postings.best(sql, terms, catalog.totals(sql), most)
-        return list(ours.items()), by_fts(sql, terms, most)
+        return ours, by_fts(sql, terms, most)
 
 
 def test_the_best_units_and_their_weights_are_those_of_fts5(
@@ -115,6 +118,47 @@ def test_a_replaced_index_is_searched_from_the_start(
         index.apply([change_of("c", other), change_of("d", tea)], now_ns=1)
 
         assert first() == "d"
+
+
+def test_memories_that_are_kept_between_searches_expire_when_they_change(
+    opened: Index, change_of: Callable[..., Change]
+) -> None:
+    draw = random.Random(3)
+    now = change_of("x").records[0].memory.created
+
+    def answer(index: Index) -> list[tuple[str, float, str]]:
+        query = "tea steeped in a pot"
+        answered = index.search(query, filter=Filter(), limit=9, threshold=0.0, now=now)
+        return [(hit.record.memory.id, hit.score, hit.passage) for hit in answered.hits]
+
+    files = {f"m{n}": change_of(f"m{n}", text(draw)) for n in range(40)}
+    path_of = {name: change.path for name, change in files.items()}
+    opened.apply(files.values(), now_ns=1)
+    for turn in range(6):
+        answer(opened)
+        # The key of the last memory is free again after its removal.
+        for name in [list(files)[-1], *draw.sample(list(files)[:-1], 4)]:
+            del files[name]
+            opened.apply([Change(path=path_of[name], stamp=None)], now_ns=turn)
+            files[name] = change_of(name, text(draw))
+            opened.apply([files[name]], now_ns=turn)
+        alone = Index.in_memory(None)
+        alone.apply(files.values(), now_ns=1)
+        assert answer(opened) == answer(alone)
+        alone.close()
+
+
+def test_a_reader_of_an_earlier_state_neither_gets_nor_leaves_kept_memories(
+    opened: Index, change_of: Callable[..., Change]
+) -> None:
+    stock = Stock()
+    opened.apply([change_of("a", "tea")], now_ns=1)
+    with opened._reading() as sql:
+        revision = catalog.totals(sql).revision
+        (key,) = stock.get(sql, revision, [1])
+        assert stock.get(sql, revision, [key])[key] is stock.get(sql, revision, [key])[key]
+        early = stock.get(sql, revision - 1, [key])[key]
+        assert early is not stock.get(sql, revision, [key])[key]
 
 
 @given(st.lists(st.integers(0, 2**40)))

@@ -93,7 +93,7 @@ def _token(rule: Token) -> re.Pattern[str]:
 
 
 def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
-    """Returns whether a token looks drawn, the more so where letters touch it."""
+    """Returns whether a token looks drawn, the more so if letters touch it."""
     drawn = re.sub(r"\s", "", match[0])[-rule.least :]
     if not is_random(drawn):
         return False

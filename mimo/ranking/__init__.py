@@ -64,8 +64,8 @@ _STATIC_SHARE = 0.5
 _GATE = (0.3, 0.9)
 """The coverages by the best candidate up to which words do not count, and from which they do.
 
-Between them, their weight rises linearly. Where no candidate holds much of the query, the words
-that some share are chance.
+Between them, their weight rises linearly. If no candidate holds much of the query, the words that
+some share are chance.
 """
 
 _ESTIMATED_GATE = (0.0, 0.5)
@@ -357,7 +357,7 @@ def _by_meaning(
 def _encoded(
     candidates: Sequence[Candidate], measured: Sequence[Evidence], near: Nearness
 ) -> list[float]:
-    """Returns the encoder's cosine of each candidate, estimated where a vector is missing.
+    """Returns the encoder's cosine of each candidate, estimated if a vector is missing.
 
     The estimate is the expectation from the static cosine, shifted as for the other candidates of
     this query.

@@ -39,10 +39,10 @@ class Shape(Enum):
 
     TURN = "turn"
     """A part of a conversation."""
-    NOTE = "note"
-    """Any other memory of at most 300 words that is not an included file."""
     CONVERSATION = "conversation"
     """A whole conversation."""
+    NOTE = "note"
+    """Any other memory of at most 300 words that is not an included file."""
     DOCUMENT = "document"
     """Any other: a document, code, a long memory."""
 
@@ -73,7 +73,7 @@ class Candidate:
     units: Sequence[str]
     """Tokens of each unit, in the order of the text."""
     passages: Sequence[str] = ()
-    """Tokens of each passage; empty where they are the units."""
+    """Tokens of each passage; empty if they are the units."""
     title: str = ""
     """Tokens of the title."""
     topic: str = ""
@@ -83,7 +83,7 @@ class Candidate:
     speakers: Sequence[str] = ()
     """For each unit, the names that its lines begin with (`Unit.speakers`); empty for none."""
     unit_cosines: Sequence[float] = ()
-    """Cosine of the query with each unit; empty where the document has no vectors."""
+    """Cosine of the query with each unit; empty if the document has no vectors."""
     document_cosine: float = 0.0
     """Cosine of the query with the mean of the passages' vectors."""
     previous: Sequence[str] = ()

@@ -162,7 +162,7 @@ def condition(filter: Filter) -> tuple[str, list[Any]]:
         terms.append("m.private = 0")
     if filter.approved:
         terms.append("approved(m.digest)")
-    if filter.in_force:
+    if filter.current:
         terms.append(CURRENT.format("m"))
     if filter.since is not None:
         terms.append("m.created >= ?")

@@ -270,7 +270,7 @@ class Filter:
     """Only memories that are not private to this machine."""
     approved: bool = False
     """Only memories that the user has approved on this machine."""
-    in_force: bool = False
+    current: bool = False
     """Only memories that are not superseded."""
     since: datetime | None = None
     until: datetime | None = None

@@ -34,7 +34,7 @@ def test_a_scalar_is_taken_from_the_side_that_changed_it():
 
 
 @pytest.mark.parametrize(
-    ("key", "values", "in_force"),
+    ("key", "values", "current"),
     [
         ("confidence", ("0.9", "0.4"), "0.4"),
         ("importance", ("0.9", "0.4"), "0.9"),
@@ -43,10 +43,10 @@ def test_a_scalar_is_taken_from_the_side_that_changed_it():
         ("status", ("open", "closed"), "closed"),
     ],
 )
-def test_careful_value_is_current_and_the_other_competes(key, values, in_force):
+def test_careful_value_is_current_and_the_other_competes(key, values, current):
     memory, text = merged(file(), *(file(f"{key}: {value}\n") for value in values))
-    other = next(value for value in values if value != in_force)
-    assert f"{key}: {in_force}\n" in text
+    other = next(value for value in values if value != current)
+    assert f"{key}: {current}\n" in text
     assert memory.competing == (Version(field=key, text=other),)
     assert text.endswith(f"\n## Competing: {key}\n{other}\n")
 

@@ -104,7 +104,7 @@ def test_elsewhere_the_approved_one_stays_current_and_its_row_says_so(mind):
     (hit,) = [hit for hit in hits if hit.record.memory.id == mine]
     assert (hit.newer.successor, hit.newer.claimant) == (None, "evil")
     assert [record.memory.id for record in decisions.current(mind, "auth")] == [mine]
-    listed = finding.listing(mind, finding.Options(filter=Filter(in_force=True))).records
+    listed = finding.listing(mind, finding.Options(filter=Filter(current=True))).records
     assert mine in {record.memory.id for record in listed}
     assert not [item for item in review.waiting(mind) if item.kind is review.Waiting.DECISIONS]
 

@@ -384,7 +384,7 @@ def suggest_decision(
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")
 def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
     """List the current decisions"""
-    wanted = Filter(types=frozenset({Kind.DECISION}), in_force=True)
+    wanted = Filter(types=frozenset({Kind.DECISION}), current=True)
     rows = remembered(
         mind, finding.listing(mind, finding.Options(filter=wanted, limit=limit)).records
     )

@@ -372,10 +372,11 @@ def _update(
         )
         return _ingest_or_refuse(mind, sandbox, Target(place, is_named=True), options)
     if checked.state is State.CURRENT:
-        status = place.lstat()
-        seen = (status.st_size, status.st_mtime_ns)
-        report = FileReport(path=checked.path, source_id=parent, seen=seen)
-        return _as_known(report, mind, mind.index.parts(parent or ""))
+        with suppress(OSError):  # It may have been removed since it was checked.
+            status = place.lstat()
+            seen = (status.st_size, status.st_mtime_ns)
+            report = FileReport(path=checked.path, source_id=parent, seen=seen)
+            return _as_known(report, mind, mind.index.parts(parent or ""))
     message = checked.message or f"`{checked.path}` is not here"
     hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
     return FileReport(path=checked.path, refusal=NotFound(message, hint=hint), is_named=False)

@@ -21,7 +21,7 @@ from mimo.errors import (
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
-from mimo.operations import finding, overview, refresh, saving
+from mimo.operations import finding, freshness, overview, refresh, saving
 from mimo.store.sandbox import Sandbox
 
 GUIDE = """\
@@ -600,3 +600,20 @@ def test_the_texts_of_written_files_are_not_kept_in_memory(mind, project):
 
     assert report.ids
     assert report.chunks == ()
+
+
+def test_a_file_that_is_removed_during_an_update_is_reported_as_missing(mind, project, monkeypatch):
+    guide = put(project, "docs/guide.md")
+    take(mind, "docs")
+    checked = freshness.checked
+
+    def removing(*arguments):
+        states = checked(*arguments)
+        guide.unlink()
+        return states
+
+    monkeypatch.setattr(freshness, "checked", removing)
+
+    (report,) = update_files(mind, ["docs"], Options()).files
+
+    assert "is not here" in str(report.refusal)

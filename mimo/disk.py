@@ -23,6 +23,8 @@ from mimo.frozen import NamedTuple
 if TYPE_CHECKING:
     import sqlite3
 
+    from _typeshed import ReadableBuffer
+
 STATE_BYTES = 64_000_000
 """Maximum size of a state file that is read whole."""
 
@@ -473,9 +475,12 @@ def hmac_sha256(key: bytes, data: bytes) -> bytes:
     return sha256(bytes(byte ^ 0x5C for byte in block) + inner)
 
 
-def blake2b(data: bytes) -> bytes:
-    """Returns the BLAKE2b of data, of 16 bytes."""
-    return bytes(_hashing("blake2b")(data, digest_size=16).digest())
+def blake2b(*data: "ReadableBuffer") -> bytes:
+    """Returns the BLAKE2b of data, part after part, of 16 bytes."""
+    hashing = _hashing("blake2b")(digest_size=16)
+    for part in data:
+        hashing.update(part)
+    return bytes(hashing.digest())
 
 
 @cache

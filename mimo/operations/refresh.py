@@ -36,6 +36,9 @@ _MANY = 500
 
 _PAUSE_SECONDS = 0.05
 
+Stamps = Mapping[str, Stamp] | walk.Files
+"""The stamps of files by path."""
+
 
 @frozen
 class Refreshed:
@@ -88,8 +91,7 @@ def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
     if not mind.index.is_compared or any(map(mind.index.has_below, folders)):
         return None
     missing = [path for path in missing if path in indexed]
-    stale = [path for path, stamp in present.items() if _is_stale(stamp, indexed.get(path))]
-    return _applied(mind, _Changes(mind, missing, stale, present), indexed, now_ns)
+    return _applied(mind, _Changes(mind, missing, _stale(present, indexed)), indexed, now_ns)
 
 
 def up_to_date(mind: Mind) -> "Index":
@@ -128,7 +130,7 @@ def note_change(mind: Mind, *paths: str) -> None:
     missing = [path for path, stamp in stamps.items() if stamp is None]
     written = {path: stamp for path, stamp in stamps.items() if stamp is not None}
     try:
-        changes = _Changes(mind, missing, list(written), written)
+        changes = _Changes(mind, missing, written)
         mind.index.apply(changes, now_ns=time.time_ns(), wait=_WAIT_SECONDS)
     except MindError:
         return
@@ -157,19 +159,22 @@ def _update(mind: Mind, pending: "Pending | None" = None) -> Refreshed:
                 mind.watched.settle(pending.mark, compared=False)
             return done
     now_ns = time.time_ns()
-    walked = mind.store.walk()
-    all_files = walked.digest() if len(walked.files) >= _MANY else b""
-    on_disk: dict[str, Stamp] = {}
+    on_disk = mind.store.walk().files
+    all_files = on_disk.digest() if on_disk.count >= _MANY else b""
     missing: list[str] = []
-    stale: list[str] = []
+    stale: Stamps = {}
     indexed: dict[str, tuple[Stamp, int]] = {}
     if not (all_files and mind.index.is_unchanged(all_files)):
-        on_disk, indexed = walked.stamps(), mind.index.stamps()
-        missing = [path for path in indexed if path not in on_disk]
-        stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, indexed.get(path))]
+        indexed = mind.index.stamps()
+        if indexed:
+            stamps = dict(on_disk.items())
+            missing = [path for path in indexed if path not in stamps]
+            stale = _stale(stamps, indexed)
+        else:
+            stale = on_disk  # In little memory: there may be a million files.
         if all_files and not (missing or stale):
             mind.index.note_unchanged(all_files)
-    done = _applied(mind, _Changes(mind, missing, stale, on_disk), indexed, now_ns)
+    done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if not mind.noted("pending"):
         mind.index.is_compared = True
         mind.is_fresh = mind.reads_once
@@ -222,23 +227,25 @@ def _write(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
         return False
 
 
-def _is_stale(stamp: Stamp, indexed: tuple[Stamp, int] | None) -> bool:
-    if indexed is None or stamp != indexed[0]:
-        return True
-    touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
-    age_ns = indexed[1] - touched_ns
-    if age_ns > _COARSE_GRAIN_NS:
-        return False
-    return age_ns <= (_FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS)
+def _stale(on_disk: Stamps, indexed: Mapping[str, tuple[Stamp, int]]) -> dict[str, Stamp]:
+    """Returns the stamps of the files that are new or may have changed since they were indexed."""
+    stale: dict[str, Stamp] = {}
+    for path, stamp in on_disk.items():
+        before = indexed.get(path)
+        if before and stamp == before[0]:
+            touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
+            grain_ns = _FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS
+            if before[1] - touched_ns > grain_ns:
+                continue
+        stale[path] = stamp
+    return stale
 
 
 class _Changes:
     """The differences between the files and the index; each iteration reads the files again."""
 
-    def __init__(
-        self, mind: Mind, missing: list[str], stale: list[str], stamps: Mapping[str, Stamp]
-    ) -> None:
-        self._mind, self.missing, self.stale, self._stamps = mind, missing, stale, stamps
+    def __init__(self, mind: Mind, missing: list[str], stale: Stamps) -> None:
+        self._mind, self.missing, self.stale = mind, missing, stale
 
     def __len__(self) -> int:
         return len(self.missing) + len(self.stale)
@@ -246,8 +253,8 @@ class _Changes:
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:
             yield Change(path=path, stamp=None)
-        for done, path in enumerate(self.stale, 1):
-            stamp, records = self._stamps[path], self._mind.store.read(path)
+        for done, (path, stamp) in enumerate(self.stale.items(), 1):
+            records = self._mind.store.read(path)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:

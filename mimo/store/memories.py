@@ -117,7 +117,7 @@ class MemoryStore:
         result = walk(self.root, self.include, self.comments)
         if self.commits and (latest := git.stamp(self.root)):
             # With another number of commits, they must be read again.
-            result.files[COMMITS] = stamp_of(latest)._replace(size=self.commits)
+            result.files.add(COMMITS, stamp_of(latest)._replace(size=self.commits))
         self._problems = tuple(result.problems)
         return result
 
@@ -140,7 +140,7 @@ class MemoryStore:
 
     def stamps(self) -> dict[str, Stamp]:
         """Returns the stamp of every memory file by its path relative to the root, with `/`."""
-        return self.walk().stamps()
+        return dict(self.walk().files.items())
 
     def stamps_of(self, paths: Sequence[str]) -> dict[str, Stamp | None] | None:
         """Returns the stamps of the memory files among changed paths, None for a missing file.

@@ -295,7 +295,10 @@ class PastStore(MemoryStore):
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()
-        return Walk(files={path: _stamp(blob) for path, blob in self._blobs.items()})
+        result = Walk()
+        for path, blob in self._blobs.items():
+            result.files.add(path, _stamp(blob))
+        return result
 
     def folders(self) -> tuple[()]:
         """Returns no folders, since a commit never changes."""

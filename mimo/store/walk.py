@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -55,37 +54,66 @@ _LONGEST_SLEEP_MS = 5_000
 Numbers = tuple[int, int, int, int]
 """The values of a `Stamp`."""
 
+Add = Callable[[str, Numbers], None]
+
 _numbers: Callable[[os.stat_result], Numbers] = attrgetter(
     "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino"
 )
+
+
+class Files:
+    """The paths and stamps of files, in a few bytes each: a project may have a million."""
+
+    def __init__(self) -> None:
+        """There are none yet."""
+        self.count = 0
+        self._paths = bytearray()
+        self._numbers = array("Q")
+        self._rare: dict[int, Numbers] = {}
+        """The stamps with numbers that are too large, or negative, by the place of the file."""
+
+    def add(self, path: str, numbers: Numbers) -> None:
+        """Adds a file that is not among them; the path is relative to the root, with `/`."""
+        try:
+            self._numbers.extend(numbers)
+        except OverflowError:
+            del self._numbers[4 * self.count :]
+            self._numbers.extend((0, 0, 0, 0))
+            self._rare[self.count] = numbers
+        self._paths += f"{path}\0".encode()
+        self.count += 1
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for path, _ in self.items())
+
+    def items(self) -> Iterator[tuple[str, Stamp]]:
+        """Yields each path and its stamp."""
+        paths, numbers, start, place = self._paths, self._numbers, 0, 0
+        while (end := paths.find(0, start)) >= 0:
+            stamp = self._rare.get(place) or numbers[4 * place : 4 * place + 4]
+            yield paths[start:end].decode(), Stamp(*stamp)
+            start, place = end + 1, place + 1
+
+    def digest(self) -> bytes:
+        """Returns a digest of the names and stamps.
+
+        Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
+        """
+        return blake2b(self._paths, self._numbers, repr(self._rare).encode())
 
 
 @record
 class Walk:
     """The result of a walk through a project."""
 
-    files: dict[str, "Numbers"] = field(default_factory=dict)
-    """By path relative to the project's root, with `/`."""
+    files: Files = field(default_factory=Files)
     problems: list[Problem] = field(default_factory=list)
     """Links, special files and folders that can't be listed."""
     others: list[str] = field(default_factory=list)
     """Files under `.mind/` that are not Markdown."""
-
-    def stamps(self) -> dict[str, Stamp]:
-        """Returns the stamps of the files."""
-        return {path: Stamp(*numbers) for path, numbers in self.files.items()}
-
-    def digest(self) -> bytes:
-        """Returns a digest of the names and stamps of many files; empty for impossible times.
-
-        Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
-        """
-        try:
-            numbers = array("Q", chain.from_iterable(self.files.values()))
-        except OverflowError:
-            return b""
-        names = "\0".join(self.files).encode("utf-8", "surrogatepass")
-        return blake2b(names + b"\0\0" + numbers.tobytes())
 
 
 def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) -> Walk:
@@ -98,20 +126,26 @@ def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) 
     result = Walk()
     base = os.fspath(root)
     _folder(result, base, STORE, _APART)
-    _globs(result, base, "include", include, is_markdown)
+    matched = _globs(result, base, "include", include, is_markdown) if include else {}
     if comments:
         code = Walk()
-        _globs(code, base, "comments", comments, lambda name: not is_markdown(name))
-        result.files.update(code.files)
+        matched |= _globs(code, base, "comments", comments, lambda name: not is_markdown(name))
         # Links among code are common, so only wrong globs are reported.
         result.problems += [problem for problem in code.problems if problem.path == _CONFIG]
+    # A glob may match the name of the store by wildcards.
+    if any(path.startswith(f"{STORE}/") for path in matched):
+        for path in result.files:
+            matched.pop(path, None)
+    for path, numbers in matched.items():
+        result.files.add(path, numbers)
     return result
 
 
 def _globs(
     result: Walk, base: str, setting: str, patterns: Sequence[str], wanted: Callable[[str], bool]
-) -> None:
-    """Walks the files that match the globs of a setting."""
+) -> dict[str, Numbers]:
+    """Returns the stamps of the files that the globs of a setting match, by path."""
+    matched: dict[str, Numbers] = {}
     for pattern in patterns:
         parts = pattern.removeprefix("./").split("/")
         # `**/**` matches the same as `**`, and is much slower.
@@ -121,7 +155,8 @@ def _globs(
             reason = f"{setting}: {fault}"
             result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
-            _glob(result, base, "", tuple(segments), wanted)
+            _glob(result, matched.__setitem__, base, tuple(segments), wanted)
+    return matched
 
 
 def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:
@@ -207,7 +242,7 @@ def newest_folder(root: Path) -> float:
 
 def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
     """Walks a folder of `.mind/` and its subfolders, except `apart` and hidden names."""
-    waiting, files = [(folder, apart)], result.files
+    waiting, add = [(folder, apart)], result.files.add
     while waiting:
         folder, apart = waiting.pop()
         for entry in _listed(result, base, folder):
@@ -217,7 +252,7 @@ def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozen
             path = f"{folder}/{name}"
             if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False):
                 try:  # A short way for nearly every file; `suppress` would take longer.
-                    files[path] = _numbers(entry.stat(follow_symlinks=False))
+                    add(path, _numbers(entry.stat(follow_symlinks=False)))
                     continue
                 except OSError:
                     pass
@@ -226,12 +261,12 @@ def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozen
                     private = f"{path}/".casefold() == PRIVATE
                     waiting.append((path, _APART if private else frozenset()))
             elif is_markdown(name) or entry.is_symlink():
-                _file(result, entry, path)
+                _file(result, add, entry, path)
             elif folder != STORE:
                 result.others.append(path)
 
 
-def _file(result: Walk, entry: "os.DirEntry[str]", path: str) -> None:
+def _file(result: Walk, add: Add, entry: "os.DirEntry[str]", path: str) -> None:
     try:
         path.encode()
         status = entry.stat(follow_symlinks=False)
@@ -244,7 +279,7 @@ def _file(result: Walk, entry: "os.DirEntry[str]", path: str) -> None:
             result.problems.append(Problem(path=path, line=None, reason=_reason(error)))
         return
     if stat.S_ISREG(status.st_mode):
-        result.files[path] = _numbers(status)
+        add(path, _numbers(status))
         return
     is_link = stat.S_ISLNK(status.st_mode)
     reason = "a symbolic link, which is never followed" if is_link else "not a regular file"
@@ -252,10 +287,10 @@ def _file(result: Walk, entry: "os.DirEntry[str]", path: str) -> None:
 
 
 def _glob(
-    result: Walk, base: str, folder: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
+    result: Walk, add: Add, base: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
 ) -> None:
-    """Walks the files that the `segments` of a glob match below `folder`."""
-    waiting = [(folder, segments)]
+    """Walks the files that the `segments` of a glob match."""
+    waiting = [("", segments)]
     while waiting:
         folder, (segment, *rest) = waiting.pop()
         if segment == "**":
@@ -270,9 +305,9 @@ def _glob(
                 if is_folder:
                     waiting.append((path, tuple(rest)))
                 elif entry.is_symlink():
-                    _file(result, entry, path)
+                    _file(result, add, entry, path)
             elif not is_folder and wanted(entry.name):
-                _file(result, entry, path)
+                _file(result, add, entry, path)
 
 
 def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:
@@ -289,18 +324,19 @@ def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator[
 
 def _listed(
     result: Walk, base: str, folder: str, *, missing_ok: bool = False
-) -> "list[os.DirEntry[str]]":
+) -> "Iterator[os.DirEntry[str]]":
+    """Yields the entries of a folder, which may be too many to keep."""
     try:
         with os.scandir(f"{base}/{folder}") as entries:
-            return list(entries)
+            yield from entries
+            return
     except FileNotFoundError:
         if missing_ok:
-            return []
+            return
         reason = "the folder does not exist"
     except OSError as error:
         reason = f"can't be listed: {_reason(error)}"
     result.problems.append(Problem(path=folder or ".", line=None, reason=reason))
-    return []
 
 
 @cache

@@ -135,12 +135,14 @@ def serve_the_next(mind: "Mind") -> None:
 
     if "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF)) or not mind.has_project:
         return
-    if mind.config["server.socket"] == "off" or mind.index.count(Filter()) < MANY:
+    if mind.config["server.socket"] == "off":
         return
-    from mimo.operations.syncing import start
-    from mimo.store.files import is_held
-
     with suppress(MindError, OSError):
+        if mind.index.count(Filter()) < MANY:
+            return
+        from mimo.operations.syncing import start
+        from mimo.store.files import is_held
+
         if not is_held(standby_lock(mind)):
             start("mimo.cli.standby", mind.project.root, mind.home)
 

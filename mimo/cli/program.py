@@ -75,7 +75,7 @@ class Words(click.Group):
         self._run = run
 
     def _show_help_without_command(self, **_options: object) -> None:
-        """Shows the program's help if there is no command; a group without one is an error."""
+        """Shows the program's help without a command; a group without one is an error."""
         ctx = click.get_current_context()
         if ctx.invoked_subcommand is not None:
             return
@@ -228,4 +228,4 @@ def mcp_command() -> click.Command:
     )
 
 
-CLIENT_COMMANDS = dict(zip(FOR_CLIENTS, (hook_command, mcp_command), strict=True))
+CLIENT_COMMANDS = {"hook": hook_command, "mcp": mcp_command}

@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from math import log
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from mimo.frozen import NamedTuple
 from mimo.index import catalog
 from mimo.index.schema import marks
 
@@ -88,7 +89,7 @@ class Postings:
         return list(zip(memories.tolist(), values[order].tolist(), strict=True))
 
     def _renew(self, sql: sqlite3.Connection, totals: catalog.Totals) -> None:
-        """Drops what is no longer true if the index has changed."""
+        """Drops outdated words if the index has changed."""
         if self._revision == totals.revision:
             return
         changed = catalog.changed_since(sql, self._revision) if self._revision >= 0 else None

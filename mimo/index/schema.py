@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
-FORMAT = 7
+FORMAT = 8
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _T = TypeVar("_T")
@@ -108,7 +108,8 @@ CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 
 CREATE TABLE parents (
-    path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, PRIMARY KEY (path, id)
+    path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, is_chat INTEGER NOT NULL,
+    PRIMARY KEY (path, id)
 ) WITHOUT ROWID;
 
 CREATE TABLE tags (

@@ -489,6 +489,7 @@ class Candidates:
     ) -> Candidate:
         memory, vectors = stored.memory, stored.vectors
         is_part = memory.parent is not None
+        parent, is_chat = self._parents.get((memory.path, memory.parent), ("", False))
         return Candidate(
             key=memory.key,
             units=stored.tokens,
@@ -502,8 +503,8 @@ class Candidates:
             document_cosine=near.get(memory.vector, 0.0),
             previous=self._passages(self._beside(memory, -1)) if is_part else (),
             following=self._passages(self._beside(memory, 1)) if is_part else (),
-            parent=self._parents.get((memory.path, memory.parent), "") if is_part else "",
-            shape=stored.shape,
+            parent=parent,
+            shape=Shape.TURN if is_chat else stored.shape,
             encoded_cosines=[encoded.get(vector, 0.0) for vector in vectors] if encoded else (),
         )
 
@@ -567,11 +568,14 @@ def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[Store
     return units
 
 
-def _parents(sql: sqlite3.Connection, ids: Iterable[str]) -> dict[tuple[str | bytes, Any], str]:
+def _parents(
+    sql: sqlite3.Connection, ids: Iterable[str]
+) -> dict[tuple[str | bytes, Any], tuple[str, bool]]:
+    """Returns the distinct tokens of each parent, and whether it is a chat by its words."""
     wanted = sorted(ids)
     if not wanted:
         return {}
     selected = sql.execute(
-        f"SELECT path, id, tokens FROM parents WHERE id IN ({marks(wanted)})", wanted
+        f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(wanted)})", wanted
     )
-    return {(path, id): tokens for path, id, tokens in selected}
+    return {(path, id): (tokens, bool(is_chat)) for path, id, tokens, is_chat in selected}

@@ -5,11 +5,11 @@ The end of the module finds the duplicates of a memory that is not written yet.
 
 import math
 import sqlite3
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mimo.index import catalog, rows
-from mimo.index.documents import Document, name_of, statement_of
+from mimo.index.documents import Document, is_chat, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder, Joining, Text
 from mimo.index.rows import Change
@@ -197,7 +197,7 @@ class Writer:
 
     def _insert(self, documents: Iterable[Document]) -> None:
         memories, tags, links, units, words = [], [], [], [], []
-        parents: defaultdict[tuple[str | bytes, str], set[str]] = defaultdict(set)
+        parents: defaultdict[tuple[str | bytes, str], Counter[str]] = defaultdict(Counter)
         for document in documents:
             record, key = document.record, self._next_memory
             self._next_memory += 1
@@ -244,8 +244,8 @@ class Writer:
         self._sql.executemany(_UNIT, units)
         self._sql.executemany(_WORDS, words)
         self._sql.executemany(
-            "INSERT INTO parents VALUES (?, ?, ?)",
-            [(*name, " ".join(sorted(tokens))) for name, tokens in parents.items()],
+            "INSERT INTO parents VALUES (?, ?, ?, ?)",
+            [(*name, " ".join(sorted(times)), is_chat(times)) for name, times in parents.items()],
         )
 
     def _delete(self, path: str) -> None:

@@ -216,6 +216,6 @@ def shared(environ: Mapping[str, str]) -> dict[str, str]:
 
 def agent_of(environ: Mapping[str, str]) -> str | None:
     """Returns the name of the agent whose shell runs this program, or None for a user's shell."""
-    named = environ.get(NAMED, "")[:MOST_REQUEST]
+    named = environ.get(NAMED, "")
     named = "".join(sign for sign in named if sign.isalnum() or sign in "_.@/-")[:64]
     return named or next((name for mark, name in MARKS.items() if environ.get(mark)), None)

@@ -58,6 +58,13 @@ _MEANING_WEIGHT = {
 }
 """The weight of the encoder's cosine: in a short memory meaning leads, in a conversation words."""
 
+_CHATS = (Shape.TURN, Shape.CONVERSATION)
+_NEAREST = 10
+"""At the mean cosine of so many nearest candidates, a chat counts as much as a document.
+
+Otherwise the documents of a store would stand above its chats, whatever was asked.
+"""
+
 _STATIC_SHARE = 0.5
 """The share of the static cosines' weights that remains beside the encoder's."""
 
@@ -347,10 +354,15 @@ def _by_meaning(
     # A conversation is about many things, so that the words of the question decide.
     weigh[Shape.TURN] = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
     weigh[Shape.CONVERSATION] = _by_words(largest, changed)
+    cosines = [max(0.0, cosine) for cosine in cosines]
+    highest = sorted(cosines)[-_NEAREST:]
+    typical = sum(highest) / max(1, len(highest))
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
-        meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
-        orders.append(meant + weigh[candidate.shape](item))
+        meant = _MEANING_WEIGHT[candidate.shape] * cosine
+        if candidate.shape in _CHATS:
+            meant += (_MEANING_WEIGHT[Shape.DOCUMENT] - _MEANING_WEIGHT[candidate.shape]) * typical
+        orders.append(trust * meant + weigh[candidate.shape](item))
     return orders
 
 

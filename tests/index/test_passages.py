@@ -1,9 +1,12 @@
 """Cutting a text into units and passages."""
 
+from collections import Counter
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.index.documents import analyse
+from mimo.index.documents import analyse, is_chat
 from mimo.text.tokens import tokenize
 
 
@@ -120,3 +123,19 @@ def test_parts_of_a_text_have_the_tokens_that_they_have_alone(parts):
         if passage.among:
             inner = analysis.units[passage.among]
             assert " ".join(unit.text for unit in inner).split() == passage.text.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (
+            "My sprint ends on March 29. Can you help me? You could begin with your login page.",
+            True,
+        ),
+        ("You start the server with `run`. Your settings are read from its folder.", False),
+        ("My notes on the release: it took me a day, and my tests were slow.", False),
+        ("", False),
+    ],
+)
+def test_a_chat_without_names_is_told_by_its_words(text, is_one):
+    assert is_chat(Counter(tokenize(text))) is is_one

@@ -8,8 +8,9 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found
-from mimo.index.search import StoredUnit, _is_conversation
+from mimo.index.search import Candidates, StoredUnit, _is_conversation
 from mimo.memory.model import Filter, Kind, Link, Section
+from mimo.ranking.evidence import Shape
 
 Make = Callable[..., Change]
 
@@ -321,6 +322,26 @@ class TestParts:
 
         assert set(names(search(index, "wombat"))) == {"doc.0", "doc.1", "doc.2"}
         assert names(search(index, "wombat"))[0] == "doc.1"
+        index.close()
+
+    @pytest.mark.parametrize(
+        ("text", "shape"),
+        [
+            ("Can you help me with my login page?", Shape.TURN),
+            ("The login page asks for a name.", Shape.DOCUMENT),
+        ],
+    )
+    def test_a_part_without_names_has_the_shape_of_its_whole(
+        self, folder: Path, change_of: Make, text: str, shape: Shape
+    ) -> None:
+        index = Index.open(folder, None)
+        index.apply([self.parts(change_of, [text, "Begin with a form."])], now_ns=1)
+
+        with index._reading() as sql:
+            (key,) = sql.execute("SELECT key FROM memories WHERE id = 'doc.1'").fetchone()
+            candidates = Candidates(sql, [key], Filter()).ranked_as({})
+
+        assert {candidate.shape for candidate in candidates} == {shape}
         index.close()
 
     def test_neighbours_obey_the_filter(self, folder: Path, change_of: Make) -> None:

@@ -105,6 +105,16 @@ def test_meaning_counts_least_in_a_conversation(talk):
     assert order(talk) == [1, 2]
 
 
+@pytest.mark.parametrize("talk", [Shape.TURN, Shape.CONVERSATION])
+def test_a_chat_stands_among_documents_by_its_words_and_not_by_its_shape(talk):
+    chat = candidate(1, "socket kei", shape=talk)
+    documents = [candidate(key, "other words", shape=Shape.DOCUMENT) for key in range(2, 12)]
+    cosines = dict.fromkeys(range(1, 12), 0.4)
+
+    assert keys("socket key gateway", [*documents, chat], near(cosines))[0] == 1
+    assert keys("socket key gateway", [*documents, chat], near(cosines | {2: 0.8}))[0] == 2
+
+
 def test_a_missing_cosine_is_estimated_and_not_zero():
     compared = candidate(1, "a", shape=Shape.NOTE, unit_cosines=[0.3], document_cosine=0.3)
     closer = candidate(2, "b", shape=Shape.NOTE, unit_cosines=[0.6], document_cosine=0.6)

@@ -208,6 +208,14 @@ def from_passages(stored: str | None, units: Sequence[str]) -> Sequence[str]:
     return [" ".join(tokens[start:end]) for start, end in pairwise([0, *ends])]
 
 
+def is_excerpt(stored: str | None) -> bool:
+    """Returns whether stored passages leave tokens of the units out.
+
+    They do so in a chat with an assistant, whose passages are the user's lines.
+    """
+    return bool(stored) and not str(stored).startswith("=")
+
+
 def to_number(time: datetime) -> int:
     """Returns microseconds since 1970; a time without a zone is taken as UTC."""
     return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND

@@ -516,20 +516,17 @@ class Candidates:
 
 def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:
     first = units[0]
+    is_chat = first.tokens.partition(" ")[0] in _CHAT
     if memory.parent is not None:
-        is_turn = first.speakers or first.tokens.partition(" ")[0] in _CHAT
-        return Shape.TURN if is_turn else Shape.DOCUMENT
-    if _is_conversation(units):
+        return Shape.TURN if first.speakers or is_chat else Shape.DOCUMENT
+    if (is_chat and rows.is_excerpt(memory.passages)) or _is_conversation(units):
         return Shape.CONVERSATION
     is_memory = memory.owned or from_sql(memory.path).startswith(".mind/")
     return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
 
 
 def _is_conversation(units: Sequence[StoredUnit]) -> bool:
-    """Returns whether it is a chat with an assistant, or most units have one of few speakers."""
-    chat = [unit.tokens.partition(" ")[0] in _CHAT for unit in units]
-    if chat[0] and sum(chat) > 1:
-        return True
+    """Returns whether most units have one of few speakers."""
     speaking = [unit.speakers.split() for unit in units]
     if not any(speaking):
         return False

@@ -62,7 +62,7 @@ _CHATS = (Shape.TURN, Shape.CONVERSATION)
 _NEAREST = 10
 """At the mean cosine of so many nearest candidates, a chat counts as much as a document.
 
-Otherwise the documents of a store would stand above its chats, whatever was asked.
+Otherwise the documents of a store would stand above its chats for any question.
 """
 
 _STATIC_SHARE = 0.5

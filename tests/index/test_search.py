@@ -1,5 +1,6 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found
-from mimo.index.search import Candidates, StoredUnit, _is_conversation
+from mimo.index.search import Candidates, Stock, StoredUnit, _is_conversation
 from mimo.memory.model import Filter, Kind, Link, Section
 from mimo.ranking.evidence import Shape
 
@@ -47,14 +48,37 @@ def _stored(speakers: str = "", tokens: str = "green tea") -> StoredUnit:
     ("units", "is_one"),
     [
         ([_stored("ann ben"), _stored("ben"), _stored("ann"), _stored()], True),
-        ([_stored(tokens="user tea"), _stored(), _stored(tokens="assist milk")], True),
         ([_stored("note"), _stored(), _stored(), _stored("note")], False),
         ([_stored("host"), _stored("port"), _stored("user_name"), _stored("path")], False),
-        ([_stored(tokens="user log in"), _stored(), _stored()], False),
     ],
 )
-def test_a_conversation_is_told_from_a_document(units: list[StoredUnit], is_one: bool) -> None:
+def test_a_conversation_has_few_speakers(units: list[StoredUnit], is_one: bool) -> None:
     assert _is_conversation(units) is is_one
+
+
+def shapes(folder: Path, change: Change) -> set[Shape]:
+    index = Index.open(folder, None)
+    index.apply([change], now_ns=1)
+    with index._reading() as sql:
+        keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
+        stored = partial(Stock().get, sql, 1)
+        candidates = Candidates(sql, stored, keys, Filter()).ranked_as({})
+    index.close()
+    return {candidate.shape for candidate in candidates}
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("user: Where is the key?\nassistant: In the safe.", Shape.CONVERSATION),
+        ("User names are folded.\n" + "assistant roles may\n" * 40, Shape.NOTE),
+        ("Ann: Where is the key?\nBen: In the safe.\n" * 20, Shape.CONVERSATION),
+    ],
+)
+def test_a_conversation_is_told_from_a_note(
+    folder: Path, change_of: Make, text: str, shape: Shape
+) -> None:
+    assert shapes(folder, change_of("a", text)) == {shape}
 
 
 def test_the_memory_with_the_answer_comes_first(index: Index, change_of: Make) -> None:
@@ -334,15 +358,9 @@ class TestParts:
     def test_a_part_without_names_has_the_shape_of_its_whole(
         self, folder: Path, change_of: Make, text: str, shape: Shape
     ) -> None:
-        index = Index.open(folder, None)
-        index.apply([self.parts(change_of, [text, "Begin with a form."])], now_ns=1)
+        change = self.parts(change_of, [text, "Begin with a form."])
 
-        with index._reading() as sql:
-            (key,) = sql.execute("SELECT key FROM memories WHERE id = 'doc.1'").fetchone()
-            candidates = Candidates(sql, [key], Filter()).ranked_as({})
-
-        assert {candidate.shape for candidate in candidates} == {shape}
-        index.close()
+        assert shapes(folder, change) == {shape}
 
     def test_neighbours_obey_the_filter(self, folder: Path, change_of: Make) -> None:
         index = Index.open(folder, None)

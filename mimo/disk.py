@@ -7,6 +7,7 @@ user's alone; the time that one command waits for locks and databases; and openi
 import errno
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -112,7 +113,9 @@ def system_clock() -> datetime:
 # Reading: regular files only, without waiting for another process.
 
 
-def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: bool = False) -> int:
+def opened(
+    path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: bool = False
+) -> int:
     """Returns a descriptor of a regular file; symbolic links are followed only with `follow`.
 
     Raises `OSError` if it is not a regular file, or if it is in $MIND_HOME, with its keys and
@@ -124,7 +127,7 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: b
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise _not_regular(path)
-    if is_foreign(status) and is_in_home(path):
+    if is_foreign(status) and is_in_home(Path(path)):
         os.close(descriptor)
         raise OSError(errno.EPERM, "it belongs to another user", str(path))
     return descriptor
@@ -139,15 +142,25 @@ def opener(name: str, flags: int) -> int:
 
 
 def look(
-    path: Path, *, limit: int | None = None, follow: bool = False
+    path: Path | str, *, limit: int | None = None, follow: bool = False
 ) -> tuple[bytes, os.stat_result]:
     """Returns the bytes of a regular file, at most `limit` + 1 of them, and its status.
 
     Raises `OSError` as `opened` does.
     """
-    with os.fdopen(opened(path, follow=follow), "rb") as file:
-        status = os.fstat(file.fileno())
-        return file.read() if limit is None else file.read(limit + 1), status
+    most = sys.maxsize if limit is None else limit + 1
+    descriptor = opened(path, follow=follow)
+    try:
+        status = os.fstat(descriptor)
+        data = os.read(descriptor, min(status.st_size + 1, most))
+        # Files of the system have no size, and any other may be growing.
+        while len(data) != status.st_size and len(data) < most:
+            if not (more := os.read(descriptor, min(most - len(data), 1 << 20))):
+                break
+            data += more
+        return data, status
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes:
@@ -190,7 +203,7 @@ def check(path: Path) -> None:
         raise _not_regular(path)
 
 
-def _not_regular(path: Path) -> OSError:
+def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
 
 

@@ -154,7 +154,7 @@ class MemoryStore:
         try:
             if is_read_only(path):
                 return read(self.root, path, commits=self.commits)
-            data, modified = _content(files.safe_path(self.root, path), path)
+            data, modified = _content(files.safe_name(self.root, path), path)
             return records_of(data, path, modified)
         except MindError as error:
             return Problem(path=path, line=None, reason=error.message)
@@ -262,7 +262,7 @@ class MemoryStore:
         from mimo.memory.sources import header_of
 
         try:
-            data, _ = _content(files.safe_path(self.root, place.path), place.path)
+            data, _ = _content(files.safe_name(self.root, place.path), place.path)
         except (OSError, MindError):
             return None
         return header_of(data, path=place.path)
@@ -358,7 +358,7 @@ def source_path(id: str, *, private: bool) -> str:
     return f"{PRIVATE if private else f'{STORE}/'}sources/{id}.md"
 
 
-def _content(target: Path, path: str) -> tuple[bytes, datetime]:
+def _content(target: Path | str, path: str) -> tuple[bytes, datetime]:
     """Returns a file's bytes and time of change. Raises `Invalid` if it is too large."""
     from mimo.memory import codec
 

@@ -258,7 +258,7 @@ def escape(text: str) -> str:
 
 def unescape(line: str) -> str:
     """Returns a line without the backslash of `escape`."""
-    return line[1:] if _ESCAPED.fullmatch(line) else line
+    return line[1:] if line.startswith("\\") and _ESCAPED.fullmatch(line) else line
 
 
 def _part(

@@ -6,6 +6,7 @@ among the unknown keys, so that nothing is lost.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -211,12 +212,18 @@ _DATE = re.compile(
 )
 
 
+_USUAL_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
+
+
 def read_moment(text: str) -> datetime | None:
     """Returns the time of an ISO-like date, in UTC, or None for another text.
 
     `2026-11-20`, `2026/11/20`, with `T` or a blank and a time of day, with or without zone;
     the default is UTC. A date alone is its midnight.
     """
+    if _USUAL_DATE.fullmatch(text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text)
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
@@ -250,7 +257,7 @@ def understand(header: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
             except (ValueError, Invalid):
                 extra[key] = value
     if "created" not in fields:
-        dates = (read_moment(str(extra.get(key))) for key in _OTHER_DATES)
+        dates = (read_moment(str(extra[key])) for key in _OTHER_DATES if key in extra)
         fields["created"] = next((when for when in dates if when), None)
     return {key: value for key, value in fields.items() if value not in (None, ())}, extra
 

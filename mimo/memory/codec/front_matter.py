@@ -152,6 +152,8 @@ _WORDS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_NUMERIC = frozenset("-0123456789")
+"""The first characters of numbers."""
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 _FLOAT = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[-+]?[0-9]{1,3})?")
 # Rule files of editors contain `globs: **/*.ts` without quotes. That can't be an alias, so it is
@@ -274,6 +276,8 @@ def resolve(text: str) -> Any:
     """Returns the value of plain text: null, a boolean, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
+    if text[0] not in _NUMERIC:
+        return text
     if _INTEGER.fullmatch(text):
         return int(text)
     if _FLOAT.fullmatch(text) and repr(number := float(text)) == text:

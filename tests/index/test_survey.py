@@ -60,8 +60,10 @@ def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind
     trusted = filled.trust.checker()
     unknown = [r for r in finding.listing(filled).records if not trusted(r.place.digest)]
 
-    assert list(filled.index.ask(survey.unapproved)) == unknown != []
-    assert filled.index.ask(survey.number_unapproved) == len(unknown)
+    texts = filled.index.ask(survey.unapproved)
+    found = [(text.path, text.digest, text.type) for text in texts]
+    assert found == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
+    assert filled.index.ask(survey.number_unapproved, trusted) == len(unknown)
 
 
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind):

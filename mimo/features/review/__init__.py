@@ -143,7 +143,8 @@ def count(mind: Mind) -> dict[str, int]:
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
     _, numbers = first(mind, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        numbers[Waiting.UNTRUSTED] = mind.index.ask(survey.number_unapproved)
+        approves = mind.trust.checker()
+        numbers[Waiting.UNTRUSTED] = mind.index.ask(survey.number_unapproved, approves)
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
 
@@ -386,15 +387,25 @@ def _contradictions(mind: Mind) -> Iterator[Item]:
             yield _between(Waiting.CONTRADICTION, (record, other), why)
 
 
-def _untrusted(mind: Mind) -> Iterator[Item]:
-    seen: set[tuple[str, str]] = set()
-    for record in mind.index.ask(survey.unapproved):
-        digest = record.place.digest
+class _Untrusted:
+    """The texts that are not approved, newest first; they are read as they are asked for."""
+
+    def __init__(self, mind: Mind) -> None:
+        self._mind = mind
+        texts = mind.index.ask(survey.unapproved)
         # The messages of commits share a path, and each has its own digest.
-        if (record.place.path, digest) not in seen:
-            seen.add((record.place.path, digest))
-            why = "this text is not approved here; no agent gets it"
-            yield _item(Waiting.UNTRUSTED, record, why, evidence=digest)
+        self._keys = list({(text.path, text.digest): text.key for text in reversed(texts)}.values())
+        self._keys.reverse()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Item]:
+        why = "this text is not approved here; no agent gets it"
+        for some in portions(self._keys):
+            records = self._mind.index.ask(survey.records, some)
+            for record in (records[key] for key in some if key in records):
+                yield _item(Waiting.UNTRUSTED, record, why, evidence=record.place.digest)
 
 
 def _outdated(mind: Mind) -> Iterator[Item]:
@@ -453,7 +464,7 @@ _FINDERS: dict[Waiting, Callable[[Mind], Iterable[Item]]] = {
     Waiting.VERSIONS: _versions,
     Waiting.DECISIONS: _decisions,
     Waiting.CONTRADICTION: _contradictions,
-    Waiting.UNTRUSTED: _untrusted,
+    Waiting.UNTRUSTED: _Untrusted,
     Waiting.OUTDATED: _outdated,
     Waiting.STALE: _stale,
     Waiting.DOUBLE: _doubles,

@@ -155,18 +155,20 @@ class FirstLook:
 
 def look_of(mind: Mind) -> FirstLook | None:
     """Returns a summary of everything that is not approved here, or None."""
-    records = refresh.up_to_date(mind).ask(survey.unapproved)
+    texts = refresh.up_to_date(mind).ask(survey.unapproved)
     runnable = tuple(
         name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
     )
-    if not records and not runnable:
+    if not texts and not runnable:
         return None
-    files = {record.place.path for record in records}
+    files = {text.path for text in texts}
     has_policy = (mind.project.root / FILE).is_file()
+    newest = [text.key for text in texts[:_MOST]]
+    records = mind.index.ask(survey.records, newest)
     return FirstLook(
-        memories=len(records),
+        memories=len(texts),
         files=len(files),
-        by_type=dict(Counter(record.memory.type.value for record in records).most_common()),
+        by_type=dict(Counter(text.type.value for text in texts).most_common()),
         authors=_authors(mind, files),
         newest=tuple(
             Arrived(
@@ -175,11 +177,11 @@ def look_of(mind: Mind) -> FirstLook | None:
                 title=record.memory.heading,
                 created_at=record.memory.created,
             )
-            for record in records[:_MOST]
+            for record in (records[key] for key in newest if key in records)
         ),
         procedures=runnable,
         policy=has_policy and not mind.trust.approved(mind.store.digest(FILE)),
-        yours=len({record.place.digest for record in records} & mind.trust.by_own_address()),
+        yours=len({text.digest for text in texts} & mind.trust.by_own_address()),
     )
 
 

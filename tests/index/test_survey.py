@@ -9,7 +9,9 @@ import pytest
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.index import catalog, survey
+from mimo.features import review
+from mimo.features.review import Waiting
+from mimo.index import catalog, rows, survey
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, overview, saving
@@ -61,9 +63,21 @@ def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind
     unknown = [r for r in finding.listing(filled).records if not trusted(r.place.digest)]
 
     texts = filled.index.ask(survey.unapproved)
-    found = [(text.path, text.digest, text.type) for text in texts]
-    assert found == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
+    facts = [(text.path, text.digest, text.type) for text in texts]
+    assert facts == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
     assert filled.index.ask(survey.number_unapproved, trusted) == len(unknown)
+
+
+def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeypatch):
+    filled.trust.forget()
+    records = finding.listing(filled).records
+    with monkeypatch.context() as patched:
+        patched.delattr(rows, "record")
+        none, numbers = review.first(filled, [Waiting.UNTRUSTED], 0)
+    assert (none, numbers) == ((), {Waiting.UNTRUSTED: len(records)})
+
+    items, _ = review.first(filled, [Waiting.UNTRUSTED], 3)
+    assert [item.id for item in items] == [record.memory.id for record in records[:3]]
 
 
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind):

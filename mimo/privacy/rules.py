@@ -52,7 +52,9 @@ TOKENS: tuple[Token, ...] = (
     Token(
         "aws_access_key", "A(?:KI|SI|BI|CC)A", "A-Z2-7", 16, words=("AKIA", "ASIA", "ABIA", "ACCA")
     ),
-    Token("github_token", "gh[pousr]_", _ALNUM, 36, 255, words=("gh",)),
+    Token(
+        "github_token", "gh[pousr]_", _ALNUM, 36, 255, words=tuple(f"gh{sort}_" for sort in "pousr")
+    ),
     Token("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
     Token(
         "gitlab_token",
@@ -60,7 +62,7 @@ TOKENS: tuple[Token, ...] = (
         "A-Za-z0-9_.=-",
         20,
         300,
-        words=("gl",),
+        words=tuple(f"gl{s}-" for s in "pat dt rt ptt ft imt soat cbt agent".split()),
     ),
     Token(
         "slack_token", "xox[a-es-z.opr](?:-|\\.xox[bp]-)", "A-Za-z0-9%/+-", 20, 400, words=("xox",)

@@ -48,7 +48,10 @@ _PATTERNS = {
         "|(?P<alone>yesterday)"
     ),
 }
-_HINTS = ("ago", "last", "past", "this", "yesterday", *(month[:3] for month in MONTHS))
+_HINTS = frozenset(
+    ("ago", "last", "past", "this", "yesterday", "sept", *MONTHS, *(month[:3] for month in MONTHS))
+)
+"""One of these words is in every date without a digit."""
 _VERBS = frozenset({"may", "march", "mar"})
 """Months that are verbs if they are in lower case."""
 
@@ -78,10 +81,10 @@ def windows(question: str, asked: date | None) -> tuple[Window, ...]:
     Words such as "two weeks ago" are counted from `asked`, the day of the question; if that is
     None they are ignored.
     """
-    lower = question.lower()
     if not question.isascii() and asked is not None and (span := _korean(question, asked)):
         return (span,)
-    if not (any(map(str.isdigit, lower)) or any(hint in lower for hint in _HINTS)):
+    words = compiled(r"\w+").findall(question.lower())
+    if _HINTS.isdisjoint(words) and not any(map(str.isdigit, question)):
         return ()
     windows: list[Window] = []
     rest = question

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
-from mimo.frozen import frozen, replace
+from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
 from mimo.store import files
 from mimo.store.files import LOCAL, lock
@@ -293,10 +292,8 @@ class Trash:
         return self._code(id, number, data) + b" " + data + b"\n"
 
     def _code(self, id: str, number: int, data: bytes) -> bytes:
-        import hmac
-
         about = f"{id}\n{number}\n".encode("utf-8", "replace")
-        return hmac.new(self._key, about + data, "sha256").hexdigest().encode()
+        return disk.hmac_sha256(self._key, about + data).hex().encode()
 
     def _checked(self, id: str, number: int, line: bytes) -> dict[str, Any] | None:
         """Returns the content of a line; None if it is torn or not signed by this user."""
@@ -335,9 +332,8 @@ def _after(stamp: str) -> str | None:
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:
-    data = asdict(entry) | {"time": entry.time.astimezone(UTC).isoformat()}
-    del data["id"]
-    return data
+    data = {name: getattr(entry, name) for name in names_of(entry) if name != "id"}
+    return data | {"time": entry.time.astimezone(UTC).isoformat()}
 
 
 def _of_kept(kept: Kept) -> dict[str, Any]:

@@ -16,15 +16,16 @@ from mimo.text.continuity import asks_where_work_stopped, is_framing
 from mimo.text.tokens import QUESTION_WORDS
 from mimo.when import Interval
 
-_HINTS = (
-    r"yesterday|today|tonight|weekend|\b(?:ago|last|past|this|previous|q[1-4]|(?:19|20)\d\d)\b|"
-    + "|".join(rf"\b{day}\b" for day in WEEKDAYS)
-    + "|"
-    + "|".join(rf"\b{month[:3]}(?:{month[3:]})?\b" for month in (*MONTHS, "sept"))
-    + "|어제|어저께|그제|그저께|오늘|금일|어젯밤|간밤|지난|이번|저번|최근|작년|올해|금년|요일|주말"
+_PARTS = ("yesterday", "today", "tonight", "weekend")
+_WORDS = frozenset(
+    "ago last past this previous q1 q2 q3 q4 sept".split()
+    + [*WEEKDAYS, *MONTHS, *(month[:3] for month in MONTHS)]
+)
+_KOREAN = (
+    r"어제|어저께|그제|그저께|오늘|금일|어젯밤|간밤|지난|이번|저번|최근|작년|올해|금년|요일|주말"
     r"|\d\s*(?:일|주|달|개월|년|월|시간|분기)|(?:며칠|하루|이틀|사흘|나흘|열흘|보름|주일|달|년)\s?전"
 )
-"""What every time in a question has a part of."""
+"""Every time in a question has one of these parts or words, or is a year."""
 
 _ANCHORS = frozenset("yesterday ago last past this before-last today tonight".split())
 _WITHIN = frozenset("in on during since until till before after between from of by".split())
@@ -66,7 +67,7 @@ class NamedTime:
 
 def named_time(question: str, now: datetime) -> NamedTime | None:
     """Returns the first time that a question names, seen from `now` (UTC), or None."""
-    if not compiled(_HINTS).search(question.lower()):
+    if not _may_name_a_time(question.lower()):
         return None
     tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
     for length in range(min(_LONGEST, len(tokens)), 0, -1):
@@ -95,9 +96,19 @@ def shown(span: Interval) -> str:
     return f"since {first}" if not last else first if first == last else f"{first} to {last}"
 
 
+def _may_name_a_time(text: str) -> bool:
+    """Returns whether a text in lower case has a part of a time."""
+    words = compiled(r"\w+").findall(text)
+    if not _WORDS.isdisjoint(words) or any(part in text for part in _PARTS):
+        return True
+    if any(len(word) == 4 and word[:2] in ("19", "20") and word.isdecimal() for word in words):
+        return True
+    return not text.isascii() and compiled(_KOREAN).search(text) is not None
+
+
 def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ...]] | None:
     """Returns the words of the grammar for an expression, and the spans that it names."""
-    if not compiled(_HINTS).search(text.lower()):
+    if not _may_name_a_time(text.lower()):
         return None
     from mimo.when import grammar, vocabulary
 
@@ -106,11 +117,10 @@ def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ..
         if not words or not _is_clear(words, spelled.lower(), now):
             continue
         try:
-            interval = grammar.whole(words, now)
+            if (interval := grammar.whole(words, now)) is not None:
+                return words, _spans(words, interval, now)
         except (grammar.Refused, OverflowError):
             continue
-        if interval is not None:
-            return words, _spans(words, interval, now)
     return None
 
 

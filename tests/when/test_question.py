@@ -65,6 +65,7 @@ def test_a_time_is_read_from_a_question(question, expression, span):
         "q3 goals",
         "지난번에 뭐 했지",
         "이번 배포",
+        "what did we do 1950 years ago",
     ],
 )
 def test_a_word_that_may_mean_something_else_is_no_time(question):

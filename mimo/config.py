@@ -5,6 +5,8 @@ Defaults are overridden by the user's `config.toml` in `$MIND_HOME`, and that by
 outside the project is read from the user's file only.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
 from math import isfinite

@@ -4,6 +4,8 @@ The user's folder and the clock; reading regular files only; private places, who
 user's alone; the time that one command waits for locks and databases; and opening databases.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
@@ -428,7 +430,7 @@ def current() -> Patience:
 # Databases.
 
 
-def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> "sqlite3.Connection":
+def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3.Connection:
     """Returns a connection to a database, None for one in memory; transactions are explicit.
 
     Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. Raises `OSError` if
@@ -459,7 +461,7 @@ def make_database(path: Path) -> None:
             tighten(path)
 
 
-def begin(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
+def begin(connection: sqlite3.Connection, wait: float = WAIT_SECONDS) -> None:
     """Begins a writing transaction, and waits for those of other processes.
 
     Raises `sqlite3.OperationalError` after `wait` seconds, or the time that the command has left.
@@ -470,7 +472,7 @@ def begin(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
         connection.execute("BEGIN IMMEDIATE")
 
 
-def limit_waits(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
+def limit_waits(connection: sqlite3.Connection, wait: float = WAIT_SECONDS) -> None:
     """Limits how long statements wait for other processes."""
     milliseconds = round(1000 * min(wait, current().left))
     connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
@@ -488,7 +490,7 @@ def hmac_sha256(key: bytes, data: bytes) -> bytes:
     return sha256(bytes(byte ^ 0x5C for byte in block) + inner)
 
 
-def blake2b(*data: "ReadableBuffer") -> bytes:
+def blake2b(*data: ReadableBuffer) -> bytes:
     """Returns the BLAKE2b of data, part after part, of 16 bytes."""
     hashing = _hashing("blake2b")(digest_size=16)
     for part in data:

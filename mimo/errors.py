@@ -4,6 +4,8 @@ The wire form is the same everywhere:
 `{"type": "error", "error": {"code", "message", "details"}}`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

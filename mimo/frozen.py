@@ -1,11 +1,14 @@
 """Dataclasses and named tuples that load faster than the standard library's, most immutable.
 
 Up to Python 3.12, `dataclass(frozen=True)` compiles six functions for each class, which takes half
-a millisecond, and a short command defines fifty classes. Here all classes share their functions,
-except the constructor, which is compiled for the second value: many classes have only one. The
-library's module, which loads twenty others, is imported if it is asked about a class. A class of
-named tuples takes a sixth of the time that the standard library takes.
+a millisecond, and a short command defines fifty classes. Here all classes share their functions. A
+class that has many values gets a constructor of its own, which is faster, but compiling it takes as
+long as making some fifty values with the shared one. The library's module, which loads twenty
+others, is imported if it is asked about a class. A class of named tuples takes a sixth of the time
+that the standard library takes.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
@@ -89,21 +92,29 @@ class _Fields:
         return described
 
 
-def _first_init(self: Any, **given: Any) -> None:
+_MANY = 50
+_shared_values: dict[type[Any], int] = {}
+"""The number of values of each class that come from the shared constructor."""
+
+
+def _is_frequent(cls: type[Any]) -> bool:
+    """Returns whether a class has so many values that compiling its constructor pays."""
+    _shared_values[cls] = number = _shared_values.get(cls, 0) + 1
+    return number > _MANY
+
+
+def _init(self: Any, *args: Any, **given: Any) -> None:
+    """Sets the fields of a value, without compiling."""
     cls = type(self)
-    cls.__init__ = _second_init
-    values = cls._field_defaults | given
-    if values.keys() != set(cls._field_names):
-        cls.__init__(self, **given)  # raises an error
-    for name in cls._field_names:
+    names, values = cls._field_names, cls._field_defaults | given
+    if args or len(values) != len(names) or _is_frequent(cls):
+        # Also for wrong arguments: the compiled one raises an error that names them.
+        cls.__init__ = _constructor(cls)
+        cls.__init__(self, *args, **given)
+        return
+    for name in names:
         value = values[name]
         object.__setattr__(self, name, value.make() if type(value) is _Factory else value)
-
-
-def _second_init(self: Any, *args: Any, **given: Any) -> None:
-    cls = type(self)
-    cls.__init__ = _constructor(cls)
-    cls.__init__(self, *args, **given)
 
 
 def _constructor(cls: type[Any]) -> Any:
@@ -161,7 +172,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 _SHARED = {
-    "__init__": _first_init,
+    "__init__": _init,
     "__eq__": _eq,
     "__repr__": _repr,
 }
@@ -176,9 +187,7 @@ else:
     class _Tuples(type):
         """Makes the classes of named tuples."""
 
-        def __new__(
-            cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]
-        ) -> "_Tuples":
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Tuples:
             made: Any = type.__new__(cls, name, bases, namespace | {"__slots__": ()})
             names = made._fields = made.__match_args__ = tuple(made.__annotations__)
             made._field_defaults = {name: namespace[name] for name in names if name in namespace}
@@ -190,12 +199,19 @@ else:
         """A tuple whose items have names, as `typing.NamedTuple`."""
 
         def __new__(cls, *args: Any, **given: Any) -> tuple[Any, ...]:
-            """Return the first value of a class, without compiling."""
-            cls.__new__ = _second_new
-            values = cls._field_defaults | dict(zip(cls._fields, args, strict=False)) | given
-            if len(values) != len(cls._fields) or len(args) + len(given) > len(values):
-                return cls.__new__(cls, *args, **given)  # raises an error
-            return tuple.__new__(cls, [values[name] for name in cls._fields])
+            """Return a value, without compiling."""
+            names = cls._fields
+            if len(args) == len(names) and not given:
+                values = args
+            else:
+                named = cls._field_defaults | dict(zip(names, args, strict=False)) | given
+                if len(named) != len(names) or len(args) + len(given) > len(named):
+                    # The compiled one raises an error that names the wrong arguments.
+                    return _compiled_new(cls)(cls, *args, **given)
+                values = [named[name] for name in names]
+            if _is_frequent(cls):
+                cls.__new__ = _compiled_new(cls)
+            return tuple.__new__(cls, values)
 
         def __getnewargs__(self) -> tuple[Any, ...]:
             """Return the values, for copies."""
@@ -216,13 +232,12 @@ else:
         def _replace(self, /, **changes: Any) -> tuple[Any, ...]:
             return type(self)(**(self._asdict() | changes))
 
-    def _second_new(cls: Any, *args: Any, **given: Any) -> tuple[Any, ...]:
-        """Returns a named tuple, and compiles the function that makes all later ones."""
+    def _compiled_new(cls: Any) -> Any:
+        """Returns the `__new__` of a class, compiled from its fields."""
         namespace: dict[str, Any] = {"_new": tuple.__new__}
         parameters, values = "_cls, /", ""
         for name in cls._fields:
             parameters += f", {_parameter(name, cls._field_defaults, namespace)[0]}"
             values += f"{name}, "
         exec(f"def __new__({parameters}): return _new(_cls, ({values}))", namespace)  # noqa: S102 - names of fields only
-        cls.__new__ = namespace["__new__"]
-        return cls.__new__(cls, *args, **given)
+        return namespace["__new__"]

@@ -1,5 +1,7 @@
 """Mind: one opened memory. A command gets one and passes it down to everything it calls."""
 
+from __future__ import annotations
+
 import os
 import time
 from _thread import RLock
@@ -69,10 +71,10 @@ class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
         self.__doc__ = open_part.__doc__
 
     @overload
-    def __get__(self, mind: None, owner: object) -> "part[T]": ...
+    def __get__(self, mind: None, owner: object) -> part[T]: ...
     @overload
-    def __get__(self, mind: "Mind", owner: object) -> T: ...
-    def __get__(self, mind: "Mind | None", owner: object) -> "T | part[T]":
+    def __get__(self, mind: Mind, owner: object) -> T: ...
+    def __get__(self, mind: Mind | None, owner: object) -> T | part[T]:
         """Returns the part, and opens it if no view has done so."""
         if mind is None:
             return self
@@ -145,7 +147,7 @@ class Mind:
         project: Path | None = None,
         environ: Mapping[str, str] | None = None,
         clock: Clock = disk.system_clock,
-    ) -> "Mind":
+    ) -> Mind:
         """Returns the memory of the project around `start`, or of the named project.
 
         `project`, or else `MIND_PROJECT`, names a project; without `start` only these count. A
@@ -192,7 +194,7 @@ class Mind:
 
     # Views: the same memory for another caller, and the memories of other projects.
 
-    def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
+    def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> Mind:
         """Returns a copy with the given parts and, if given, another project."""
         view = object.__new__(type(self))
         vars(view).update(vars(self))
@@ -201,20 +203,20 @@ class Mind:
         view._parts, view._project = parts, project or self._project
         return view
 
-    def acting_as(self, author: str | None) -> "Mind":
+    def acting_as(self, author: str | None) -> Mind:
         """Returns a view for one call that is signed by `author`."""
         view = self._view(parts=self._parts)
         view.author, view.reads_once, view.is_fresh = author, False, False
         return view
 
-    def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
+    def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> Mind:
         """Returns a view that reports progress to one caller and stops if that caller cancels."""
         view = self._view(parts=self._parts)
         view.progress, view.halted = progress, halted
         return view
 
     @contextmanager
-    def visited(self, environ: Mapping[str, str]) -> "Iterator[Mind]":
+    def visited(self, environ: Mapping[str, str]) -> Iterator[Mind]:
         """Yields a view for one call of another process of the user, with its environment.
 
         Its checks, session and notices are its own; files and index are shared.
@@ -235,17 +237,17 @@ class Mind:
             while view._others:  # noqa: SLF001 - as above
                 view._others.popitem()[1].close()  # noqa: SLF001 - as above
 
-    def reopened(self) -> "Mind":
+    def reopened(self) -> Mind:
         """Returns the same memory; settings, files and index are read again."""
         return self._view(parts={})
 
-    def outside(self) -> "Mind":
+    def outside(self) -> Mind:
         """Returns a view without a project."""
         view = self._view(parts={})
         view._project = view._missing = None  # noqa: SLF001 - of our own class
         return view
 
-    def at(self, registered: Registered) -> "Mind | None":
+    def at(self, registered: Registered) -> Mind | None:
         """Returns the memory of a registered project; None if the project is missing.
 
         It shares this memory's home, clock and embedder, and stays open for the next call.
@@ -266,7 +268,7 @@ class Mind:
 
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
-    ) -> "Mind":
+    ) -> Mind:
         """Returns a memory with the given parts, which stays open under `key`."""
         with self._opening:
             other = self._others.get(key)
@@ -375,7 +377,7 @@ class Mind:
     # The parts.
 
     @part
-    def store(self) -> "MemoryStore":
+    def store(self) -> MemoryStore:
         """The project's files."""
         from mimo.store.memories import MemoryStore
 
@@ -396,13 +398,13 @@ class Mind:
             self._parts["watch"] = Watch(folders)
 
     @property
-    def watched(self) -> "Watch | None":
+    def watched(self) -> Watch | None:
         """The subscription to file changes, if `watch` was called."""
         watch: Watch | None = self._parts.get("watch")
         return watch
 
     @part
-    def trust(self) -> "Trust":
+    def trust(self) -> Trust:
         """The approvals of the project's files on this machine."""
         from mimo.store.trust import Trust
 
@@ -411,7 +413,7 @@ class Mind:
         return Trust(self.home, self.project.root, config["trust.only"], globs=globs)
 
     @property
-    def trash(self) -> "Trash":
+    def trash(self) -> Trash:
         """The text that commands removed or replaced."""
         from mimo.store.trash import Trash
 
@@ -424,28 +426,28 @@ class Mind:
         )
 
     @part
-    def accesses(self) -> "Accesses":
+    def accesses(self) -> Accesses:
         """The uses of the memories on this machine."""
         from mimo.store.accesses import Accesses
 
         return Accesses(self.project.root)
 
     @part
-    def events(self) -> "EventLog":
+    def events(self) -> EventLog:
         """The project's event log."""
         from mimo.store.events import EventLog
 
         return EventLog(self.project.root)
 
     @part
-    def values(self) -> "Values":
+    def values(self) -> Values:
         """The key-value store."""
         from mimo.store.values import Values
 
         return Values(self.project.root, projects.index_owner(self.home, self.randomness))
 
     @part
-    def guard(self) -> "Guard":
+    def guard(self) -> Guard:
         """The checks and the audit of every call; the default policy applies outside a project."""
         from mimo.guard.audit import AuditLog, Session
         from mimo.guard.guard import Guard
@@ -460,7 +462,7 @@ class Mind:
         return Guard(root=root, trusted=trusted, session=session, log=log)
 
     @part
-    def embedder(self) -> "Embedder | None":
+    def embedder(self) -> Embedder | None:
         """The embedding model; None if the user's own model can't be used."""
         from mimo.index.embedding import open_embedder
 
@@ -471,7 +473,7 @@ class Mind:
             return None
 
     @property
-    def encoder(self) -> "Embedder | None":
+    def encoder(self) -> Embedder | None:
         """The model of the second vectors; None if it is switched off or numpy is missing."""
         if self.config["embedding.encoder"] == "off":
             return None
@@ -496,7 +498,7 @@ class Mind:
         return projects.index_folder(self.project.root, self.home)
 
     @part
-    def index(self) -> "Index":
+    def index(self) -> Index:
         """The index of the project's files; created if it is missing or damaged."""
         from mimo.index.index import Index
         from mimo.store.files import holding
@@ -506,7 +508,7 @@ class Mind:
         index.turn = lambda: holding(folder / "building")
         return self.trusting(index)
 
-    def trusting(self, index: "Index") -> "Index":
+    def trusting(self, index: Index) -> Index:
         """Returns the index, with this memory's approvals."""
 
         def approvals() -> Callable[[str], bool]:
@@ -516,7 +518,7 @@ class Mind:
         index.encoder = lambda: self.encoder
         return index
 
-    def use_index(self, index: "Index", *, notice: str) -> None:
+    def use_index(self, index: Index, *, notice: str) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
         self.note("index", notice)

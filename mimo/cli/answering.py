@@ -4,6 +4,8 @@ The same declarations parse the words, and the same `invoke` runs the command, w
 the other process named. The reply has what the command would have printed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _REVISION, _SCOPE = "at", "scope"
 
 
-def reply(mind: "Mind", request: Mapping[str, Any]) -> dict[str, Any] | None:
+def reply(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns what to print for the words of a request and the exit status, or None.
 
     Nothing happened if the words are not a plain line with a command in `PATHS`.
@@ -45,7 +47,7 @@ def reply(mind: "Mind", request: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
 
 
-def _answer(mind: "Mind", request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:
+def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:
     """Returns the answer to a line, or None if the other process must run it."""
     arguments, options = line.arguments(), line.options
     is_other = arguments.get(_REVISION) is not None or arguments.get(_SCOPE) == "all"

@@ -1,5 +1,7 @@
 """Command lines that a running server answers, before the command line itself is loaded."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """The completion of command lines: fast, read-only, and without errors, which would garble them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

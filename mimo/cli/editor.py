@@ -1,5 +1,7 @@
 """The user's editor: for the file of a memory, and for a long text that was not given."""
 
+from __future__ import annotations
+
 import re
 import shutil
 import tempfile
@@ -88,7 +90,7 @@ def _open(draft: Path) -> None:
         raise Invalid(f"the editor failed: {error.message}", hint=hint) from error
 
 
-def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
+def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
     """Returns the result of `run` with the edited file, or None if the user changed nothing.
 
     Raises `Conflict` if the file changed meanwhile. If the text can't be stored, it stays in a

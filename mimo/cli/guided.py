@@ -1,5 +1,7 @@
 """`mind review` and `mind trust` on a terminal: one item at a time, one key for each action."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -75,7 +77,7 @@ def review(call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any])
 
 
 def trust(
-    mind: "Mind", call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> object | None:
     """Shows the memories that are not approved, and approves them if the user confirms.
 

@@ -1,5 +1,7 @@
 """The command line: words lead to a command; its result goes to stdout, messages to stderr."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +35,7 @@ GUIDED = ("mind_review", "mind_trust")
 """The commands that ask the user item by item on a terminal."""
 
 
-def open_mind(project: Path | None) -> "Mind":
+def open_mind(project: Path | None) -> Mind:
     """Returns the memory that a command works on."""
     from mimo.mind import Mind
 
@@ -76,7 +78,7 @@ def main(
         return rendering.report(unexpected, as_json)
 
 
-def _run(commands: Registry, run: "Run", args: Sequence[str]) -> int:
+def _run(commands: Registry, run: Run, args: Sequence[str]) -> int:
     """Returns the exit status after running the command that the words of a line name.
 
     Lines that are not plain go through click, which takes longer to load than a short command runs.
@@ -125,7 +127,7 @@ def run_command(
     return int(getattr(result, "exit_status", 0))
 
 
-def serve_the_next(mind: "Mind") -> None:
+def serve_the_next(mind: Mind) -> None:
     """Starts a server for the next commands if the files take this one most of its time.
 
     Does nothing if there is one, or none is to be asked.
@@ -147,12 +149,12 @@ def serve_the_next(mind: "Mind") -> None:
             start("mimo.cli.standby", mind.project.root, mind.home)
 
 
-def standby_lock(mind: "Mind") -> Path:
+def standby_lock(mind: Mind) -> Path:
     """Returns the lock of the server that a command has started for a project."""
     return mind.index_folder / "standby"
 
 
-def _connect(mind: "Mind", options: Mapping[str, Any]) -> None:
+def _connect(mind: Mind, options: Mapping[str, Any]) -> None:
     """Lets a command print parts of its result and, on a terminal, show progress and ask."""
     from mimo.rendering.results import show_part
 
@@ -164,14 +166,14 @@ def _connect(mind: "Mind", options: Mapping[str, Any]) -> None:
             mind.ask = ask
 
 
-def answers(mind: "Mind", request: Mapping[str, Any]) -> dict[str, Any] | None:
+def answers(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the reply to a command line of another process, or None."""
     from mimo.cli.answering import reply
 
     return reply(mind, request)
 
 
-def _print_project(mind: "Mind") -> None:
+def _print_project(mind: Mind) -> None:
     """Prints the project that was written to, if the user may have expected another.
 
     It is printed if it is above the repository of the working directory, or was named by the
@@ -190,8 +192,8 @@ def _print_project(mind: "Mind") -> None:
 
 def _with_user(
     spec: Spec,
-    mind: "Mind",
-    caller: "Caller",
+    mind: Mind,
+    caller: Caller,
     arguments: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> object | None:
@@ -219,9 +221,7 @@ def _with_user(
     return None
 
 
-def _edited(
-    spec: Spec, mind: "Mind", caller: "Caller", arguments: Mapping[str, Any]
-) -> object | None:
+def _edited(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any]) -> object | None:
     """Returns the result of a command, whose missing texts come from the user's editor.
 
     Returns None if the user left the editor without a change.
@@ -248,11 +248,11 @@ def _missing_texts(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:
     return missing if missing and missing[0].arg.stdin and are_texts else []
 
 
-_asked: "list[Question]" = []
+_asked: list[Question] = []
 """The question on the terminal, so that it is printed once."""
 
 
-def ask(question: "Question", seconds: float) -> str | None:
+def ask(question: Question, seconds: float) -> str | None:
     """Returns the choice that the user typed, or None if there was none within the time.
 
     The end of the input is not an answer: it stops the command as Ctrl-C does.

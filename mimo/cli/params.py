@@ -1,5 +1,7 @@
 """Commands for click, made from their declarations: parameters and help."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import click

@@ -5,6 +5,8 @@ that users and agents usually type, and leaves all others to click, which takes 
 a short command runs: help, mistakes, joined short options. A test compares both readings.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """The command line as click reads it: help, errors, and all lines that are not plain."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +38,7 @@ def run(commands: Registry, command: Run, words: Sequence[str]) -> int:
         raise usage(error) from error
 
 
-def program(commands: Registry | None = None, command: Run = lambda *_: 0) -> "Words":
+def program(commands: Registry | None = None, command: Run = lambda *_: 0) -> Words:
     """Returns the whole command line as a click group; `command` runs a command."""
     root = Words("", commands or all_commands(), command, help=SUMMARY)
     version = click.version_option(

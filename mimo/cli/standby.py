@@ -4,6 +4,8 @@ Comparing all files takes most of a command there. So the first command starts t
 watches the files and answers the next ones. It ends when it was not asked for a while.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time

@@ -5,6 +5,8 @@ accept exactly the arguments that the published schema accepts, which a test ver
 argument that is null counts as absent.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any

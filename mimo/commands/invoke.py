@@ -1,5 +1,7 @@
 """The call of a command: every surface goes through `invoke`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -36,7 +38,7 @@ class Caller:
     """True if the user asked to store a text that looks like a secret."""
 
 
-def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
+def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any]) -> object:
     """Returns the result of a command, whose arguments are as the surface received them.
 
     Raises `MindError`s only: those that the command documents, `Invalid` for wrong arguments,
@@ -97,7 +99,7 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
         raise fault() from error
 
 
-def _recorded(spec: Spec, mind: "Mind", call: Call) -> AbstractContextManager[object]:
+def _recorded(spec: Spec, mind: Mind, call: Call) -> AbstractContextManager[object]:
     """Moves the texts that a command removes or replaces to the trash first."""
     if spec.effect is Effect.READ or not (spec.needs_project or _has_project(mind)):
         return nullcontext()
@@ -112,14 +114,14 @@ def _recorded(spec: Spec, mind: "Mind", call: Call) -> AbstractContextManager[ob
     )
 
 
-def _has_project(mind: "Mind") -> bool:
+def _has_project(mind: Mind) -> bool:
     try:
         return mind.has_project
     except NoProject:
         return False
 
 
-def _redacted(spec: Spec, result: object) -> "Redacted[object]":
+def _redacted(spec: Spec, result: object) -> Redacted[object]:
     """Returns a result with secrets and personal data masked, and their kinds."""
     with span("memory.pii_filtering", {"tool_name": spec.name}) as tracing:
         shown = privacy.redacted(result, personal=spec.is_of_values)
@@ -137,7 +139,7 @@ def _attributes(call: Call) -> dict[str, str | None]:
     }
 
 
-def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any]:
+def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments as they may be stored; raises `SecretDetected` and `PiiDetected`.
 
     Skips arguments that the command itself compares with the stored text.
@@ -158,7 +160,7 @@ def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any
     )
 
 
-def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
+def _call(spec: Spec, mind: Mind, caller: Caller) -> Call:
     """Returns a call before its arguments are decoded."""
     return Call(
         tool=spec.name,

@@ -1,5 +1,7 @@
 """JSON Schemas of the arguments and results of commands, as MCP publishes them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 from datetime import datetime

@@ -4,6 +4,8 @@
 all projects are recorded in $MIND_HOME.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections import Counter, defaultdict, deque
@@ -132,7 +134,7 @@ class Session:
         text = self._environ.get(name, "").strip()
         return text if compiled(_NAME).fullmatch(text) else None
 
-    def elsewhere(self) -> "Session":
+    def elsewhere(self) -> Session:
         """Returns the same session for another project, with no calls yet."""
         return Session(self._environ, self.started)
 

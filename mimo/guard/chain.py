@@ -3,6 +3,8 @@
 Changing, removing or adding a record breaks the chain, and `faults` reports where.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """The checks around every call: policies, rate limits and the audit log."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -201,7 +203,7 @@ def _denied(call: Call, verdict: Verdict) -> Denied:
 
 
 @contextmanager
-def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Iterator["Any"]:
+def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Iterator[Any]:
     """Runs the block in an OpenTelemetry span, which it gets; None if the process has no tracing.
 
     A program that traces has imported OpenTelemetry's API already, for example

@@ -3,6 +3,8 @@
 Names are stored as hashes, since a caller may put a secret into the name of a namespace.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -120,7 +122,7 @@ class Limits:
 
 
 def _take_all(
-    connection: "sqlite3.Connection", limits: Mapping[str, Iterable[Limit]], now: float
+    connection: sqlite3.Connection, limits: Mapping[str, Iterable[Limit]], now: float
 ) -> None:
     taken = {}
     for name, several in limits.items():

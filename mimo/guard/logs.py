@@ -1,5 +1,7 @@
 """Log files without memories: an exception's text may contain one."""
 
+from __future__ import annotations
+
 import logging
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler

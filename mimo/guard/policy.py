@@ -5,6 +5,8 @@ of them must permit a call: an unapproved file is applied together with the defa
 can only restrict further.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -243,7 +245,7 @@ DEFAULT = Policy(
 class InvalidPolicy(Exception):
     """A text that is not a valid policy; `faults` are all its errors, in the order of lines."""
 
-    def __init__(self, faults: Iterable["Fault"]) -> None:
+    def __init__(self, faults: Iterable[Fault]) -> None:
         """Takes at least one fault."""
         self.faults = tuple(sorted(faults))
         super().__init__(self.faults[0].reason)
@@ -274,7 +276,7 @@ class _Reader:
     A check of a single value returns the value, or adds an error and returns None.
     """
 
-    def __init__(self, located: "Located") -> None:
+    def __init__(self, located: Located) -> None:
         self.faults: list[tuple[int, str]] = []
         self._located = located
 
@@ -306,7 +308,7 @@ class _Reader:
             source=source,
         )
 
-    def _rule(self, place: "Place", content: Any, default: Rule) -> Rule:
+    def _rule(self, place: Place, content: Any, default: Rule) -> Rule:
         lists: dict[str, tuple[str, Check[Any]]] = {
             "operations": ("operations", self._word(Operation)),
             "allowed_namespaces": ("namespaces", self._pattern),
@@ -326,7 +328,7 @@ class _Reader:
         return replace(default, line=self._located.line(place), **changes)
 
     def _limits(
-        self, place: "Place", parts: Mapping[str, Any], check: Check[str]
+        self, place: Place, parts: Mapping[str, Any], check: Check[str]
     ) -> dict[str, Limit]:
         """Returns the limits in the part of the rate limits that `place` names."""
         limits = {}
@@ -338,8 +340,8 @@ class _Reader:
         return limits
 
     def _named(
-        self, place: "Place", value: Any, check: Check[str]
-    ) -> Iterator[tuple[str, "Place", Any]]:
+        self, place: Place, value: Any, check: Check[str]
+    ) -> Iterator[tuple[str, Place, Any]]:
         """Yields each checked name with its place and content; a duplicate name is an error."""
         names: set[str] = set()
         for key, content in self._mapping(place, value).items():
@@ -352,7 +354,7 @@ class _Reader:
                 yield name, here, content
 
     def _mapping(
-        self, place: "Place", value: Any, keys: tuple[str, ...] | None = None
+        self, place: Place, value: Any, keys: tuple[str, ...] | None = None
     ) -> dict[str, Any]:
         if not isinstance(value, dict):
             self._fault(place, f"{_key_of(place)} must be a mapping")
@@ -362,7 +364,7 @@ class _Reader:
                 self._fault((*place, key), f"unknown key `{key}`; the keys are {', '.join(keys)}")
         return value
 
-    def _each(self, place: "Place", value: Any, check: Check[T]) -> tuple[T, ...]:
+    def _each(self, place: Place, value: Any, check: Check[T]) -> tuple[T, ...]:
         if not isinstance(value, list):
             self._fault(place, f"{_key_of(place)} must be a list")
             return ()
@@ -372,7 +374,7 @@ class _Reader:
     def _word(self, words: type[E]) -> Check[E]:
         """Returns the check for a word of an enumeration."""
 
-        def check(place: "Place", value: Any) -> E | None:
+        def check(place: Place, value: Any) -> E | None:
             if value in list(words):
                 return words(value)
             self._fault(place, f"{_quoted(value)} must be one of {', '.join(words)}")
@@ -380,13 +382,13 @@ class _Reader:
 
         return check
 
-    def _pattern(self, place: "Place", value: Any) -> str | None:
+    def _pattern(self, place: Place, value: Any) -> str | None:
         if isinstance(value, str) and is_pattern(value):
             return value
         self._fault(place, f"{_quoted(value)} is not a pattern of namespaces, such as `session.*`")
         return None
 
-    def _tool(self, place: "Place", value: Any) -> str | None:
+    def _tool(self, place: Place, value: Any) -> str | None:
         """Returns a tool's folded name."""
         name = folded(value)
         if name in (EVERY, *FAMILIES) or name.isidentifier():
@@ -394,7 +396,7 @@ class _Reader:
         self._fault(place, f"{_quoted(value)} is not the name of a tool")
         return None
 
-    def _number(self, place: "Place", value: Any, low: float, high: int) -> Any:
+    def _number(self, place: Place, value: Any, low: float, high: int) -> Any:
         """Returns a number within the limits; it must be whole if the lower limit is."""
         is_whole = isinstance(low, int)
         if type(value) in ((int,) if is_whole else (int, float)) and low <= value <= high:
@@ -403,11 +405,11 @@ class _Reader:
         self._fault(place, f"{_key_of(place)} must be {kind} from {low:g} to {high:,}")
         return None
 
-    def _fault(self, place: "Place", reason: str) -> None:
+    def _fault(self, place: Place, reason: str) -> None:
         self.faults.append((self._located.line(place), reason))
 
 
-def _key_of(place: "Place") -> str:
+def _key_of(place: Place) -> str:
     return f"`{place[-1]}`" if place else "the policy"
 
 
@@ -421,7 +423,7 @@ class ActivePolicies:
 
     policies: tuple[Policy, ...]
     """Each must permit a call. Empty if the file is invalid, which permits nothing."""
-    faults: tuple["Fault", ...] = ()
+    faults: tuple[Fault, ...] = ()
     digest: str = ""
     """The digest of the file; empty without a file."""
     trusted: bool = True

@@ -1,5 +1,7 @@
 """Secrets and personal data: refused when a call stores them, redacted in answers and logs."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 

@@ -4,6 +4,8 @@ Memories by id or in lists, current decisions, counts and problems; and the memo
 may mean, since they hold its words or have a vector near to its.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime

@@ -5,6 +5,8 @@ other processes may have it open: a higher generation takes its place, and unuse
 later.
 """
 
+from __future__ import annotations
+
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence

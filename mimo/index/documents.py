@@ -1,5 +1,7 @@
 """A memory as the index stores it: cut into units and passages, tokenised, its vectors named."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter

@@ -3,6 +3,8 @@
 Loads little of mind. It creates, refreshes and embeds nothing, so it may lag behind the files.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -48,9 +50,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @contextmanager
-def open_index(
-    folder: Path, owner: str, approves: Approves, root: Path
-) -> "Iterator[Glance | None]":
+def open_index(folder: Path, owner: str, approves: Approves, root: Path) -> Iterator[Glance | None]:
     """Yields the newest index of a folder that `owner` made, or None.
 
     Its memories from files that have changed since are left out.
@@ -69,7 +69,7 @@ def open_index(
 
 
 @contextmanager
-def of_index(index: "Index") -> "Iterator[Glance]":
+def of_index(index: Index) -> Iterator[Glance]:
     """Yields the same for an open index."""
     with index._reading() as sql:  # noqa: SLF001 - of our own package
         yield Glance(sql)

@@ -1,5 +1,7 @@
 """The index of one project: a disposable copy of its memories that answers without the files."""
 
+from __future__ import annotations
+
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -54,11 +56,11 @@ class IndexStats:
 
 def _query(
     query: Callable[Concatenate[sqlite3.Connection, P], Answer],
-) -> Callable[Concatenate["Index", P], Answer]:
+) -> Callable[Concatenate[Index, P], Answer]:
     """Returns a function over the tables as a method of `Index`."""
 
     @wraps(query)
-    def method(index: "Index", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+    def method(index: Index, /, *args: P.args, **kwargs: P.kwargs) -> Answer:
         return index.ask(query, *args, **kwargs)
 
     return method
@@ -102,7 +104,7 @@ class Index:
         """Returns the function that checks whether a text is approved; the default approves all."""
 
     @classmethod
-    def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> "Index":
+    def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> Index:
         """Returns the index in `folder`, or an empty one if none there is usable.
 
         An index of another owner is not usable: it may have come with a clone. Without an embedder
@@ -112,7 +114,7 @@ class Index:
         return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
 
     @classmethod
-    def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> "Index":
+    def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> Index:
         """Returns the index of a past state, within a project's index folder.
 
         The `digest` of the state's memories names it. All states share the vectors in
@@ -135,7 +137,7 @@ class Index:
         return cls(data, vectors, embedder, owner, folder)
 
     @classmethod
-    def in_memory(cls, embedder: Embedder | None) -> "Index":
+    def in_memory(cls, embedder: Embedder | None) -> Index:
         """Returns an empty index that has no files."""
         vectors = Vectors(None, embedder.model) if embedder else None
         return cls(Database(None), vectors, embedder)
@@ -242,7 +244,7 @@ class Index:
                     self.meanings.prune(names)
 
     def _write(
-        self, batches: "Iterable[Batch]", now_ns: int, wait: float, *, clear: bool = False
+        self, batches: Iterable[Batch], now_ns: int, wait: float, *, clear: bool = False
     ) -> None:
         """Writes batches in one transaction."""
         from mimo.index.writing import Writer
@@ -299,7 +301,7 @@ class Index:
         return self.ask(self._search, Request(text, filter, limit, threshold, nearest, now))
 
     @cached_property
-    def meanings(self) -> "Meanings | None":
+    def meanings(self) -> Meanings | None:
         """The encoder's vectors; None without an encoder."""
         encoder = self.encoder()
         if encoder is None:
@@ -382,14 +384,14 @@ class Index:
         types: Collection[str],
         most: int | None,
         now: datetime,
-    ) -> "Graph":
+    ) -> Graph:
         """Returns the memories within `depth` links of `start`; recent answers are cached."""
         from mimo.index.links import Walks
 
         self._walks = self._walks or Walks()
         return self.ask(self._walks.graph, start, depth=depth, types=types, most=most, now=now)
 
-    def newest_linked(self, types: Collection[str], most: int) -> "Graph":
+    def newest_linked(self, types: Collection[str], most: int) -> Graph:
         """Returns up to `most` linked memories, and the links between them."""
         from mimo.index import links
 
@@ -493,7 +495,7 @@ class Index:
 
     # Vectors.
 
-    def _embed(self, documents: "Sequence[Document]") -> None:
+    def _embed(self, documents: Sequence[Document]) -> None:
         """Makes the vectors of documents; if that fails, words find them until it works again."""
         if not (self._embedder and self._vectors):
             return

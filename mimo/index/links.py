@@ -1,5 +1,7 @@
 """Walks along links, in both directions, and a cache of the latest walks."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence

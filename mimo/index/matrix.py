@@ -4,6 +4,8 @@ A row has the name of a vector, a checksum and the vector. Rows are never change
 process can read while another appends. Which of them count is in the database of `Vectors`.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import sqlite3
@@ -130,7 +132,7 @@ class Rows:
             return name, vector
         return None
 
-    def matrix(self, count: int) -> "Matrix":
+    def matrix(self, count: int) -> Matrix:
         """Returns the first `count` rows for numpy, read from the file when they are used."""
         import numpy as np
 
@@ -149,7 +151,7 @@ class Rows:
             self._mapped = (length, data)
         return data
 
-    def order(self, names: "NDArray[np.uint8]") -> "Sorted":
+    def order(self, names: NDArray[np.uint8]) -> Sorted:
         """Returns the order of the names of the first rows; most of it is kept between calls."""
         before = self._sorted  # Another thread may replace it.
         if before and len(before.places) == len(names):
@@ -217,7 +219,7 @@ def _sum(name: bytes, vector: bytes) -> bytes:
 class Sorted:
     """The rows in the order of the beginnings of their names, to find them by name."""
 
-    def __init__(self, names: "NDArray[np.uint8]", before: "Sorted | None" = None) -> None:
+    def __init__(self, names: NDArray[np.uint8], before: Sorted | None = None) -> None:
         """Take the names of all rows, and the order of those before."""
         import numpy as np
 
@@ -235,7 +237,7 @@ class Sorted:
 class Matrix:
     """The rows of a file at one time, as arrays."""
 
-    def __init__(self, rows: Rows, data: "NDArray[np.uint8]") -> None:
+    def __init__(self, rows: Rows, data: NDArray[np.uint8]) -> None:
         """Take the bytes of each row."""
         import numpy as np
 
@@ -244,7 +246,7 @@ class Matrix:
         self.names = data[:, :NAME]
         self.vectors = data[:, _LEAD:].view(np.int8)
 
-    def places(self, names: "NDArray[np.uint8]") -> "NDArray[np.intp]":
+    def places(self, names: NDArray[np.uint8]) -> NDArray[np.intp]:
         """Returns the row of each name, -1 for one that is missing."""
         import numpy as np
 
@@ -270,7 +272,7 @@ class Matrix:
         return self._rows.row(self._data[place].tobytes()) is not None
 
     def nearest(
-        self, query: bytes, k: int, places: "NDArray[np.intp] | None" = None
+        self, query: bytes, k: int, places: NDArray[np.intp] | None = None
     ) -> list[tuple[int, bytes, int]]:
         """Returns the place, name and dot product of the `k` rows nearest to `query`.
 
@@ -292,7 +294,7 @@ class Matrix:
         return sorted(near, key=lambda row: (-row[2], row[1]))[:k]
 
 
-def products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
+def products(query: bytes, rows: NDArray[np.int8]) -> NDArray[np.float32]:
     """Returns the dot product of each row; float32 holds them exactly: they are below 2**24."""
     import numpy as np
 
@@ -304,7 +306,7 @@ def products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
     return values
 
 
-def rows_of(parts: Sequence[bytes]) -> "NDArray[np.uint8]":
+def rows_of(parts: Sequence[bytes]) -> NDArray[np.uint8]:
     """Returns parts of one length as the rows of an array."""
     import numpy as np
 
@@ -312,7 +314,7 @@ def rows_of(parts: Sequence[bytes]) -> "NDArray[np.uint8]":
     return np.frombuffer(b"".join(parts), np.uint8).reshape(len(parts), width)
 
 
-def _beginnings(names: "NDArray[np.uint8]") -> "NDArray[np.uint64]":
+def _beginnings(names: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Returns the first half of each name as a number."""
     import numpy as np
 

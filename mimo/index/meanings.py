@@ -5,6 +5,8 @@ vectors are made in the background, by `mind index`, and a few at a time by sear
 kept under the hash of its text.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -51,7 +53,7 @@ class Compared(NamedTuple):
     nearest: tuple[tuple[int, float], ...]
     """The keys and cosines of the nearest memories, nearest first."""
     vectors: Vectors
-    table: "Table"
+    table: Table
 
     def near(self, keys: Collection[int]) -> Nearness:
         """Returns how near memories are, as far as all their units have vectors."""
@@ -90,7 +92,7 @@ class Meanings:
         return self._opened
 
     @cached_property
-    def units(self) -> "Units":
+    def units(self) -> Units:
         """The vectors by memory, which are kept between comparisons."""
         from mimo.index.table import Units
 
@@ -119,7 +121,7 @@ class Meanings:
             stored.update(new)
         return [stored.get(name, b"") for name in names]
 
-    def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> "Compared | None":
+    def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> Compared | None:
         """Returns the comparison of a query with the memories that pass a filter.
 
         Makes some missing vectors first. Returns None if there are none.
@@ -150,7 +152,7 @@ class Meanings:
         """Removes the vectors of all names but `keep`."""
         self.vectors.prune(keep)
 
-    def _catch_up(self, sql: sqlite3.Connection, table: "Table") -> None:
+    def _catch_up(self, sql: sqlite3.Connection, table: Table) -> None:
         """Makes some of the missing vectors.
 
         The amount of text is limited, not the time: equal stores give equal answers on any machine.
@@ -168,7 +170,7 @@ class Meanings:
         self.of(wanted, most=MOST_AT_ONCE)
 
 
-def _in_order(sql: sqlite3.Connection, table: "Table") -> list[int]:
+def _in_order(sql: sqlite3.Connection, table: Table) -> list[int]:
     """Returns the memories that lack vectors, in the order in which they are made."""
     ordered: list[tuple[int, ...]] = []
     for chunk in portions(table.lacking.tolist()):

@@ -5,6 +5,8 @@ numbers of a word that was asked for are kept, up to `_MOST_BYTES`, until the in
 result is that of FTS5, to the last bit.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterable, Sequence
 from math import log
@@ -35,8 +37,8 @@ _LENGTHS = "SELECT id, sz FROM words_docsize"
 class _Word(NamedTuple):
     """The units that hold a word."""
 
-    units: "NDArray[np.int64]"
-    weights: "NDArray[np.float64]"
+    units: NDArray[np.int64]
+    weights: NDArray[np.float64]
     """The word's part of the BM25 of each."""
 
 

@@ -1,5 +1,7 @@
 """The values that go into the index and come out of it, and records as rows of `memories`."""
 
+from __future__ import annotations
+
 import json
 import sqlite3
 import zlib

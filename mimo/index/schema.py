@@ -6,6 +6,8 @@ opening one, `units` the stretches of text that are searched. `words` (FTS5) fin
 names that changed last, and `changed` the keys of the memories.
 """
 
+from __future__ import annotations
+
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Sequence

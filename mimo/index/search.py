@@ -1,5 +1,7 @@
 """Search: from a query to the memories that answer it, ranked by words and meaning together."""
 
+from __future__ import annotations
+
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -73,7 +75,7 @@ class Search:
         self,
         vectors: Vectors | None,
         embedder: Embedder | None,
-        meanings: Callable[[], "Meanings | None"] = lambda: None,
+        meanings: Callable[[], Meanings | None] = lambda: None,
     ) -> None:
         """Take the vectors and their model, None to search by words only, and the encoder's.
 
@@ -180,7 +182,7 @@ class Search:
         )
 
     def _cosines(
-        self, sql: sqlite3.Connection, encoded: bytes, candidates: "Candidates", aligned: str = ""
+        self, sql: sqlite3.Connection, encoded: bytes, candidates: Candidates, aligned: str = ""
     ) -> Mapping[bytes, float]:
         """Returns the cosine of an encoded query with each stored vector of the candidates.
 
@@ -220,7 +222,7 @@ def _reason(error: BaseException) -> object:
     return getattr(error, "message", None) or error
 
 
-def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
+def _needs_meaning(query: RankingQuery, candidates: Candidates, statistics: Statistics) -> bool:
     """Returns whether all static vectors are compared, because words may miss the answer."""
     if len(candidates.keys) <= _FEW:
         return True
@@ -232,7 +234,7 @@ def _aligned(
     sql: sqlite3.Connection,
     embedder: Aligning,
     query: str,
-    candidates: "Candidates",
+    candidates: Candidates,
     near: Mapping[bytes, float],
 ) -> dict[bytes, float]:
     """Returns the nearness of each unit: half its cosine, half the correspondence of its words.
@@ -261,7 +263,7 @@ def _aligned(
 
 
 def _hits(
-    sql: sqlite3.Connection, ranked: list[Ranked], candidates: "Candidates", limit: int
+    sql: sqlite3.Connection, ranked: list[Ranked], candidates: Candidates, limit: int
 ) -> tuple[Hit, ...]:
     """Returns the first `limit` matches, superseded ones below their successors."""
     keys = {candidates.id_of(match.key): match.key for match in ranked}

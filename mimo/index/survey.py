@@ -3,6 +3,8 @@
 `+shadowed = 0` keeps SQLite from choosing an index by `shadowed`, which nearly all rows have alike.
 """
 
+from __future__ import annotations
+
 import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence

@@ -4,6 +4,8 @@ It is kept between searches. After a change, only the changed memories are read 
 new vectors are looked up.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterable
 from threading import Lock
@@ -40,26 +42,26 @@ class Table(NamedTuple):
     """The vectors at one time, in the order of the memories."""
 
     matrix: Matrix | None
-    keys: "Keys"
+    keys: Keys
     """The memories that have a vector, each once."""
-    starts: "Places"
+    starts: Places
     """The first row of each memory in `rows`."""
-    rows: "Places"
-    incomplete: "Keys"
+    rows: Places
+    incomplete: Keys
     """Memories some of whose units have no vector."""
-    lacking: "Keys"
+    lacking: Keys
     """Memories some of whose vectors are not made yet."""
     missing: int
     """The number of units whose vector is not made yet."""
     unreadable: int
     """The number of units that the encoder can't read."""
 
-    def complete(self, keys: Iterable[int]) -> "Keys":
+    def complete(self, keys: Iterable[int]) -> Keys:
         """Returns those of some memories all of whose units have vectors, each once."""
         wanted = np.unique(np.fromiter(keys, np.int64))
         return wanted[np.isin(wanted, self.keys) & ~np.isin(wanted, self.incomplete)]
 
-    def best(self, query: bytes, keys: "Keys") -> "NDArray[np.float64]":
+    def best(self, query: bytes, keys: Keys) -> NDArray[np.float64]:
         """Returns the largest cosine of a vector of each of `keys`, memories with vectors."""
         if self.matrix is None or not len(keys):
             return np.empty(0)
@@ -93,9 +95,7 @@ class Table(NamedTuple):
         return tuple(pair for pair in near if pair[0] in admitted)[:most]
 
 
-def _first(
-    keys: "Keys", cosines: "NDArray[np.float64]", most: int
-) -> tuple[tuple[int, float], ...]:
+def _first(keys: Keys, cosines: NDArray[np.float64], most: int) -> tuple[tuple[int, float], ...]:
     """Returns the keys of the largest cosines, the largest first; equal ones in their order."""
     if len(keys) > most:
         chosen = np.flatnonzero(cosines >= np.partition(cosines, -most)[-most])
@@ -110,7 +110,7 @@ def _admitted(sql: sqlite3.Connection, filter: Filter, keys: list[int]) -> set[i
     return {key for (key,) in sql.execute(query, (*keys, *values))}
 
 
-def _cosines(values: "NDArray[Any]") -> "NDArray[np.float64]":
+def _cosines(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.clip(values.astype(np.float64) / ENCODED_LENGTH**2, -1, 1)
 
 

@@ -5,6 +5,8 @@ is worth 6.9. If a server has compared the prompt by meaning, that counts as wel
 has the origin of the constants.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Iterable

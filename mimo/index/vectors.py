@@ -5,6 +5,8 @@ write appends to both. The database decides: rows that it does not count do not 
 ends between the two, the next one writes over its rows.
 """
 
+from __future__ import annotations
+
 import errno
 import math
 import os
@@ -148,7 +150,7 @@ class Vectors:
         """Returns the names of the empty vectors."""
         return self._run(_Content.empty)
 
-    def matrix(self) -> "Matrix | None":
+    def matrix(self) -> Matrix | None:
         """Returns the rows of all vectors that are not empty; None if there are none."""
         return self._run(_Content.matrix)
 
@@ -210,7 +212,7 @@ class Vectors:
 
     # Writing, within a transaction.
 
-    def _append(self, content: "_Content", vectors: Mapping[bytes, bytes]) -> None:
+    def _append(self, content: _Content, vectors: Mapping[bytes, bytes]) -> None:
         """Writes the vectors whose names are new."""
         state, rows = content.state, content.rows
         if not content.is_ours:
@@ -227,7 +229,7 @@ class Vectors:
         content.store(rows, count, state.empty + len(added) - len(full))
         self._rows = rows
 
-    def _keep(self, content: "_Content", keeps: Callable[[bytes], bool]) -> None:
+    def _keep(self, content: _Content, keeps: Callable[[bytes], bool]) -> None:
         """Writes the sound rows that are kept to another file, unless those are all."""
         state, rows = content.state, content.rows
         if not content.is_ours:
@@ -323,7 +325,7 @@ class Vectors:
             if connection.in_transaction:
                 connection.rollback()
 
-    def _content(self, connection: Connection) -> "_Content":
+    def _content(self, connection: Connection) -> _Content:
         """Returns what the database counts; nothing if it is now that of another model."""
         state = _state(connection)
         if state.model != self._model:

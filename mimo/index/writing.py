@@ -3,6 +3,8 @@
 The end of the module finds the duplicates of a memory that is not written yet.
 """
 
+from __future__ import annotations
+
 import math
 import sqlite3
 from collections import Counter, defaultdict

@@ -1,5 +1,7 @@
 """Runs one invocation of this module: `python memory_module.py samples/test_invocation.json`."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Changes of memories in words: messages of commits, and names of changed fields."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

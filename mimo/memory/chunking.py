@@ -1,5 +1,7 @@
 """Chunking: a text -> exact stretches of it, with their lines, that become memories."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -527,7 +529,7 @@ def _blocks(text: str, head: int) -> list[_Block]:
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")

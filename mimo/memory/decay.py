@@ -7,6 +7,8 @@ access, or from the creation if there was none; `rate` is the setting `decay.rat
 A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / rate days from now.
 """
 
+from __future__ import annotations
+
 import math
 from datetime import datetime
 

@@ -1,5 +1,7 @@
 """Duplicates and near-duplicates of memories."""
 
+from __future__ import annotations
+
 import math
 import unicodedata
 from collections.abc import Mapping

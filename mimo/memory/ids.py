@@ -1,5 +1,7 @@
 """Ids of memories, and names of namespaces and keys."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from datetime import date

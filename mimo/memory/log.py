@@ -5,6 +5,8 @@ continuation lines is one statement, unless one of these lines begins another. C
 commit messages are read with the same grammar.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

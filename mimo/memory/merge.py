@@ -9,6 +9,8 @@ A version names its field `the text`, `the section Reasoning`, or by its key in 
 has the value as the header writes it.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,5 +1,7 @@
 """Memories: types, fields, links, places, and the filters of lists and searches."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -49,7 +51,7 @@ class Kind(StrEnum):
         return f"{self.value}s"
 
     @property
-    def category(self) -> "Category":
+    def category(self) -> Category:
         """Returns the `memory` tool's category that this type is shown as."""
         return _CATEGORIES[self]
 

@@ -1,5 +1,7 @@
 """A memory as one harmless line for an agent."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from zlib import crc32

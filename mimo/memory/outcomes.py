@@ -1,5 +1,7 @@
 """Outcomes of decisions: their effect on confidence, and their record in the file."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 

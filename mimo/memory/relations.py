@@ -3,6 +3,8 @@
 A link is stored in the newer memory and read from there: "this memory supersedes that one".
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
 

@@ -4,6 +4,8 @@ A marker such as `<!-- chunk 3 lines 120-148 -->` precedes each chunk. A line of
 like a marker is escaped.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

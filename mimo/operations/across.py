@@ -1,5 +1,7 @@
 """Questions to all projects of the user, each other one through its own guard."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TypeVar
 

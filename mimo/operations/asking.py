@@ -8,6 +8,8 @@ A connection has three lines of JSON: the server's greeting, a request, and the 
 then sends `TAKEN`, and the server records the call and closes the connection.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Mapping
@@ -94,7 +96,7 @@ def is_private(folder: str) -> bool:
     return False
 
 
-def is_own(peer: "_socket.socket") -> bool:
+def is_own(peer: _socket.socket) -> bool:
     """Returns whether the process at the other end of a connection is of the same user."""
     import _socket
     import struct
@@ -175,7 +177,7 @@ def _asked(
     return reply
 
 
-def line(peer: "_socket.socket", seconds: float, most: int) -> bytes:
+def line(peer: _socket.socket, seconds: float, most: int) -> bytes:
     """Returns the next line, which nothing follows yet.
 
     Raises `OSError` if it does not end in time, and `ValueError` if it is too long or incomplete.

@@ -4,6 +4,8 @@
 so, and goes on without them.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from contextlib import suppress

@@ -1,5 +1,7 @@
 """Finding memories: by a query, by id, and in lists."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import product
@@ -160,7 +162,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
 
 
-def _in_time(mind: Mind, text: str, time: "NamedTime", options: Options) -> Answer:
+def _in_time(mind: Mind, text: str, time: NamedTime, options: Options) -> Answer:
     """Returns the matches, only those of the time that a question names if one of them is sure.
 
     If no match at all is sure, those of that time are first. A date is not a condition: a memory of
@@ -180,7 +182,7 @@ def _in_time(mind: Mind, text: str, time: "NamedTime", options: Options) -> Answ
     return Answer(result, _resolved(time, time.spans[0]))
 
 
-def _within(options: Options, span: "Interval") -> Options | None:
+def _within(options: Options, span: Interval) -> Options | None:
     """Returns the options limited to a span of time; None if no time meets both."""
     chosen = options.filter
     since = max((end for end in (chosen.since, span.since) if end), default=None)
@@ -190,13 +192,13 @@ def _within(options: Options, span: "Interval") -> Options | None:
     return replace(options, filter=replace(chosen, since=since, until=until))
 
 
-def _resolved(time: "NamedTime", span: "Interval") -> str:
+def _resolved(time: NamedTime, span: Interval) -> str:
     from mimo.when.question import shown
 
     return f"`{time.expression}` ({shown(span)})"
 
 
-def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answer:
+def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
     """Returns the memories of a time, with those that name the date; else the newest ones."""
     time = asking.time
     if time is None:
@@ -223,7 +225,7 @@ def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answe
     return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
 
 
-def _listed(mind: Mind, asking: "Asking", options: Options, *, latest: bool) -> Answer:
+def _listed(mind: Mind, asking: Asking, options: Options, *, latest: bool) -> Answer:
     """Returns the latest work, the decisions, or the newest memories, which are weak."""
     result = Found(hits=(), considered=mind.index.count(options.filter), listed=True)
     if asking.decisions and options.filter.types is None:
@@ -443,7 +445,7 @@ class Past:
     """The memory at a commit."""
 
     mind: Mind
-    commit: "Commit"
+    commit: Commit
 
     @property
     def label(self) -> str:

@@ -1,5 +1,7 @@
 """Checks whether ingested files have changed since they were ingested."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence

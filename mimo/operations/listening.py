@@ -4,6 +4,8 @@
 next one takes over when it ends. Every call passes the same checks as in the process that asks.
 """
 
+from __future__ import annotations
+
 import fcntl
 import json
 import logging
@@ -186,7 +188,7 @@ class Listener:
         finally:
             self._free.release()
 
-    def _reply(self, request: object, deliver: "Deliver") -> bool:
+    def _reply(self, request: object, deliver: Deliver) -> bool:
         if not isinstance(request, Mapping):
             return False
         try:

@@ -1,5 +1,7 @@
 """Statistics of a project's memories, and their decay."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -4,6 +4,8 @@ The index is imported by the functions that use it: completing a command line lo
 but never calls them.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -94,7 +96,7 @@ def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
     return _applied(mind, _Changes(mind, missing, _stale(present, indexed)), indexed, now_ns)
 
 
-def up_to_date(mind: Mind) -> "Index":
+def up_to_date(mind: Mind) -> Index:
     """Returns the index after a refresh."""
     refresh(mind)
     return mind.index
@@ -149,7 +151,7 @@ def _scan(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
-def _update(mind: Mind, pending: "Pending | None" = None) -> Refreshed:
+def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
     mind.index.mend = lambda: _scan(mind)
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
@@ -183,7 +185,7 @@ def _update(mind: Mind, pending: "Pending | None" = None) -> Refreshed:
     return done
 
 
-def _applied(mind: Mind, changes: "_Changes", indexed: Collection[str], now_ns: int) -> Refreshed:
+def _applied(mind: Mind, changes: _Changes, indexed: Collection[str], now_ns: int) -> Refreshed:
     """Writes changes to the index; if another process is writing, a notice states their number."""
     lacks_vectors = "found by words where another process has yet to make the vectors"
     mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
@@ -197,7 +199,7 @@ def _applied(mind: Mind, changes: "_Changes", indexed: Collection[str], now_ns: 
     return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))
 
 
-def _write(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
+def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
     """Writes changes to the index and returns True; False if another process is writing.
 
     One process at a time does long work. Raises `IndexNotReady` if that process makes the first

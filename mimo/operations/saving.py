@@ -1,5 +1,7 @@
 """Adding, changing and removing memories: first the approval, then the file, then the index."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime

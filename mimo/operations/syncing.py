@@ -1,5 +1,7 @@
 """The memory in git: commits, the merge driver, and leaks of private files."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time

@@ -1,5 +1,7 @@
 """Undoing changes of commands, from the trash."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum

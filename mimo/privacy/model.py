@@ -4,6 +4,8 @@ A finding has a place and a kind, never the secret itself. A folded text has ASC
 look-alikes, and no invisible characters.
 """
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,6 +5,8 @@ and IP addresses. It ignores look-alikes: versions, times, ids, digests, and the
 that are reserved for examples.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache

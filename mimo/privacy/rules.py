@@ -5,6 +5,8 @@ which at least one is in every text that holds such a secret: a text without the
 All quantifiers are bounded, so that no text takes more than linear time.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from itertools import pairwise

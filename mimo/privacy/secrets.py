@@ -4,6 +4,8 @@ The search reads the folded text (`model.folded`), so that full-width or invisib
 nothing, and takes linear time. A text with escapes is searched a second time without them.
 """
 
+from __future__ import annotations
+
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterator

@@ -3,6 +3,8 @@
 The patterns for personal data are loaded only if a value is searched for them.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """The order and the scores of search results; docs/retrieval.md explains the method."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from math import inf

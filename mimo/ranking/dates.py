@@ -3,6 +3,8 @@
 They only influence the order of an answer; nothing is left out because of them.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta

@@ -1,5 +1,7 @@
 """A query, its candidates, and the evidence for each candidate, before candidates are compared."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime

@@ -5,6 +5,8 @@ words are against their frequency in general, and how far the meaning is above c
 store. docs/retrieval.md has the figures.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
@@ -77,7 +79,7 @@ class Nearness(NamedTuple):
     expected: tuple[float, float] = EXPECTED
     """The estimate of a missing cosine, from the static one."""
 
-    def others(self) -> "Others":
+    def others(self) -> Others:
         """Returns the cosines with which that of a memory is compared."""
         sixth = self.nearest[5][1] if len(self.nearest) > 5 else 0.0
         return Others(mean=0.0, best=0.0, sixth=sixth)
@@ -105,7 +107,7 @@ def worth(rarity: float, holding: int, units: int) -> float:
 
 
 def by_words(
-    match: Matched, cosine: float, others: "Others", memories: int, tokens: float
+    match: Matched, cosine: float, others: Others, memories: int, tokens: float
 ) -> dict[str, float]:
     """Returns the evidence of words and static vectors, by the names in `BY_WORDS`."""
     return {
@@ -116,7 +118,7 @@ def by_words(
 
 
 def by_meaning(
-    match: Matched, cosine: float, others: "Others", memories: int, tokens: float
+    match: Matched, cosine: float, others: Others, memories: int, tokens: float
 ) -> dict[str, float]:
     """Returns the evidence of words and the encoder, by the names in `BY_MEANING`."""
     return {

@@ -1,5 +1,7 @@
 """Output: the standard streams, and the screen that renderers write to."""
 
+from __future__ import annotations
+
 import os
 import sys
 from abc import ABC, abstractmethod

@@ -11,6 +11,8 @@ A result without a renderer is printed by its fields. The end of the module has 
 renderers share: dates, labels, counts.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,5 +1,7 @@
 """The screen of a terminal: colour, tables and a pager, by rich."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Sequence

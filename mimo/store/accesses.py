@@ -9,6 +9,8 @@ up leaves no access counted twice.
 A process writes every few seconds at most, since each write wakes the watchers of `.mind/`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

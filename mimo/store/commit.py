@@ -1,5 +1,7 @@
 """Committing, pulling and pushing the memory, and finding private files that git tracks."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable

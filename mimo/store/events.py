@@ -4,6 +4,8 @@ An event has a `name`, a `time`, `measurements` (numbers) and `metadata`. A full
 `events.1.jsonl`, and that one to `events.2.jsonl`. The log is local and may be lost.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -5,6 +5,8 @@ file beside the target, is flushed to the disk, and takes the target's name in o
 folder is flushed, too. In a private place (see `mimo.disk`) only the user can read new files.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import stat

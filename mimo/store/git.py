@@ -4,6 +4,8 @@ Commands that read ignore every setting of the repository that could run a progr
 files. Some facts are read from git's files, which is faster than starting git.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -102,7 +104,7 @@ text that is not in it, such as that of a renamed file, is merged by a call of i
 
 def run(
     root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS, index: bool = False
-) -> "CompletedProcess[bytes]":
+) -> CompletedProcess[bytes]:
     """Returns the result of a git command that reads, for any exit status.
 
     `words` are the sub-command and its arguments; `-c NAME=VALUE` may precede them. Paths are
@@ -123,7 +125,7 @@ def ask(root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS) ->
 
 def run_as_person(
     root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS
-) -> "CompletedProcess[bytes]":
+) -> CompletedProcess[bytes]:
     """Returns the result of a git command, run as in the user's shell.
 
     The user's hooks, filters, signing and credentials are used. Raises `Invalid` as `run` does.
@@ -135,7 +137,7 @@ def run_as_person(
 
 
 @contextmanager
-def running(root: Path, *words: str) -> "Iterator[Popen[bytes]]":
+def running(root: Path, *words: str) -> Iterator[Popen[bytes]]:
     """Yields a git process that reads and answers over pipes; it ends with the block.
 
     Raises `Invalid` if git can't be run.
@@ -305,7 +307,7 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
 
 def _run(
     command: list[str], environ: dict[str, str], data: bytes, seconds: float
-) -> "CompletedProcess[bytes]":
+) -> CompletedProcess[bytes]:
     import subprocess
 
     try:

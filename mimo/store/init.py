@@ -1,5 +1,7 @@
 """Creating a `.mind/`, and finding existing documents of a project."""
 
+from __future__ import annotations
+
 import os
 from codecs import BOM_UTF8
 from datetime import datetime

@@ -3,6 +3,8 @@
 A clone may bring a database with triggers, so a file is refused unless its schema is exactly ours.
 """
 
+from __future__ import annotations
+
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager

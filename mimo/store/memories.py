@@ -3,6 +3,8 @@
 The codec is imported only when a file is read or written, since most commands read none.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
@@ -232,7 +234,7 @@ class MemoryStore:
         return _record(parsed, path, changed)
 
     def put_source(
-        self, source: "Source", chunks: "Sequence[Chunk]", *, private: bool, instead: Place | None
+        self, source: Source, chunks: Sequence[Chunk], *, private: bool, instead: Place | None
     ) -> tuple[Record, ...]:
         """Writes the file of a source and returns its chunks as they will be read.
 
@@ -257,7 +259,7 @@ class MemoryStore:
                     files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
         return records
 
-    def source(self, place: Place) -> "Source | None":
+    def source(self, place: Place) -> Source | None:
         """Returns the source from the header of its file; None if the header is incomplete."""
         from mimo.memory.sources import header_of
 
@@ -403,7 +405,7 @@ def check_whole(record: Record) -> None:
         )
 
 
-def _record(parsed: "codec.Parsed", path: str, data: bytes) -> Record:
+def _record(parsed: codec.Parsed, path: str, data: bytes) -> Record:
     place = Place(
         path=path,
         line=parsed.line,

@@ -1,5 +1,7 @@
 """Projects: finding them, their registry, and the places of their index and of their repository."""
 
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Callable, Mapping

@@ -1,5 +1,7 @@
 """The history of the memory in git: commits, the files at a commit, and their last changes."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

@@ -4,6 +4,8 @@ No `..`, symbolic link or race leads out of the sandbox. Folders are listed as g
 ignored files, hidden files and links.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import stat
@@ -179,7 +181,7 @@ def _is_link(name: str, folder: int) -> bool:
         return False
 
 
-def _of_entry(entry: "os.DirEntry[str]") -> Sort:
+def _of_entry(entry: os.DirEntry[str]) -> Sort:
     if entry.is_symlink():
         return Sort.LINK
     if entry.is_dir(follow_symlinks=False):
@@ -194,7 +196,7 @@ class Rules(NamedTuple):
     """The patterns of one ignore file, and the folder that they are relative to."""
 
     folder: Path
-    patterns: "GitIgnoreSpec"
+    patterns: GitIgnoreSpec
 
 
 def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
@@ -245,7 +247,7 @@ def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
     return []
 
 
-def _compiled(text: str) -> "GitIgnoreSpec":
+def _compiled(text: str) -> GitIgnoreSpec:
     """Returns the patterns of an ignore file, without invalid and very slow ones."""
     from pathspec import GitIgnoreSpec
 

@@ -6,6 +6,8 @@ disk before the file changes. Each line begins with a code made with the user's 
 from a clone and edited lines are never restored.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +75,7 @@ class Recorder:
     def __init__(
         self,
         named: Callable[[Path], str | None],
-        opened: "Callable[[], Trash]",
+        opened: Callable[[], Trash],
         entry: Callable[[str], Entry],
         note: Callable[[str | None], None],
     ) -> None:
@@ -91,7 +93,7 @@ class Recorder:
         self.undoes: str | None = None
 
     @cached_property
-    def _trash(self) -> "Trash":
+    def _trash(self) -> Trash:
         return self._opened()
 
     @property

@@ -20,6 +20,8 @@ user's secret, so that a mark in a clone, a submodule or an archive is not read.
 mark when it is moved or becomes a repository.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -156,7 +158,7 @@ class Trust:
             self._files += [f"{self.folder}/{name}" for name in _FILES[:3]] if self.folder else []
 
     @property
-    def _vouching(self) -> "Vouching | None":
+    def _vouching(self) -> Vouching | None:
         """Returns the object that asks git, which is loaded only if git must be asked."""
         if self._made_vouching is None and self._globs is not None:
             from mimo.store.vouching import Vouching

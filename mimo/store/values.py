@@ -4,6 +4,8 @@ Permanent values are Markdown files, `.mind/values/<namespace>/<key>.md`. Values
 live, and all values of a session, are in a database of this machine.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -169,11 +171,11 @@ def _checked(
     return value_key
 
 
-def _sorted(folder: Path) -> "list[os.DirEntry[str]]":
+def _sorted(folder: Path) -> list[os.DirEntry[str]]:
     return sorted(_listed(folder), key=lambda entry: entry.name)
 
 
-def _listed(folder: Path) -> "list[os.DirEntry[str]]":
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)

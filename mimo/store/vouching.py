@@ -5,6 +5,8 @@ signatures with the programs and lists of signers in the user's settings; those 
 are ignored. Anyone can write any e-mail address into a commit, so an address alone proves nothing.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

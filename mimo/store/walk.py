@@ -5,6 +5,8 @@ the system reports changes (inotify, FSEvents), and asking takes a millisecond o
 systems, above all on networks, report nothing, so the answer "unchanged" is valid for seconds only.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import stat
@@ -266,7 +268,7 @@ def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozen
                 result.others.append(path)
 
 
-def _file(result: Walk, add: Add, entry: "os.DirEntry[str]", path: str) -> None:
+def _file(result: Walk, add: Add, entry: os.DirEntry[str], path: str) -> None:
     try:
         path.encode()
         status = entry.stat(follow_symlinks=False)
@@ -310,7 +312,7 @@ def _glob(
                 _file(result, add, entry, path)
 
 
-def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:
+def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator[os.DirEntry[str]]:
     """Yields the entries that match one segment of a glob.
 
     Names that start with a dot match only if the segment does, too.
@@ -324,7 +326,7 @@ def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator[
 
 def _listed(
     result: Walk, base: str, folder: str, *, missing_ok: bool = False
-) -> "Iterator[os.DirEntry[str]]":
+) -> Iterator[os.DirEntry[str]]:
     """Yields the entries of a folder, which may be too many to keep."""
     try:
         with os.scandir(f"{base}/{folder}") as entries:

@@ -4,6 +4,8 @@
 them would take longer than all look-ups of a query.
 """
 
+from __future__ import annotations
+
 from functools import cache
 
 from mimo.text.clean import compiled

@@ -1,5 +1,7 @@
 """Names of months, weekdays and numbers, and how the age of something is written."""
 
+from __future__ import annotations
+
 from datetime import datetime, timedelta
 
 MONTHS = (

@@ -1,5 +1,7 @@
 """Text from memories and files, made harmless for terminals, build logs and JSON."""
 
+from __future__ import annotations
+
 import re
 from functools import cache
 

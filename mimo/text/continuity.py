@@ -5,6 +5,8 @@ No memory contains its subject, because it has none: the newest memories are the
 other word is a subject, and the question is searched for.
 """
 
+from __future__ import annotations
+
 import re
 
 from mimo.text.clean import compiled

@@ -5,6 +5,8 @@ become the word that is stemmed. A verb with a particle (`log in`, `rolled it ba
 of the noun besides (`login`, `rollback`).
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -4,6 +4,8 @@ The engine is RE2, which has no look-around, no back-references and no backtrack
 ignores case, and its `^` and `$` match at the ends of a line.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -24,7 +26,7 @@ class Unusable(NamedTuple):
 
 
 @lru_cache(maxsize=_KEPT)
-def compiled(pattern: str, *, literal: bool = False) -> "Any | Unusable":
+def compiled(pattern: str, *, literal: bool = False) -> Any | Unusable:
     """Returns a pattern ready for `lines`, or the reason why it can't be used."""
     made = _compiled(pattern, case_sensitive=literal, literal=literal, by_line=True)
     if not isinstance(made, Unusable) and made.search(b""):
@@ -33,14 +35,14 @@ def compiled(pattern: str, *, literal: bool = False) -> "Any | Unusable":
 
 
 @lru_cache(maxsize=_KEPT)
-def compiled_exactly(pattern: str) -> "Any | Unusable":
+def compiled_exactly(pattern: str) -> Any | Unusable:
     """Returns a pattern in which case matters and `^` and `$` are the ends of the whole text."""
     return _compiled(pattern, case_sensitive=True)
 
 
 def _compiled(
     pattern: str, *, case_sensitive: bool, literal: bool = False, by_line: bool = False
-) -> "Any | Unusable":
+) -> Any | Unusable:
     if len(pattern) > LONGEST:
         return Unusable(f"it has more than {LONGEST} characters")
     try:
@@ -62,7 +64,7 @@ def _compiled(
         return Unusable(text)
 
 
-def lines(pattern: "Any", text: bytes) -> Iterator[int]:
+def lines(pattern: Any, text: bytes) -> Iterator[int]:
     """Yields the 0-based line on which each match of a compiled pattern begins."""
     line, counted = 0, 0
     for match in pattern.finditer(text):

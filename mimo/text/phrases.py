@@ -1,5 +1,7 @@
 """Short forms of prose: headings, texts cut between sentences, lists of items and tasks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from mimo.text.clean import compiled

@@ -4,6 +4,8 @@ The index keeps them joined by spaces, so that candidates, coverage and phrases 
 Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -183,7 +185,7 @@ def _parts(word: str) -> list[str]:
     return [compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word)).lower()]
 
 
-def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
+def _distinct(stems: _Stems, parts: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join([stems.of_part(part) for part in parts]).split()))
 
 

@@ -6,6 +6,8 @@ expression into words, `grammar` turns words into a span. Both are loaded on fir
 commands are not given a time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -79,11 +81,11 @@ def window(
     return Interval(since=since, until=until)
 
 
-def _span(text: str, now: datetime | None = None) -> "Span":
+def _span(text: str, now: datetime | None = None) -> Span:
     """Returns the span of one phrase; without `now`, that of one ISO 8601 text."""
     from mimo.when import grammar
 
-    def read(words: tuple[str, ...]) -> "Span | None":
+    def read(words: tuple[str, ...]) -> Span | None:
         if now is not None:
             return grammar.phrase(words, now)
         return grammar.literal(words[0]) if len(words) == 1 else None

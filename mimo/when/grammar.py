@@ -8,6 +8,8 @@ phrase is one more function in `_KINDS`; a synonym belongs in `vocabulary`.
 Everything is UTC. A function that does not recognize its words returns None.
 """
 
+from __future__ import annotations
+
 import re
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator

@@ -5,6 +5,8 @@ name one count, so that `5 minutes` stays a subject. In a question a day is a ca
 vague time has several spans, from the narrow one to the wide one.
 """
 
+from __future__ import annotations
+
 import re
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -18,9 +20,8 @@ from mimo.when import Interval
 
 _PARTS = ("yesterday", "today", "tonight", "weekend")
 _WORDS = frozenset(
-    "ago last past this previous q1 q2 q3 q4 sept".split()
-    + [*WEEKDAYS, *MONTHS, *(month[:3] for month in MONTHS)]
-)
+    (*"ago last past this previous q1 q2 q3 q4 sept".split(), *WEEKDAYS, *MONTHS)
+).union(month[:3] for month in MONTHS)
 _KOREAN = (
     r"어제|어저께|그제|그저께|오늘|금일|어젯밤|간밤|지난|이번|저번|최근|작년|올해|금년|요일|주말"
     r"|\d\s*(?:일|주|달|개월|년|월|시간|분기)|(?:며칠|하루|이틀|사흘|나흘|열흘|보름|주일|달|년)\s?전"

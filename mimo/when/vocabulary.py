@@ -4,6 +4,8 @@ A synonym, an abbreviation or a word of another language is added here; a new ki
 added in `grammar`.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator
 from unicodedata import normalize

@@ -1,5 +1,7 @@
 """Reading the record of calls and the event log, and the metrics that they add up to."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime

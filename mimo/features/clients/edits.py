@@ -5,6 +5,8 @@ YAML is spliced at the places that the parser reports: no library changes YAML w
 of it again.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
@@ -389,7 +391,7 @@ def _drop_yaml(text: str, path: Path) -> str:
     return text[:start] + text[end:]
 
 
-def _end_of_yaml(text: str, key: "Node", node: "Node") -> int:
+def _end_of_yaml(text: str, key: Node, node: Node) -> int:
     """Returns the end of an entry, without the blank lines and comments that follow it."""
     end = max(key.end_mark.index, node.end_mark.index)
     lines = text[key.start_mark.index : end].splitlines(keepends=True)
@@ -404,7 +406,7 @@ def _end_of_yaml(text: str, key: "Node", node: "Node") -> int:
     return text.find("\n", end) + 1 or len(text)
 
 
-def _member(node: "Node | None", name: str) -> "tuple[Node, Node] | None":
+def _member(node: Node | None, name: str) -> tuple[Node, Node] | None:
     """Returns the key and the value of that name in a mapping; None if there is none."""
     import yaml
 

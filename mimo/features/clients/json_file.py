@@ -1,5 +1,7 @@
 """JSON with comments and trailing commas: one entry is put in or taken out, all else stays."""
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Any, NoReturn
@@ -25,7 +27,7 @@ class Element(NamedTuple):
 
     key: str | None
     start: int
-    node: "Node"
+    node: Node
     comma: int | None
     """The place of the comma after it; None if there is none."""
 

@@ -4,6 +4,8 @@
 that the file can be restored exactly.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from contextlib import suppress

@@ -3,6 +3,8 @@
 One entry in `CLIENTS` adds a client; its name, options and documentation follow from it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any

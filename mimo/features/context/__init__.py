@@ -4,6 +4,8 @@ Only approved memories are given. The block is found by its markers, and everyth
 file stays byte for byte.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta

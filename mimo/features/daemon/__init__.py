@@ -1,5 +1,7 @@
 """The optional daemon as other processes see it: its lock, its state and its log."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections import deque

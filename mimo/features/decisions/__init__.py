@@ -1,5 +1,7 @@
 """Decisions: the current one on a topic, superseding, outcomes; and checkpoints of the work."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 

@@ -1,5 +1,7 @@
 """Links as callers give them: ids cut short, and any words for the relation."""
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from bisect import bisect_right
@@ -274,7 +276,7 @@ def _in_korean(words: str, text: str) -> Relation:
     return Relation.RELATES_TO if is_turned else relation
 
 
-def _nearest(embedder: "Embedder", words: str) -> Relation:
+def _nearest(embedder: Embedder, words: str) -> Relation:
     """Returns the relation whose describing words are clearly nearest."""
     vector = embedder.encode(_content(words))
     if not vector:
@@ -301,7 +303,7 @@ class _Scale(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def _scale(embedder: "Embedder") -> _Scale:
+def _scale(embedder: Embedder) -> _Scale:
     from statistics import median
 
     words = [[*map(_content, filter(str.isascii, relation.aliases))] for relation in Relation]

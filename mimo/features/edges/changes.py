@@ -1,5 +1,7 @@
 """The lines that a change adds: from git, from a unified diff, or from whole files."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

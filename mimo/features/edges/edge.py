@@ -4,6 +4,8 @@ An edge is a memory of type `edge`. Its text describes the problem, `## Workarou
 and its front matter the stack, the words and the code by which it is recognised.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -54,7 +56,7 @@ class Detection(NamedTuple):
         return any(self)
 
     @classmethod
-    def read(cls, given: Any) -> "Detection":
+    def read(cls, given: Any) -> Detection:
         """Returns the detection in an argument. Raises `Invalid` if it is malformed."""
         if not isinstance(given, Mapping):
             raise _wrong("must be an object", given)

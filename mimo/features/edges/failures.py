@@ -1,5 +1,7 @@
 """Failed decisions as edges: they warn of being repeated, also after another replaced them."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Sequence
 

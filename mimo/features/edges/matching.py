@@ -6,6 +6,8 @@ each rare word that both contain. The strongest edges apply. The constants are m
 docs/retrieval.md.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

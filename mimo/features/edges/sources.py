@@ -1,5 +1,7 @@
 """The edges that apply here: of the user and of the project; adding and matching them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 

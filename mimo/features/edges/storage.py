@@ -3,6 +3,8 @@
 Global edges are Markdown files in the user's `$MIND_HOME/edges/`, with a cache of them.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -3,6 +3,8 @@
 It is not a command of the registry: only git calls it, once a file, and it must start fast.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Sequence

@@ -5,6 +5,8 @@ status 0 and writes errors to a log: a memory must never get in the way of the w
 imports only its own modules, because clients wait for a hook.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import time
@@ -60,7 +62,7 @@ def react(
     return answer(event, _in_session(scene) if scene else Say())
 
 
-def _in_session(scene: "Scene") -> Say:
+def _in_session(scene: Scene) -> Say:
     """Returns the reaction to an event, and remembers it in the file of the session."""
     from mimo.features.hooks import moments
     from mimo.features.hooks.scene import Session

@@ -1,5 +1,7 @@
 """The JSON of clients' hooks: the events that they send, and the answers that each one takes."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

@@ -6,6 +6,8 @@ too. Only the list of tools becomes shorter; the client may call all of them.
 The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
 """
 
+from __future__ import annotations
+
 import json
 from datetime import UTC, datetime
 from enum import StrEnum

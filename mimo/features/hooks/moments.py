@@ -7,6 +7,8 @@ and at the end of a session the client's own summary is kept as a private memory
 Each moment imports what only it needs, because clients wait.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -332,7 +334,7 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     return say, session.and_warned(names)
 
 
-def _edges(scene: Scene) -> "tuple[list[Edge], Sequence[str]]":
+def _edges(scene: Scene) -> tuple[list[Edge], Sequence[str]]:
     """Returns failed decisions, the project's and the user's edges, and the stack for the last."""
     edges: list[Edge] = []
     stack: list[str] = []
@@ -359,7 +361,7 @@ def _edges(scene: Scene) -> "tuple[list[Edge], Sequence[str]]":
     return edges, ()
 
 
-def _edge(note: Note) -> "Edge":
+def _edge(note: Note) -> Edge:
     from mimo.features.edges.edge import edge_of
     from mimo.text.phrases import heading
 
@@ -368,11 +370,11 @@ def _edge(note: Note) -> "Edge":
     return edge._replace(of_project=True, type=note.kind)
 
 
-def _label(edge: "Edge") -> str:
+def _label(edge: Edge) -> str:
     return "Known edge" if edge.type == "edge" else "Failed decision"
 
 
-def _described(hit: "Hit") -> str:
+def _described(hit: Hit) -> str:
     """Returns an edge and its place in one line."""
     cure = f" → {plain(hit.edge.workaround, 200)}" if hit.edge.workaround.strip() else ""
     place = f"{plain(hit.path, 120)}, line {hit.line} of the new text"

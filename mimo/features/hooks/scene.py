@@ -4,6 +4,8 @@
 has one JSON file for each session of a client, so that the hooks of a session repeat nothing.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import time
@@ -67,11 +69,11 @@ class Session(NamedTuple):
     memory: str = ""
     """The id of the memory that holds the session's summary."""
 
-    def and_shown(self, marks: Iterable[str]) -> "Session":
+    def and_shown(self, marks: Iterable[str]) -> Session:
         """Returns the session with more notes that the agent has seen."""
         return self._replace(shown=tuple(dict.fromkeys((*self.shown, *marks)))[-MAX_MARKS:])
 
-    def and_warned(self, ids: Iterable[str]) -> "Session":
+    def and_warned(self, ids: Iterable[str]) -> Session:
         """Returns the session with more edges that were reported."""
         return self._replace(warned=tuple(dict.fromkeys((*self.warned, *ids)))[-MAX_MARKS:])
 

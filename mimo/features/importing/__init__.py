@@ -5,6 +5,8 @@ its digest before the first of them is written, so that an interrupted import ca
 rolled back. A copy of the source is beside it.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,5 +1,7 @@
 """Single values of a MAMA database, as a memory can hold them."""
 
+from __future__ import annotations
+
 import json
 import re
 from datetime import UTC, datetime, timedelta

@@ -4,6 +4,8 @@ mind's own opener (`mimo.disk`) makes and repairs the databases that mind writes
 leave a trace: it opens the file read-only, or a temporary copy if SQLite would write beside it.
 """
 
+from __future__ import annotations
+
 import os
 import sqlite3
 import stat

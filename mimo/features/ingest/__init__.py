@@ -1,5 +1,7 @@
 """Ingestion: each file is cut into chunks that are memories, stored under one header."""
 
+from __future__ import annotations
+
 import os
 from base64 import b32encode
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,6 +4,8 @@ Each record of a run is written before anything else happens. A run that outlive
 started it is a `mind` process of its own.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import signal

@@ -1,5 +1,7 @@
 """The procedures of a project: finding, checking, adding and approving them."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from mimo import disk

@@ -5,6 +5,8 @@ Nothing here acts, waits or reads a clock: `at` is the number of milliseconds th
 taken, without the time in which it was interrupted.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any

@@ -1,5 +1,7 @@
 """Procedures: their states, actions and limits, the outcome of an action, and diagrams."""
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Mapping

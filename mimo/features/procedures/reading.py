@@ -1,5 +1,7 @@
 """Reads a procedure's Markdown: the procedure, or every fault with its line."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -1,5 +1,7 @@
 """The checks and the built-in steps that read nothing but a run's context."""
 
+from __future__ import annotations
+
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any

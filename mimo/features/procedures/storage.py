@@ -5,6 +5,8 @@ is held by the process of the run, and released by the system when that process 
 has the events that were sent to the run, and `cancel` the reason to stop.
 """
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Iterator, Mapping

@@ -1,5 +1,7 @@
 """The review list: the items that need a decision of the user, and resolving them."""
 
+from __future__ import annotations
+
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized

@@ -1,5 +1,7 @@
 """Stale memories: those that cite a place in the project's files that has changed since."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

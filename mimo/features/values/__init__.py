@@ -1,5 +1,7 @@
 """Values: any JSON under a key in a namespace, and the listing of keys in pages."""
 
+from __future__ import annotations
+
 import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode

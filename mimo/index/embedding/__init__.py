@@ -4,6 +4,8 @@ A vector has 256 numbers (the user's model may have another size) of one signed 
 of length 127. The dot product of two vectors is 127² times their cosine.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 

@@ -5,6 +5,8 @@ decides, and it has another form or another language in the answer. So each word
 compared with the closest word of the text.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -31,7 +33,7 @@ class Aligner:
     def __init__(
         self,
         tokens: Callable[[str], list[int]],
-        rows: Callable[["NDArray[np.intp]"], "NDArray[np.float32]"],
+        rows: Callable[[NDArray[np.intp]], NDArray[np.float32]],
     ) -> None:
         """Take the functions of a model from a word to tokens, and from tokens to their rows."""
         import numpy as np
@@ -100,7 +102,7 @@ class Aligner:
         self._vectors = np.vstack([self._vectors, np.add.reduceat(self._rows(ids), starts)])
 
 
-def _unit(rows: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     import numpy as np
 
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

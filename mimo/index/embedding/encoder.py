@@ -6,6 +6,8 @@ network and its arithmetic: J. Devlin et al., "BERT" (2019); sentence vectors as
 tokens: N. Reimers, I. Gurevych, "Sentence-BERT" (2019).
 """
 
+from __future__ import annotations
+
 import json
 import mmap
 import os

@@ -7,6 +7,8 @@ Morphological Analysis", 2004, with fixed costs), letter by letter (jamo), becau
 begin inside of a syllable: 지웠 is 지우 and 었.
 """
 
+from __future__ import annotations
+
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -115,7 +117,7 @@ class Glossary:
         self._learned[word] = english
         self._longest = max(self._longest, len(_letters(word)))
 
-    def path(self, word: str) -> "Path":
+    def path(self, word: str) -> Path:
         """Returns the cheapest way through the letters of a word."""
         letters, borders = _letters(word), {0: 0}
         for number, syllable in enumerate(word, 1):

@@ -9,6 +9,8 @@ German, French and Spanish have rows for whole words, used if a text has several
 remaining text, and so all of an English text, goes through the English tokenizer.
 """
 
+from __future__ import annotations
+
 import math
 import re
 import sys
@@ -338,7 +340,7 @@ class _Chunks(dict[str, bytes]):
         data = self[chunk] = np.array(ids, np.intp).tobytes()
         return data
 
-    def read(self, text: str) -> "_Tokens | None":
+    def read(self, text: str) -> _Tokens | None:
         """Returns the tokens of a text; None if its words are not its parts between spaces."""
         import numpy as np
 
@@ -359,7 +361,7 @@ class _Chunks(dict[str, bytes]):
 class _Tokens(NamedTuple):
     """The English tokens of a part of a text."""
 
-    ids: "NDArray[np.intp]"
+    ids: NDArray[np.intp]
     """Without `UNKNOWN`."""
     size: int
     """Their number with `UNKNOWN`."""
@@ -444,7 +446,7 @@ class PackagedModel:
             vectors += quantised(self._means(texts[start : start + _BATCH]))
         return vectors
 
-    def _means(self, texts: Sequence[Text]) -> "NDArray[np.float32]":
+    def _means(self, texts: Sequence[Text]) -> NDArray[np.float32]:
         """Returns the means of the rows of each text's tokens; zeros for a text without any."""
         import numpy as np
 
@@ -471,7 +473,7 @@ class PackagedModel:
             counts[place] = max(count, 1)
         return (sums.astype(np.float64) / counts).astype(np.float32)
 
-    def _total(self, ids: "NDArray[np.intp]") -> "NDArray[np.integer[Any]]":
+    def _total(self, ids: NDArray[np.intp]) -> NDArray[np.integer[Any]]:
         """Returns the sum of the rows of English tokens."""
         import numpy as np
 
@@ -518,7 +520,7 @@ class PackagedModel:
         ids = self._word_piece.ids(text, MAX_TOKENS)
         return [id for id in ids if id != UNKNOWN] + [ENGLISH_ROWS + row for row in rows]
 
-    def _mean(self, tokens: list[int]) -> "array[float]":
+    def _mean(self, tokens: list[int]) -> array[float]:
         """Returns the mean of the tokens' rows, in float32 as in model2vec; empty for no tokens."""
         if not tokens:
             return array("f")
@@ -556,11 +558,11 @@ class PackagedModel:
         return Languages(pieces.find)
 
     @cached_property
-    def _chunks(self) -> "_Chunks":
+    def _chunks(self) -> _Chunks:
         return _Chunks(self._word_piece, self._languages)
 
     @cached_property
-    def _aligner(self) -> "Aligner":
+    def _aligner(self) -> Aligner:
         from mimo.index.embedding.alignment import Aligner
 
         return Aligner(self._tokens_of_word, self._rows)
@@ -573,7 +575,7 @@ class PackagedModel:
         return tokens
 
     @cached_property
-    def _glossary(self) -> "Glossary":
+    def _glossary(self) -> Glossary:
         from mimo.index.embedding.korean import Glossary
 
         written, learned = (
@@ -582,7 +584,7 @@ class PackagedModel:
         )
         return Glossary(written, learned)
 
-    def _rows(self, ids: "NDArray[np.intp]") -> "NDArray[np.float32]":
+    def _rows(self, ids: NDArray[np.intp]) -> NDArray[np.float32]:
         """Returns the rows of tokens."""
         import numpy as np
 
@@ -594,7 +596,7 @@ class PackagedModel:
         return rows
 
     @cached_property
-    def _matrices(self) -> "tuple[NDArray[np.int8], NDArray[np.int8]]":
+    def _matrices(self) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """The rows of the English tokens, and of other languages', mapped into memory."""
         import numpy as np
 
@@ -614,7 +616,7 @@ def _readable(text: str) -> str:
     return text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode()
 
 
-def _quantised(mean: "array[float]") -> bytes:
+def _quantised(mean: array[float]) -> bytes:
     """Returns `mean` at length 127 in int8; empty if its length is 0."""
     length = math.hypot(*mean)
     if not length:

@@ -1,5 +1,7 @@
 """Vectors through model2vec, of the user's own model."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -67,7 +69,7 @@ class OwnModel:
         return []
 
     @cached_property
-    def _static_model(self) -> "StaticModel":
+    def _static_model(self) -> StaticModel:
         try:
             _disable_threads()
             from model2vec import StaticModel
@@ -80,7 +82,7 @@ class OwnModel:
             ) from error
 
 
-def quantised(means: "NDArray[np.float32]") -> list[bytes]:
+def quantised(means: NDArray[np.float32]) -> list[bytes]:
     """Returns the rows of an (n, dims) array at length 127 in int8; empty for a row of zeros."""
     import numpy as np
 

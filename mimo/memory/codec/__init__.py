@@ -1,5 +1,7 @@
 """Markdown files with front matter <-> memories; edits preserve the rest byte for byte."""
 
+from __future__ import annotations
+
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
 from mimo.memory.codec.file import Parsed, content_line, normal, parse, render
 

@@ -1,5 +1,7 @@
 """A file taken apart: byte order mark, header and body; sections, title and links of the body."""
 
+from __future__ import annotations
+
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,7 +79,7 @@ class Document:
         """Returns whether this was meant as a header, not as a rule with prose below it."""
         return _begins_with_key(self.header, "+++" if self.syntax == "toml" else "---")
 
-    def without_header(self) -> "Document":
+    def without_header(self) -> Document:
         """Returns the same text as a body without a header."""
         return Document(text=self.text, bom=self.bom, newline=_newline(self.text))
 

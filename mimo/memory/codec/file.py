@@ -4,6 +4,8 @@ A value without a meaning (`importance: 7`, `confidence: high`) does not set its
 among the unknown keys, so that nothing is lost.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

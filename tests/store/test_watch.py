@@ -1,11 +1,14 @@
 """Watching folders for changes."""
 
+import os
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from mimo.store import walk
+from mimo.store import inotify, walk
+from mimo.store.inotify import Changes, Lost
 from mimo.store.walk import Watch
 
 
@@ -16,9 +19,10 @@ def folder(tmp_path):
     return made
 
 
-@pytest.fixture
-def settled(folder):
+@pytest.fixture(params=[sys.platform, "another system"])
+def settled(folder, request, monkeypatch):
     """A watch over the folder that has seen everything so far."""
+    monkeypatch.setattr(sys, "platform", request.param)
     watching = Watch([folder])
     assert watching.changed()
     watching.settle()
@@ -60,6 +64,58 @@ def test_changes_in_place_and_in_new_folders_are_reported(folder, settled):
 
     (folder / "plans").mkdir()
     assert notices(settled)
+
+
+def test_changes_below_moved_and_new_folders_are_reported(folder, settled):
+    def reported(change):
+        change()
+        assert notices(settled)
+        settled.settle()
+
+    (folder / "facts" / "deep" / "deeper").mkdir(parents=True)
+    assert notices(settled)
+    settled.settle()
+    reported(lambda: (folder / "facts" / "deep" / "deeper" / "tea.md").write_text("hot"))
+    reported(lambda: (folder / "facts").rename(folder / "moved"))
+    reported(lambda: (folder / "moved" / "deep" / "deeper" / "tea.md").write_text("cold"))
+    reported((folder / "moved" / "deep" / "deeper" / "tea.md").unlink)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+def test_on_linux_a_change_is_reported_at_once_by_its_path(folder):
+    changes = Changes([folder], lambda name: name != ".index")
+    away, back = folder.parent / "away", folder / "back"
+    (folder / "facts").rename(away)
+    (away / "unseen.md").write_text("x")
+    (folder / ".index").mkdir()
+    assert changes.read() == {f"{folder}/facts"}
+
+    away.rename(back)
+    assert changes.read() == {str(back)}
+    (back / "tea.md").write_text("hot")
+    assert changes.read() == {f"{back}/tea.md"}
+    assert changes.read() == set()
+
+    (back / "tea.md").chmod(0o600)
+    assert changes.read() == {f"{back}/tea.md"}
+
+    folder.rename(folder.parent / "renamed")
+    with pytest.raises(Lost):
+        changes.read()
+    changes.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+def test_if_the_system_drops_reports_any_file_may_have_changed(folder, monkeypatch):
+    watching = Watch([folder])
+    watching.changed()
+    watching.settle()
+    (folder / "facts" / "tea.md").write_text("hot")
+    overflow = inotify._EVENT.pack(-1, inotify._OVERFLOW, 0, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "read", lambda *_: overflow)
+        assert watching.pending().paths is None
+    watching.close()
 
 
 def test_changes_in_minds_own_folders_are_ignored(folder, settled):

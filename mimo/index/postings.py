@@ -8,7 +8,7 @@ result is that of FTS5, to the last bit.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import log
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -29,9 +29,16 @@ _K1, _B = 1.2, 0.75
 _COMMON = 1e-6
 """FTS5's constants; the last one is its weight of a word in more than half of the units."""
 
-_MEMORIES = "SELECT key, memory FROM units"
 _EACH_INSTANCE = "CREATE VIRTUAL TABLE temp.instances USING fts5vocab(main, words, instance)"
-_LENGTHS = "SELECT id, sz FROM words_docsize"
+
+# In one row, since SQLite frees the interpreter's lock for each.
+_UNITS = "SELECT group_concat(key), group_concat(memory) FROM units"
+_LENGTHS = "SELECT group_concat(id), group_concat(hex(sz), '') FROM words_docsize"
+_HOLDING = "SELECT group_concat(doc) FROM temp.instances WHERE term = ?"
+
+_LONG = "SELECT id, sz FROM words_docsize"
+_SHORT_BYTES = 2
+"""The bytes of a length, if a unit has fewer than 128 tokens in each of its two columns."""
 
 
 class _Word(NamedTuple):
@@ -97,40 +104,37 @@ class Postings:
         changed = catalog.changed_since(sql, self._revision) if self._revision >= 0 else None
         self._words, self._bytes = {}, 0
         if changed is None or len(changed) > _MOST_CHANGED:
-            self._lengths = self._lengths[:0]
-            self._measure(sql.execute(_LENGTHS).fetchall())
-            self._place(sql.execute(_MEMORIES))
+            self._lengths, self._memories = self._lengths[:0], self._memories[:0]
+            self._measure(sql, "", "1", ())
         else:
             of_changed = f"WHERE memory IN ({marks(changed)})"
-            where = f"id IN (SELECT key FROM units {of_changed})"
-            self._measure(sql.execute(f"{_LENGTHS} WHERE {where}", changed).fetchall())
-            self._place(sql.execute(f"{_MEMORIES} {of_changed}", changed))
+            among = f"id IN (SELECT key FROM units {of_changed})"
+            self._measure(sql, of_changed, among, changed)
         (tokens,) = sql.execute("SELECT block FROM words_data WHERE id = 1").fetchone()
         self._mean = sum(_numbers(tokens)[1:]) / max(totals.units, 1)
         self._revision = totals.revision
 
-    def _measure(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Stores the lengths of units, from the rows of FTS5."""
+    def _measure(
+        self, sql: sqlite3.Connection, of_memories: str, of_units: str, keys: Sequence[int]
+    ) -> None:
+        """Reads the lengths and the memories of units: of those that two conditions select."""
         import numpy as np
 
-        highest = max([key for key, _ in rows], default=0)
+        units, memories = sql.execute(f"{_UNITS} {of_memories}", keys).fetchone()
+        places = _integers(units)
+        highest = int(places.max(initial=0))
         if highest >= len(self._lengths):
-            more = np.zeros(highest + 1 + highest // 8, dtype=np.uint32)
-            more[: len(self._lengths)] = self._lengths
-            self._lengths, self._sums = more, np.zeros(len(more))
-            # Another thread may read the array of before.
-            memories = np.zeros(len(more), dtype=np.int64)
-            memories[: len(self._memories)] = self._memories
-            self._memories = memories
-        for key, sizes in rows:
-            # Nearly every unit has fewer than 128 tokens, in each of two columns.
-            is_short = len(sizes) == 2 and sizes[0] < 128 and sizes[1] < 128
-            self._lengths[key] = sizes[0] + sizes[1] if is_short else sum(_numbers(sizes))
-
-    def _place(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Stores the memories of units."""
-        for unit, memory in rows:
-            self._memories[unit] = memory
+            size = highest + 1 + highest // 8
+            self._lengths = np.append(self._lengths, np.zeros(size, dtype=np.uint32))[:size]
+            self._memories = np.append(self._memories, np.zeros(size, dtype=np.int64))[:size]
+            self._sums = np.zeros(size)
+        self._memories[places] = _integers(memories)
+        is_short = f"length(sz) = {_SHORT_BYTES}"
+        units, sizes = sql.execute(f"{_LENGTHS} WHERE {of_units} AND {is_short}", keys).fetchone()
+        counts = np.frombuffer(bytes.fromhex(sizes or ""), dtype=np.uint8)
+        self._lengths[_integers(units)] = counts.reshape(-1, _SHORT_BYTES).sum(axis=1)
+        for unit, size in sql.execute(f"{_LONG} WHERE {of_units} AND NOT {is_short}", keys):
+            self._lengths[unit] = sum(_numbers(size))
 
     def _fetched(self, sql: sqlite3.Connection, terms: Sequence[str], units: int) -> list[_Word]:
         """Returns the postings of each term, which were kept or are read."""
@@ -151,16 +155,21 @@ class Postings:
     def _read(self, sql: sqlite3.Connection, term: str, units: int) -> _Word:
         import numpy as np
 
-        # In one row: SQLite frees the interpreter's lock for each.
-        units_of = "SELECT group_concat(doc) FROM temp.instances WHERE term = ?"
-        (joined,) = sql.execute(units_of, (term,)).fetchone()
-        every = np.fromstring(joined or "", dtype=np.int64, sep=",")
+        (joined,) = sql.execute(_HOLDING, (term,)).fetchone()
+        every = _integers(joined)
         holding, counts = np.unique(every, return_counts=True)
         number = len(holding)
         weight = log((units - number + 0.5) / (number + 0.5))
         # In the order of FTS5's own operations, so that equal units stay equal.
         norms = _K1 * (1 - _B + _B * self._lengths[holding] / self._mean)
         return _Word(holding, max(weight, _COMMON) * (counts * (_K1 + 1) / (counts + norms)))
+
+
+def _integers(joined: str | None) -> NDArray[np.int64]:
+    """Returns the integers that SQLite has joined by commas; None for none."""
+    import numpy as np
+
+    return np.fromstring(joined or "", dtype=np.int64, sep=",")
 
 
 def _numbers(data: bytes) -> list[int]:

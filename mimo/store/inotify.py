@@ -34,6 +34,8 @@ class Lost(OSError):
 class Changes:
     """The changes below some folders. Its owner calls `read` from one thread at a time."""
 
+    is_exact = True
+
     def __init__(self, folders: Iterable[Path], enters: Callable[[str], bool]) -> None:
         """Watches folders, and their subfolders whose name `enters` accepts.
 

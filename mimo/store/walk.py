@@ -414,6 +414,8 @@ class Watch:
         self._lock = threading.Lock()
         self._changes: Changes | _Reported | None = None
         self._reports = 0
+        self._since = 0
+        """The number of the first report of `_changes`."""
         self._paths: dict[str, int] = {}
         """The changed paths, each with the number of its last report."""
         self._lost: int | None = 0
@@ -442,13 +444,17 @@ class Watch:
     def settle(self, mark: int | None = None, *, compared: bool = True) -> None:
         """Marks the changes reported up to `mark` (default: all) as handled.
 
-        If all files were `compared`, that is valid for minutes on a local file system. Files in a
-        new folder may be created before that is watched: after a change, it is valid for seconds.
+        If all files were `compared`, that is valid for minutes on a local file system. If threads
+        report the changes, files in a new folder may be created before that is watched: then, after
+        a change, it is valid for seconds.
         """
         with self._lock:
             mark = self._reports if mark is None else mark
             if compared:
-                lasts = self._lost is None and not self._paths and self._is_local
+                is_exact = self._changes is not None and self._changes.is_exact
+                is_complete = is_exact and mark >= self._since
+                is_complete = is_complete or (self._lost is None and not self._paths)
+                lasts = is_complete and self._is_local
                 self._valid_seconds = _TRUSTED_LOCALLY_SECONDS if lasts else _TRUSTED_SECONDS
                 self._settled_at = time.monotonic()
                 if self._lost is not None and self._lost <= mark:
@@ -487,6 +493,8 @@ class Watch:
 
     def _next(self) -> Iterable[str]:
         """Returns the paths that changed since the last call."""
+        if self._changes is None:
+            self._since = self._reports
         if self._changes is None and sys.platform == "linux":
             with suppress(ImportError, AttributeError):
                 from mimo.store.inotify import Changes
@@ -499,6 +507,9 @@ class Watch:
 
 class _Reported:
     """The changes below folders, as threads of watchfiles collect them."""
+
+    is_exact = False
+    """True if nothing is missed once it was read for the first time."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         from watchfiles import watch

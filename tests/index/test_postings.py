@@ -63,6 +63,22 @@ def test_the_best_units_and_their_weights_are_those_of_fts5(
                 assert ours == theirs
 
 
+def test_fewer_units_than_before_are_read_again(
+    opened: Index, change_of: Callable[..., Change], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.postings._MOST_CHANGED", 3)
+    draw, postings = random.Random(5), Postings()
+    changes = [change_of(f"m{n}", text(draw) * 3) for n in range(20)]
+    opened.apply(changes, now_ns=1)
+    ours, theirs = both(opened, postings, ["tea"], 9)
+    assert ours == theirs != []
+
+    opened.apply([Change(path=change.path, stamp=None) for change in changes[4:]], now_ns=2)
+
+    ours, theirs = both(opened, postings, ["tea"], 9)
+    assert ours == theirs != []
+
+
 def test_no_unit_has_an_unknown_word(opened: Index, change_of: Callable[..., Change]) -> None:
     opened.apply([change_of("a", "tea")], now_ns=1)
 

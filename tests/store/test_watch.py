@@ -105,6 +105,27 @@ def test_on_linux_a_change_is_reported_at_once_by_its_path(folder):
     changes.close()
 
 
+@pytest.mark.parametrize("system", ["linux", "another system"])
+def test_files_are_compared_again_soon_unless_the_reports_are_exact(folder, monkeypatch, system):
+    if system not in (sys.platform, "another system"):
+        pytest.skip("inotify is Linux's")
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(Watch, "_is_local", True)
+    watching = Watch([folder])
+
+    first = watching.pending()
+    watching.settle(first.mark)
+    assert watching._valid_seconds == (300.0 if system == "linux" else 5.0)
+
+    # The walk of another thread began before these reports.
+    watching.unsettle()
+    watching._close()
+    assert watching.pending().paths is None
+    watching.settle(first.mark)
+    assert watching._valid_seconds == 5.0
+    watching.close()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 def test_if_the_system_drops_reports_any_file_may_have_changed(folder, monkeypatch):
     watching = Watch([folder])

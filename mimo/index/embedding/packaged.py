@@ -288,13 +288,16 @@ class Languages:
 
     def known(self, text: str) -> int:
         """Returns the number of words of German, French or Spanish in a text."""
-        words = compiled(_WORD).findall(unicodedata.normalize("NFC", text))
+        composed = text if text.isascii() else unicodedata.normalize("NFC", text)
+        words = compiled(_WORD).findall(composed)
         return len(words) - list(map(self._words, words)).count(None)
 
     def _unless_known(self, match: re.Match[str]) -> str:
         return match[0] if self._words(match[0]) is None else " "
 
     def _row_of_word(self, word: str) -> int | None:
+        if word.isascii():
+            return self._find(word.lower())
         parts = unicodedata.normalize("NFD", word.lower())
         return self._find("".join([part for part in parts if unicodedata.category(part) != "Mn"]))
 
@@ -369,11 +372,10 @@ class _Tokens(NamedTuple):
     """The number of words in other languages."""
 
 
-def _can_join(text: str, parts: Sequence[_Tokens]) -> bool:
-    """Returns whether the tokens of a text are those of its parts."""
-    if len(text) > MAX_CHARACTERS or sum([part.size for part in parts]) > MAX_TOKENS:
+def _can_join(text: str, tokens: int, foreign: int) -> bool:
+    """Returns whether the tokens of a text are those of its parts, which have so many of them."""
+    if len(text) > MAX_CHARACTERS or tokens > MAX_TOKENS:
         return False
-    foreign = sum([part.foreign for part in parts])
     if foreign < FEWEST_WORDS:
         return True
     words = compiled(_WORD).findall(unicodedata.normalize("NFC", text))
@@ -453,25 +455,33 @@ class PackagedModel:
         if self._chunks.characters > _CHUNKS_CHARACTERS:
             vars(self).pop("_chunks", None)  # Another thread may have done so.
         chunks = self._chunks
-        sums, counts = np.zeros((len(texts), DIMS), np.int32), np.ones((len(texts), 1), np.int32)
-        read: dict[str, _Tokens | None] = {}
-        totals: dict[str, NDArray[np.integer[Any]]] = {}
-        for place, text in enumerate(texts):
-            for part in text.parts:
-                if part not in read:
-                    tokens = read[part] = chunks.read(part)
-                    if tokens:
-                        totals[part] = self._total(tokens.ids)
-            parts = [tokens for part in text.parts if (tokens := read[part])]
-            if len(parts) == len(text.parts) and _can_join(text.whole, parts):
-                for part in text.parts:
-                    sums[place] += totals[part]
-                count = sum([len(tokens.ids) for tokens in parts])
+        parts = list(dict.fromkeys(["", *[part for text in texts for part in text.parts]]))
+        totals, counts = np.zeros((len(parts), DIMS), np.int32), np.zeros((len(parts), 3), np.intp)
+        for place, part in enumerate(parts):
+            if tokens := chunks.read(part):
+                totals[place] = self._total(tokens.ids)
+                counts[place] = len(tokens.ids), tokens.size, tokens.foreign
             else:
-                ids = self.tokens(text.whole)
-                sums[place], count = self._rows(np.array(ids, np.intp)).sum(axis=0), len(ids)
-            counts[place] = max(count, 1)
-        return (sums.astype(np.float64) / counts).astype(np.float32)
+                counts[place] = 0, MAX_TOKENS + 1, 0
+        # Each text as the places of its parts, filled up with that of the empty part.
+        places = dict(zip(parts, range(len(parts)), strict=True))
+        rows = [[places[part] for part in text.parts] for text in texts]
+        longest = max(map(len, rows))
+        of_text = np.array([row + [0] * (longest - len(row)) for row in rows], np.intp)
+        sums, counted = totals[of_text[:, 0]], counts[of_text].sum(axis=1)
+        for column in of_text.T[1:]:
+            sums += totals[column]
+        odd = (counted[:, 1] > MAX_TOKENS) | (counted[:, 2] >= FEWEST_WORDS)
+        odd |= np.array([len(text.whole) for text in texts]) > MAX_CHARACTERS
+        for place in np.flatnonzero(odd).tolist():
+            if not _can_join(texts[place].whole, *counted[place, 1:].tolist()):
+                ids = self.tokens(texts[place].whole)
+                sums[place], counted[place, 0] = (
+                    self._rows(np.array(ids, np.intp)).sum(axis=0),
+                    len(ids),
+                )
+        means: NDArray[np.float64] = sums / np.maximum(counted[:, :1], 1)
+        return means.astype(np.float32)
 
     def _total(self, ids: NDArray[np.intp]) -> NDArray[np.integer[Any]]:
         """Returns the sum of the rows of English tokens."""

@@ -295,6 +295,8 @@ class AuditLog:
         self._randomness = randomness
         self._largest = largest
         self._kept = kept
+        self._written: tuple[object, Head] = (None, Head())
+        """The state after the last record that this process added, and the record."""
 
     @property
     def path(self) -> Path:
@@ -307,9 +309,13 @@ class AuditLog:
         """Adds a record. Raises `StorageFailed`."""
         path, key = self.path, self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
-            head = self._newest(path, key)
+            state, head = self._written
+            is_own = state == self._state(path, key)
+            if not is_own:
+                head = self._newest(path, key)
             head = self._make_room(path, head, key)
-            self._add(path, head, event, key)
+            head = self._add(path, head, event, key, is_whole=is_own)
+            self._written = (self._state(path, key), head)
 
     def check_writable(self) -> None:
         """Raises `StorageFailed` if no record can be added."""
@@ -427,9 +433,17 @@ class AuditLog:
         event = {"event_type": "dropped", "through": last.number if last else None}
         return self._add(path, head, event, key)
 
-    def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
+    def _add(
+        self,
+        path: Path,
+        head: Head,
+        event: Mapping[str, Any],
+        key: bytes,
+        *,
+        is_whole: bool = False,
+    ) -> Head:
         lines = b""
-        torn = files.torn(path)
+        torn = 0 if is_whole else files.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
@@ -443,6 +457,15 @@ class AuditLog:
         else:
             files.append(heads, line, durable=False)
         return head
+
+    def _state(self, path: Path, key: bytes) -> object:
+        """Returns a value that changes if another process writes to the log."""
+        state: list[object] = [key]
+        for file in (path, self._head_path()):
+            with suppress(OSError):
+                status = file.lstat()
+                state += status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        return state
 
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""

@@ -75,6 +75,31 @@ def test_the_chain_continues_after_a_restart(root: Path) -> None:
     assert log.path.stat().st_mode & 0o777 == 0o600
 
 
+def test_two_processes_that_take_turns_make_one_chain(root: Path) -> None:
+    log, other = opened(root), opened(root)
+    for writer in (log, other, log, log, other, log):
+        write(writer, 2)
+    with log.path.open("ab") as file:
+        file.write(b"torn")
+    write(log, 1)
+
+    assert log.head is not None
+    assert (log.head.number, log.torn, broken(log)) == (14, 0, [])
+    assert len(notices(log)) == 1
+
+
+def test_while_no_other_process_writes_no_record_is_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = opened(root)
+    write(log, 1)
+    with monkeypatch.context() as patched:
+        patched.delattr("mimo.guard.audit._last")
+        write(log, 2)
+
+    assert broken(log) == []
+
+
 @pytest.mark.req("002-56")
 def test_removed_records_are_reported(root: Path) -> None:
     log = opened(root)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Denied, StorageFailed
@@ -54,7 +54,7 @@ class Guard:
         self._policy_file = PolicyFile(root, trusted)
         self._root = root
         self._limits: Limits | None = None
-        self._opening = Lock()
+        self._opening = allocate_lock()
         self._log = log
         self._policies: ActivePolicies | None = None
         self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}

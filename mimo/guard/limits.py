@@ -6,11 +6,11 @@ Names are stored as hashes, since a caller may put a secret into the name of a n
 from __future__ import annotations
 
 import json
+from _thread import allocate_lock
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from mimo import disk
@@ -94,7 +94,7 @@ class Limits:
             LocalDatabase(root, "limits.db", _SCHEMA, durable=False) if root is not None else None
         )
         self._own: sqlite3.Connection | None = None
-        self._lock = Lock()
+        self._lock = allocate_lock()
 
     def take(self, limits: Mapping[str, Iterable[Limit]], now: float, *, lasting: bool) -> None:
         """Counts one call against every limit; against none if one of them is used up.

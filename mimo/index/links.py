@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 
 from mimo.frozen import NamedTuple, replace
@@ -228,7 +228,7 @@ class Walks:
         """Start with an empty cache."""
         self._kept: OrderedDict[object, tuple[Walked, int, datetime]] = OrderedDict()
         """Each walk with the revision for which it holds, and its time."""
-        self._turn = Lock()
+        self._turn = allocate_lock()
 
     def graph(
         self,

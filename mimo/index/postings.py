@@ -8,9 +8,9 @@ result is that of FTS5, to the last bit.
 from __future__ import annotations
 
 import sqlite3
+from _thread import allocate_lock
 from collections.abc import Sequence
 from math import log
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from mimo.frozen import NamedTuple
@@ -56,7 +56,7 @@ class Postings:
         """Starts with nothing."""
         import numpy as np
 
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._revision = -1
         self._words: dict[str, _Word] = {}
         self._bytes = 0

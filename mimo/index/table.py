@@ -7,8 +7,8 @@ new vectors are looked up.
 from __future__ import annotations
 
 import sqlite3
+from _thread import allocate_lock
 from collections.abc import Iterable
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -119,7 +119,7 @@ class Units:
 
     def __init__(self) -> None:
         """Nothing is read yet."""
-        self._turn = Lock()
+        self._turn = allocate_lock()
         self.forget()
 
     def forget(self) -> None:

@@ -12,6 +12,7 @@ import math
 import os
 import sqlite3
 import sys
+from _thread import RLock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from heapq import nsmallest
@@ -19,7 +20,6 @@ from itertools import islice
 from operator import mul
 from pathlib import Path
 from sqlite3 import Connection
-from threading import RLock
 from typing import TypeVar
 
 from mimo import disk

@@ -35,13 +35,13 @@ def render(result: object, screen: Screen) -> None:
 
 def show_on(screen: Screen, result: object) -> None:
     """Write a result with the renderer of its type, loading the module that holds it."""
-    from importlib import import_module
-    from importlib.util import find_spec
+    if render.dispatch(type(result)) is render.dispatch(object):
+        from importlib import import_module
+        from importlib.util import find_spec
 
-    feature = type(result).__module__.rpartition(".")[0]
-    is_known = render.dispatch(type(result)) is not render.dispatch(object)
-    if not is_known and find_spec(f"{feature}.render"):
-        import_module(f"{feature}.render")
+        feature = type(result).__module__.rpartition(".")[0]
+        if find_spec(f"{feature}.render"):
+            import_module(f"{feature}.render")
     render(result, screen)
 
 

@@ -11,10 +11,10 @@ A process writes every few seconds at most, since each write wakes the watchers 
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 
 from mimo import disk
 from mimo.errors import MindError
@@ -49,7 +49,7 @@ class Accesses:
     def __init__(self, root: Path) -> None:
         """Takes a project's root; nothing is read yet."""
         self._root = root
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._waiting: list[str] = []
         self._written = 0
 

@@ -6,10 +6,10 @@ A clone may bring a database with triggers, so a file is refused unless its sche
 from __future__ import annotations
 
 import sqlite3
+from _thread import RLock
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
 
 from mimo import disk
 from mimo.errors import StorageFailed

@@ -12,6 +12,7 @@ from mimo.memory.model import Kind, Memory, Outcome, Problem
 from mimo.store import files
 from mimo.store.files import lock
 from mimo.store.memories import MemoryStore
+from mimo.store.walk import Files
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 MEMORY = Memory(id="fact_x_20261120_abcdef", type=Kind.FACT, content="It rains.", created=NOW)
@@ -21,6 +22,19 @@ MEMORY = Memory(id="fact_x_20261120_abcdef", type=Kind.FACT, content="It rains."
 def root(tmp_path):
     (tmp_path / ".mind").mkdir()
     return tmp_path
+
+
+def test_files_that_are_added_together_are_as_if_each_was_added():
+    numbers = [(1, 2, 3, 4), (5, 6, 7, 8), (1, -1, 3, 2**64), (9, 9, 9, 9)]
+    for count in range(len(numbers) + 1):
+        each, together = Files(), Files()
+        for place, values in enumerate(numbers[:count]):
+            each.add(f"folder/{place}.md", values)
+        together.add_all("folder", [f"{place}.md" for place in range(count)], numbers[:count])
+
+        assert list(together.items()) == list(each.items())
+        assert together.digest() == each.digest()
+        assert len(together) == count
 
 
 def put(root, path, text="text\n"):

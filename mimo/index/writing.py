@@ -15,7 +15,7 @@ from mimo.index.documents import Document, is_chat, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder, Joining, Text
 from mimo.index.rows import Change
-from mimo.index.schema import CURRENT, from_sql, marks, to_sql
+from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
@@ -147,8 +147,10 @@ class Writer:
 
     def write(self, changes: Sequence[Change], documents: Iterable[Document]) -> None:
         """Replaces the rows of the changed files by those of `documents`."""
-        for change in changes:
-            self._delete(change.path)
+        for paths in portions([to_sql(change.path) for change in changes]):
+            stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
+            for (path,) in self._sql.execute(stored, paths).fetchall():
+                self._delete(path)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({marks(range(8))})",
             [
@@ -170,8 +172,11 @@ class Writer:
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""
-        for id in self._ids:
-            self._resolve(id)
+        shared = "GROUP BY id HAVING count(*) > 1 OR max(shadowed)"
+        for ids in portions(sorted(self._ids)):
+            query = f"SELECT id FROM memories WHERE id IN ({marks(ids)}) {shared}"
+            for (id,) in self._sql.execute(query, ids).fetchall():
+                self._resolve(id)
         sums = "".join(f", {name} = {name} + ?" for name in self._counts)
         self._sql.execute(
             f"UPDATE totals SET revision = revision + 1, changed_ns = ?{sums}",
@@ -250,8 +255,7 @@ class Writer:
             [(*name, " ".join(sorted(times)), is_chat(times)) for name, times in parents.items()],
         )
 
-    def _delete(self, path: str) -> None:
-        place = to_sql(path)
+    def _delete(self, place: str | bytes) -> None:
         self._sql.execute("DELETE FROM files WHERE path = ?", (place,))
         selected = self._sql.execute(
             "SELECT key, id, trim(title_tokens || ' ' || topic_tokens), passages, shadowed"
@@ -301,8 +305,6 @@ class Writer:
             " WHERE id = ?",
             (id,),
         ).fetchall()
-        if len(claims) < 2 and not any(shadowed for *_, shadowed in claims):
-            return
         owner = min(
             claims,
             key=lambda claim: (not claim[4], _claim(id, from_sql(claim[1]), *claim[2:4])),

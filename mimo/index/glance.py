@@ -33,8 +33,9 @@ _FAILED = "FAILED"
 _IMPORTANT = 0.8
 _WHERE_KEPT = (
     "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
-    f" SELECT key FROM (SELECT key FROM memories m WHERE importance >= {_IMPORTANT}"
-    f" AND {_APPROVED} ORDER BY {newest_first('m')} LIMIT ?)"
+    " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
+    f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
+    f" ORDER BY importance DESC, {newest_first('m')} LIMIT ?)"
 )
 _MOST_READ = 500
 """The number of approved rows of a kind that are read."""
@@ -144,7 +145,7 @@ class Glance:
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest important memories that are protected from fading.
 
-        Reads all of MEMORY.md, and the newest of the others.
+        Reads all of MEMORY.md, and the most important of the others.
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
@@ -162,8 +163,9 @@ class Glance:
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE m.type IN ('fact', 'insight', 'observation',"
-            f" 'plan') AND m.parent IS NULL AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {_APPROVED}"
+            f"SELECT {_COLUMNS} FROM memories m INDEXED BY memories_important"
+            " WHERE m.type IN ('fact', 'insight', 'observation', 'plan') AND m.parent IS NULL"
+            f" AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {_APPROVED}"
             f" AND {CURRENT.format('m')} {condition}"
             f" ORDER BY m.importance DESC, {newest_first('m')} LIMIT ?",
             (_MOST_READ,),

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeVar
 
-FORMAT = 8
+FORMAT = 9
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _T = TypeVar("_T")
@@ -99,6 +99,8 @@ CREATE TABLE memories (
 CREATE INDEX memories_id ON memories (id, shadowed);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
+CREATE INDEX memories_important ON memories (importance, created)
+    WHERE shadowed = 0 AND parent IS NULL;
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;

@@ -12,6 +12,7 @@ from mimo.commands.spec import Surface
 from mimo.features import review
 from mimo.features.review import Waiting
 from mimo.index import catalog, rows, survey
+from mimo.index.glance import of_index
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, overview, saving
@@ -123,6 +124,26 @@ def test_a_reading_command_compares_the_files_with_the_index_once(
 
     assert len(walks) == 2
     assert finding.one(filled, "late").memory.content
+
+
+def test_the_most_important_facts_are_read_without_checking_the_approval_of_others(mind: Mind):
+    for number in range(40):
+        saving.store(
+            mind, saving.draft(Kind.FACT, f"Fact {number}", importance=0.3 + number % 3 / 5)
+        )
+    checked: list[str] = []
+
+    def approves(digest: str) -> bool:
+        checked.append(digest)
+        return True
+
+    mind.index.approvals = lambda: approves
+
+    with of_index(mind.index) as look:
+        facts = look.facts(5)
+
+    assert [note.importance for note in facts] == [0.7] * 5
+    assert len(checked) <= 14  # Those of equal importance, which are of the same time.
 
 
 def test_competing_decisions_of_a_few_ids_are_looked_up_without_reading_all_decisions(mind: Mind):

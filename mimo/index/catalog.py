@@ -486,7 +486,11 @@ def _of_units(sql: sqlite3.Connection, best: Sequence[tuple[int, float]]) -> lis
     """Returns the memory of each unit, best first, as `_matched` does; `best` has their weights."""
     first: dict[float, int] = {}
     tied: set[int] = set()
+    chosen: set[int] = set()
     for memory, weight in best:
+        if weight not in first and len(chosen) >= DOCUMENTS:
+            break  # No unit from here on is among the chosen.
+        chosen.add(memory)
         if first.setdefault(weight, memory) != memory:
             tied |= {memory, first[weight]}
     ages: dict[int, int] = {}

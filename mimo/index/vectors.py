@@ -546,8 +546,14 @@ def cosines(query: bytes, vectors: Sequence[bytes], length: int = LENGTH) -> lis
         return [0.0] * len(vectors)
     if numpy_pays(len(vectors)):
         whole = [vector for vector in vectors if vector]
-        values = iter(products(query, rows_of(whole).view("b")).tolist() if whole else ())
-        return [_clipped(next(values), length) if vector else 0.0 for vector in vectors]
+        if not whole:
+            return [0.0] * len(vectors)
+        near = products(query, rows_of(whole).view("b")).astype("d") / length**2
+        values: list[float] = near.clip(-1.0, 1.0).tolist()
+        if len(whole) == len(vectors):
+            return values
+        rest = iter(values)
+        return [next(rest) if vector else 0.0 for vector in vectors]
     # A list holds its numbers; a view would make them again for each vector.
     numbers = list(memoryview(query).cast("b"))
     return [

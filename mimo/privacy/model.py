@@ -161,7 +161,7 @@ def folded(text: str) -> Folded:
         else:
             for char, new in changed.items():
                 plain = plain.replace(char, new)
-    if not compiled(_CONTROL).search(plain):
+    if not compiled(_CONTROL).search(plain.replace(f"{APART}\n", "\n")):
         return Folded(plain)
     return _replaced(plain, f"{SEQUENCES}|{_CONTROLS}", lambda match: "")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from binascii import Error, a2b_base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped
 from mimo.privacy.rules import (
@@ -71,12 +71,20 @@ def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
     yield from _assigned(text)
 
 
+def _has(text: str, words: Iterable[str]) -> bool:
+    """Returns whether a text has one of some words; `any` takes three times as long."""
+    for word in words:  # noqa: SIM110 - as above
+        if word in text:
+            return True
+    return False
+
+
 _TOKENS = tuple((rule, rule.words or (rule.start.replace("\\", ""),)) for rule in TOKENS)
 
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
     for rule, words in _TOKENS:
-        if not any(word in text for word in words):
+        if not _has(text, words):
             continue
         for match in _token(rule).finditer(text):
             if _is_drawn(text, rule, match):
@@ -124,7 +132,7 @@ def _cut(text: str, rule: Token) -> Iterator[Span]:
 def _forms(text: str) -> Iterator[Span]:
     """Yields the secrets of other shapes."""
     for form in FORMS:
-        if not any(word in text for word in form.words):
+        if not _has(text, form.words):
             continue
         for match in compiled(form.pattern).finditer(text):
             group = match.lastindex or 0

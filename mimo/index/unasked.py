@@ -65,19 +65,38 @@ _ENDINGS = (
 )
 """Pairs of Hangul in the endings and auxiliaries of Korean words."""
 
-_CHORES = (
-    r"\b(?:rename|reformat|format (?:the|this|all)|typos?|docstrings?|doc comments?|kdoc|javadoc"
-    r"|doxygen|jsdoc|comments?|unit tests?|type hints?|lint\w*|\w+-format|\w*fmt|formatter"
-    r"|prettier|ruff|eslint"
-    r"|alphabetical\w*|unused|commit|rebase|conflicts?|undo|regexp?|thanks|thank you|translate"
-    r"|colou?rs?|icons?|labels?|bold|padding|margin|indent\w*|diff|pull request|summari[sz]e"
-    r"|split (?:this|the|up|\S+\.\w+|\S+ into)|diagram|bump \S+ (?:from|to)"
+_CHORES = frozenset(
+    "rename reformat typo typos docstring docstrings kdoc javadoc doxygen jsdoc comment comments"
+    " formatter prettier ruff eslint unused commit rebase conflict conflicts undo regex regexp"
+    " thanks translate color colors colour colours icon icons label labels bold padding margin"
+    " diff diagram summarise summarize".split()
+)
+_CHORES_BEGIN = ("lint", "alphabetical", "indent")
+_KOREAN_CHORES = "린트 커밋 오타 주석 정규식 고마워 목차 배경색 말줄임 임포트 리베이스".split()
+_CHORE_PHRASES = (
+    r"\b(?:format (?:the|this|all)|unit tests?|type hints?|\w+-format|thank you|pull request"
+    r"|split (?:this|the|up|\S+\.\w+|\S+ into)|bump \S+ (?:from|to)"
     r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?|\S*test\S*(?: \S+)? fail\w*"
     r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
-    r"|show me (?:the|an?|all))\b"
-    r"|린트|커밋|오타|주석|정규식|고마워|목차|배경색|말줄임|임포트|리베이스|\bimport 정리"
+    r"|show me (?:the|an?|all))\b|\bimport 정리"
 )
-"""Tasks that change no behaviour, for which a shared word rarely means that a memory matters."""
+_OF_PHRASES = (
+    "format",
+    "test",
+    "hint",
+    "thank",
+    "pull",
+    "split",
+    "bump",
+    "explain",
+    "what",
+    "show",
+)
+"""Tasks that change no behaviour, for which a shared word rarely means that a memory matters.
+
+Each phrase contains one of `_OF_PHRASES`, or `정리`. Compiling a pattern of all words and phrases
+would take longer than all else that is done with a prompt.
+"""
 
 _QUESTIONS = (
     r"\b(?:did|do|have|had|are|were|should) (?:we|our|i)\b"
@@ -106,7 +125,7 @@ class Prompt:
         runs = [] if text.isascii() else compiled(f"[{UNSPACED}]+").findall(text)
         self._runs = [tokenize(run) for run in runs]
         self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
-        self._is_chore = bool(compiled(f"(?i){_CHORES}").search(text))
+        self._is_chore = _is_chore(text.lower())
         if self._is_chore:
             self._bias += _ROUTINE
         elif compiled(f"(?i){_QUESTIONS}").search(text):
@@ -150,6 +169,18 @@ class Prompt:
                 word = word + self.weights[pair] if pair in shared else 0.0
                 rarest = max(rarest, min(word, _LONGEST_WORD))
         return rarest
+
+
+def _is_chore(text: str) -> bool:
+    """Returns whether a prompt in lower case names a task that changes no behaviour."""
+    words = compiled(r"\w+").findall(text)
+    if not _CHORES.isdisjoint(words) or any(map(text.__contains__, _KOREAN_CHORES)):
+        return True
+    for word in words:
+        if word.startswith(_CHORES_BEGIN) or word.endswith("fmt"):
+            return True
+    has_phrase = "정리" in text or any(map(text.__contains__, _OF_PHRASES))
+    return has_phrase and compiled(_CHORE_PHRASES).search(text) is not None
 
 
 def _worth(term: str, holding: int, units: int) -> float:

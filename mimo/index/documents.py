@@ -16,6 +16,7 @@ from mimo.index import rows
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record
 from mimo.text.clean import compiled
+from mimo.text.families import kinds, may_have_nouns
 from mimo.text.phrases import SENTENCE_TAIL
 from mimo.text.tokens import UNSPACED, tokenize, tokens_of_chunks
 
@@ -88,12 +89,12 @@ def analyse(text: str) -> Analysis:
         start = end + 1
     groups = list(_packed(text, lines, UNIT_WORDS))
     spans = _spans(groups)
-    tokens = _chunk_tokens(text, groups) if len(groups) > 1 else None
+    chunks = _chunks(text, groups) if len(groups) > 1 else None
     units: list[Unit] = []
     unit_spans: list[tuple[int, int]] = []
     for group, span in zip(groups, spans, strict=True):
         start, part = group[0].start, text[group[0].start : group[-1].end]
-        if held := _tokens_in(part, tokens, span):
+        if held := _tokens_in(part, chunks, span):
             speakers = _speakers(part) if ":" in part else ""
             units.append(Unit(part, start, group[0].line, held, speakers))
             unit_spans.append(span)
@@ -102,13 +103,13 @@ def analyse(text: str) -> Analysis:
         alone = tuple([Passage(unit.text, unit.tokens, slice(1)) for unit in units])
         return Analysis(tuple(units), alone)
     if user_lines is not None:
-        lines, tokens = user_lines, None
+        lines, chunks = user_lines, None
     passages: list[Passage] = []
     groups = list(_packed(text, lines, PASSAGE_WORDS))
     for group, span in zip(groups, _spans(groups), strict=True):
         part = _joined(text, group)
-        if held := _tokens_in(part, tokens, span):
-            among = _among(unit_spans, span) if tokens else None
+        if held := _tokens_in(part, chunks, span):
+            among = _among(unit_spans, span) if chunks else None
             passages.append(Passage(part, held, among))
     return Analysis(tuple(units), tuple(passages))
 
@@ -119,20 +120,30 @@ def _spans(groups: Sequence[Sequence[_Piece]]) -> list[tuple[int, int]]:
     return list(pairwise(accumulate(sizes, initial=0)))
 
 
-def _chunk_tokens(text: str, groups: Sequence[Sequence[_Piece]]) -> list[str] | None:
-    """Returns the tokens of each word of a text; None if it must be tokenised part by part.
+class _Chunks:
+    """The tokens of each part of a text between spaces."""
 
-    So it must if a word is cut, counts as several, or its tokens depend on the words around it.
-    """
+    def __init__(self, chunks: Sequence[str]) -> None:
+        self._kinds = kinds(chunks)
+        self._tokens = tokens_of_chunks(chunks)
+
+    def between(self, first: int, end: int, text: str) -> str:
+        """Returns the tokens of some neighbouring chunks, which `text` consists of."""
+        if may_have_nouns(self._kinds, first, end):
+            return " ".join(tokenize(text))
+        return " ".join(filter(None, self._tokens[first:end]))
+
+
+def _chunks(text: str, groups: Sequence[Sequence[_Piece]]) -> _Chunks | None:
+    """Returns the tokens of each word of a text; None if a word is cut, or counts as several."""
     chunks = text.split()
-    if sum([piece.words for group in groups for piece in group]) != len(chunks):
-        return None
-    return tokens_of_chunks(chunks)
+    words = sum([piece.words for group in groups for piece in group])
+    return _Chunks(chunks) if words == len(chunks) else None
 
 
-def _tokens_in(part: str, tokens: Sequence[str] | None, span: tuple[int, int]) -> str:
-    """Returns the tokens of a part of a text, of which these words have known tokens."""
-    return " ".join(filter(None, tokens[slice(*span)]) if tokens else tokenize(part))
+def _tokens_in(part: str, chunks: _Chunks | None, span: tuple[int, int]) -> str:
+    """Returns the tokens of a part of a text, with these words if each is a chunk."""
+    return chunks.between(*span, part) if chunks else " ".join(tokenize(part))
 
 
 def _among(spans: Sequence[tuple[int, int]], span: tuple[int, int]) -> slice | None:

@@ -8,7 +8,7 @@ of the noun besides (`login`, `rollback`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from mimo.text.clean import compiled
@@ -70,9 +70,10 @@ _REACH = 60
 """Characters before a particle that are read for its verb."""
 
 _VERB, _PARTICLE, _BOTH = 1, 2, 4
-_CLOSE = rb"[\1\3].{0,2}[\2\3]|[\4-\7]"
+_CLOSE = r"[13].{0,2}[23]|[4-7]"
 """A particle at most three chunks after a verb, or both in one, by the flags of the chunks."""
 _KEPT_CHUNKS = 50_000
+_NO_END = 1 << 62
 
 
 def root(word: str) -> str:
@@ -127,34 +128,33 @@ def _particles_of(verb: str) -> Sequence[str]:
     return _particles().get(_bases().get(verb.lower(), ""), ())
 
 
-def may_have_nouns(chunks: Sequence[str]) -> bool:
-    """Returns whether a text of these chunks, between spaces, has a particle close after a verb."""
-    return _close()(bytes(map(_kinds().__getitem__, chunks))) is not None
+def kinds(chunks: Iterable[str]) -> str:
+    """Returns a digit for each chunk of text between spaces, for `may_have_nouns`."""
+    return "".join(map(_KINDS.__getitem__, chunks))
 
 
-class _Kinds(dict[str, int]):
+def may_have_nouns(kinds: str, first: int = 0, end: int = _NO_END) -> bool:
+    """Returns whether neighbouring chunks of these kinds have a particle close after a verb."""
+    return compiled(_CLOSE).search(kinds, first, end) is not None
+
+
+class _Kinds(dict[str, str]):
     """The flags of each chunk of text: it ends with a verb, begins with a particle, has both."""
 
-    def __missing__(self, chunk: str) -> int:
+    def __missing__(self, chunk: str) -> str:
         if len(self) > _KEPT_CHUNKS:
             self.clear()
         verb = _last_word().search(chunk) if chunk[-1].isalpha() else None
         kind = _VERB if verb and verb[0].lower() in _bases() else 0
         kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
         kind |= _BOTH if "-" in chunk and nouns(chunk, beside=True) != chunk else 0
+        digit = str(kind)
         if len(chunk) <= _REACH:
-            self[chunk] = kind
-        return kind
+            self[chunk] = digit
+        return digit
 
 
-@cache
-def _kinds() -> _Kinds:
-    return _Kinds()
-
-
-@cache
-def _close() -> Callable[[bytes], object]:
-    return re.compile(_CLOSE, re.DOTALL).search
+_KINDS = _Kinds()
 
 
 @cache

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
-from mimo.text.families import may_have_nouns, nouns, root
+from mimo.text.families import kinds, may_have_nouns, nouns, root
 
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -126,17 +126,17 @@ def tokenize(text: str) -> list[str]:
     A token holds no space, and of ASCII only lower-case letters and digits.
     """
     chunks = text.split()
-    if len(text) < _LONG or may_have_nouns(chunks):
+    if len(text) < _LONG or may_have_nouns(kinds(chunks)):
         chunks = nouns(text, beside=True).split()
     return " ".join(map(_stems().__getitem__, chunks)).split()
 
 
-def tokens_of_chunks(chunks: Sequence[str]) -> list[str] | None:
+def tokens_of_chunks(chunks: Iterable[str]) -> list[str]:
     """Returns the tokens of each part of a text between spaces, joined by spaces.
 
-    Joined, they are the tokens of the text. Returns None if that may have verbs with particles.
+    Together, they are the tokens of the text unless it has verbs with particles.
     """
-    return None if may_have_nouns(chunks) else list(map(_stems().__getitem__, chunks))
+    return list(map(_stems().__getitem__, chunks))
 
 
 def query_terms(text: str) -> QueryTerms:

@@ -17,8 +17,9 @@ import sys
 import unicodedata
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain, islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,20 +154,17 @@ class WordPiece:
 
     def ids(self, text: str, limit: int) -> list[int]:
         """Returns the ids of the first `limit` pieces of `text`, `UNKNOWN` among them."""
-        ids: list[int] = []
-        for word in self._words(text):
-            ids += self._pieces(word)
-            if len(ids) >= limit:
-                break
-        return ids[:limit]
+        return list(islice(chain.from_iterable(map(self._pieces, self._words(text))), limit))
 
-    def _words(self, text: str) -> Iterator[str]:
-        """Yields normalised words and punctuation marks, and special tokens unchanged."""
-        for section in compiled(_SPECIAL_PATTERN).split(text) if "[" in text else (text,):
-            if section in _SPECIAL:
-                yield section
-            else:
-                yield from section.translate(self._characters).split()
+    def _words(self, text: str) -> Iterable[str]:
+        """Returns normalised words and punctuation marks, and special tokens unchanged."""
+        if "[" not in text:
+            return text.translate(self._characters).split()
+        sections = compiled(_SPECIAL_PATTERN).split(text)
+        return chain.from_iterable(
+            [section] if section in _SPECIAL else section.translate(self._characters).split()
+            for section in sections
+        )
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """Returns the longest pieces of `word`; only `UNKNOWN` if a part of it has no piece."""

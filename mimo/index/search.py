@@ -50,8 +50,8 @@ _LEADING = 20
 
 _KEPT_TERMS = 10_000
 
-_KEPT_MEMORIES = 4_000
-"""The number of memories whose stored values are kept, some 4 kB each."""
+_KEPT_UNITS = 8_000
+"""The number of units in the memories that are kept between searches, some 1.5 kB each."""
 
 _LONG = 40
 """The number of units from which a memory is not kept."""
@@ -351,6 +351,8 @@ class Stock:
         self._lock = Lock()
         self._revision = -1
         self._kept: dict[int, Stored] = {}
+        self._units = 0
+        """The number of their units, or more."""
 
     def get(
         self, sql: sqlite3.Connection, revision: int, keys: Collection[int]
@@ -379,11 +381,14 @@ class Stock:
         with self._lock:
             if revision != self._revision:
                 return
-            if len(self._kept) + len(new) > _KEPT_MEMORIES:
+            # A book has thousands of units.
+            new = {key: stored for key, stored in new.items() if len(stored.units) < _LONG}
+            self._units += sum(len(stored.units) for stored in new.values())
+            if self._units > _KEPT_UNITS:
                 # The older half goes: a dictionary has the order in which it was filled.
                 self._kept = dict(list(self._kept.items())[len(self._kept) // 2 :])
-            # A book has thousands of units.
-            self._kept |= {k: stored for k, stored in new.items() if len(stored.units) < _LONG}
+                self._units = sum(len(s.units) for s in (*self._kept.values(), *new.values()))
+            self._kept |= new
 
 
 def _read(sql: sqlite3.Connection, keys: Collection[int]) -> dict[int, Stored]:

@@ -164,6 +164,20 @@ def test_memories_that_are_kept_between_searches_expire_when_they_change(
         alone.close()
 
 
+def test_only_so_many_units_are_kept(
+    opened: Index, change_of: Callable[..., Change], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.search._KEPT_UNITS", 4)
+    opened.apply([change_of(f"m{n}", "tea") for n in range(9)], now_ns=1)
+    stock = Stock()
+    with opened._reading() as sql:
+        revision = catalog.totals(sql).revision
+        for key in range(1, 10):
+            assert stock.get(sql, revision, [key])[key].memory.key == key
+            assert len(stock._kept) <= 5
+    assert max(stock._kept) == 9
+
+
 def test_a_reader_of_an_earlier_state_neither_gets_nor_leaves_kept_memories(
     opened: Index, change_of: Callable[..., Change]
 ) -> None:

@@ -17,8 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import singledispatch
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from mimo import rendering
 from mimo.commands.common import TrustLabel
@@ -26,16 +25,28 @@ from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
 from mimo.rendering import Part, PlainScreen, Screen, Styled, bad, dim, good, warn
 
+Renderer = TypeVar("Renderer", bound=Callable[[Any, Screen], None])
 
-@singledispatch
-def render(result: object, screen: Screen) -> None:
-    """Write a result on the screen, by its fields if its type has no renderer."""
-    by_fields(result, screen)
+
+class Renderers(dict[object, Callable[[Any, Screen], None]]):
+    """The renderers of results, by type. `functools.singledispatch` would take longer to load."""
+
+    def register(self, renderer: Renderer) -> Renderer:
+        """Adds a renderer for the type of its first parameter."""
+        self[next(iter(renderer.__annotations__.values()))] = renderer
+        return renderer
+
+    def __call__(self, result: object, screen: Screen) -> None:
+        """Writes a result on the screen, by its fields if its type has no renderer."""
+        self.get(type(result), by_fields)(result, screen)
+
+
+render = Renderers()
 
 
 def show_on(screen: Screen, result: object) -> None:
     """Write a result with the renderer of its type, loading the module that holds it."""
-    if render.dispatch(type(result)) is render.dispatch(object):
+    if type(result) not in render:
         from importlib import import_module
         from importlib.util import find_spec
 

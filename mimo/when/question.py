@@ -100,10 +100,11 @@ def shown(span: Interval) -> str:
 def _may_name_a_time(text: str) -> bool:
     """Returns whether a text in lower case has a part of a time."""
     words = compiled(r"\w+").findall(text)
-    if not _WORDS.isdisjoint(words) or any(part in text for part in _PARTS):
+    if not _WORDS.isdisjoint(words) or any(map(text.__contains__, _PARTS)):
         return True
-    if any(len(word) == 4 and word[:2] in ("19", "20") and word.isdecimal() for word in words):
-        return True
+    for word in words:
+        if len(word) == 4 and word[:2] in ("19", "20") and word.isdecimal():
+            return True
     return not text.isascii() and compiled(_KOREAN).search(text) is not None
 
 

@@ -488,7 +488,7 @@ class PackagedModel:
         # 16 bits hold the sum of so few rows.
         kind = np.int16 if len(ids) < 1 << 8 else np.int32
         rows = self._matrices[0].take(ids, axis=0)
-        total: NDArray[np.integer[Any]] = np.add.reduce(rows.astype(kind), axis=0, dtype=kind)
+        total: NDArray[np.integer[Any]] = np.add.reduce(rows, axis=0, dtype=kind)
         return total
 
     def is_english(self, text: str) -> bool:

@@ -63,7 +63,7 @@ _KOREAN_PASSIVES = ("됨", "되", "된", "당하", "당함", "의해")
 _NO_ENDING = "|".join(("", "함", "하다", "하는", "하고", "하여", "해서", "한다", "했음", "했다"))
 
 
-def links_of(mind: Mind, given: Sequence[Any], *, by: str | None = None) -> tuple[Link, ...]:
+def links_of(mind: Mind, given: Sequence[Any]) -> tuple[Link, ...]:
     """Returns the links that a caller lists as objects, `type:ID` or `ID`, without duplicates.
 
     Ids may be cut short. Raises `Invalid` for an item that is not a link, `NotFound` with every
@@ -88,7 +88,7 @@ def links_of(mind: Mind, given: Sequence[Any], *, by: str | None = None) -> tupl
         )
     links: dict[tuple[str, str], Link] = {}
     for to, words, confidence in items:
-        made = link(mind, targets[to], words, by=by, confidence=confidence)
+        made = link(mind, targets[to], words, confidence=confidence)
         links.setdefault((made.to, made.type), made)
     return tuple(links.values())
 
@@ -118,14 +118,7 @@ def _either(values: dict[str, Any], name: str, other: str) -> Any:
     return first if first == second else None
 
 
-def link(
-    mind: Mind,
-    to: str,
-    relationship: str,
-    *,
-    by: str | None = None,
-    confidence: float | None = None,
-) -> Link:
+def link(mind: Mind, to: str, relationship: str, *, confidence: float | None = None) -> Link:
     """Returns a link to the memory `to`, with the type that the words mean.
 
     The words are kept unless they are the type's name. Raises `Invalid` if they state that the
@@ -144,7 +137,6 @@ def link(
         type=relation.value,
         given=None if is_name else words,
         confidence=None if confidence is None else check_unit("confidence", confidence),
-        by=by,
     )
 
 

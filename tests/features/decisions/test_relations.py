@@ -176,8 +176,8 @@ def test_words_for_the_opposite_direction_become_relates_to(mind: Mind, words: s
 
 @pytest.mark.req("004-59")
 def test_given_words_are_kept(mind: Mind) -> None:
-    assert relations.link(mind, "x", "based  on", by="claude", confidence=1) == Link(
-        to="x", type="builds_on", given="based on", confidence=1.0, by="claude"
+    assert relations.link(mind, "x", "based  on", confidence=1) == Link(
+        to="x", type="builds_on", given="based on", confidence=1.0
     )
     for words in ("builds_on", "Builds on", "builds-on"):
         assert relations.link(mind, "x", words) == Link(to="x", type="builds_on")
@@ -209,11 +209,11 @@ def test_links_may_be_listed_in_each_form(mind: Mind, three: list[str]) -> None:
         f"replaces:{jwt}",
     ]
 
-    assert relations.links_of(mind, given, by="claude") == (
-        Link(to=jwt, type="supersedes", by="claude"),
-        Link(to=cookies, type="builds_on", given="based on", confidence=0.8, by="claude"),
-        Link(to=keys, type="implements", by="claude"),
-        Link(to=jwt, by="claude"),
+    assert relations.links_of(mind, given) == (
+        Link(to=jwt, type="supersedes"),
+        Link(to=cookies, type="builds_on", given="based on", confidence=0.8),
+        Link(to=keys, type="implements"),
+        Link(to=jwt),
     )
     assert relations.links_of(mind, []) == ()
 

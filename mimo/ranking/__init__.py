@@ -67,6 +67,8 @@ _NEAREST = 10
 Otherwise the documents of a store would stand above its chats for any question.
 """
 
+_NEAR_UNITS = 5
+
 _STATIC_SHARE = 0.5
 """The share of the static cosines' weights that remains beside the encoder's."""
 
@@ -356,7 +358,10 @@ def _by_meaning(
     # A conversation is about many things, so that the words of the question decide.
     weigh[Shape.TURN] = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
     weigh[Shape.CONVERSATION] = _by_words(largest, changed)
-    cosines = [max(0.0, cosine) for cosine in cosines]
+    cosines = [
+        max(0.0, _of_conversation(candidate, cosine))
+        for candidate, cosine in zip(candidates, cosines, strict=True)
+    ]
     highest = sorted(cosines)[-_NEAREST:]
     typical = sum(highest) / max(1, len(highest))
     orders = []
@@ -366,6 +371,17 @@ def _by_meaning(
             meant += (_MEANING_WEIGHT[Shape.DOCUMENT] - _MEANING_WEIGHT[candidate.shape]) * typical
         orders.append(trust * meant + weigh[candidate.shape](item))
     return orders
+
+
+def _of_conversation(candidate: Candidate, cosine: float) -> float:
+    """Returns the cosine of a candidate; in a conversation, five near units count as much as one.
+
+    One unit of a long chat may be near by chance.
+    """
+    nearest = sorted(candidate.encoded_cosines)[-_NEAR_UNITS:]
+    if candidate.shape is not Shape.CONVERSATION or len(nearest) < _NEAR_UNITS:
+        return cosine
+    return (cosine + sum(nearest) / _NEAR_UNITS) / 2
 
 
 def _encoded(

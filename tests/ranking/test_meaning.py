@@ -115,6 +115,18 @@ def test_a_chat_stands_among_documents_by_its_words_and_not_by_its_shape(talk):
     assert keys("socket key gateway", [*documents, chat], near(cosines | {2: 0.8}))[0] == 2
 
 
+def test_a_conversation_with_many_near_units_comes_before_one_with_a_single_one():
+    texts = ["other words"] * 6
+    single = Candidate(
+        key=1, units=texts, encoded_cosines=[0.5, *[0.1] * 5], shape=Shape.CONVERSATION
+    )
+    many = Candidate(key=2, units=texts, encoded_cosines=[0.45] * 6, shape=Shape.CONVERSATION)
+
+    assert keys("socket key gateway", [single, many], near({1: 0.5, 2: 0.45})) == [2, 1]
+    notes = [replace(single, shape=Shape.NOTE), replace(many, shape=Shape.NOTE)]
+    assert keys("socket key gateway", notes, near({1: 0.5, 2: 0.45})) == [1, 2]
+
+
 def test_a_missing_cosine_is_estimated_and_not_zero():
     compared = candidate(1, "a", shape=Shape.NOTE, unit_cosines=[0.3], document_cosine=0.3)
     closer = candidate(2, "b", shape=Shape.NOTE, unit_cosines=[0.6], document_cosine=0.6)

@@ -7,10 +7,10 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from hashlib import blake2b
 from itertools import accumulate, pairwise
 from operator import itemgetter
 
+from mimo import disk
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.memory.duplicates import statement
@@ -309,7 +309,7 @@ def document(record: Record) -> Document:
     vector, passage_parts = names[0], unit_parts[:1]
     if passage_texts != unit_texts[:1]:
         hashes = b"".join(map(name_of, passage_texts))
-        vector = blake2b(hashes, digest_size=16).digest()
+        vector = disk.blake2b(hashes)
         opening, *rest = (
             [unit.text for unit in units[passage.among]] if passage.among else [passage.text]
             for passage in (first, *others)
@@ -343,7 +343,7 @@ def is_chat(times: Counter[str]) -> bool:
 
 def name_of(text: str) -> bytes:
     """Returns the name of a text's vector: 16 bytes of BLAKE2b."""
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return disk.blake2b(text.encode("utf-8", "surrogatepass"))
 
 
 def statement_of(memory: Memory) -> bytes:

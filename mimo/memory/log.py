@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any
 
 from mimo.frozen import NamedTuple, frozen, replace
@@ -498,6 +497,8 @@ def _id_of(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
     key, slug = line_key(line), ids.slug(title)
 
     def numbered(copy: int) -> str:
+        from hashlib import sha256
+
         digest = sha256(f"{key}\n{copy}".encode() if copy > 1 else key.encode()).hexdigest()[:8]
         return "_".join(part for part in (kind.value, slug, digest) if part)
 

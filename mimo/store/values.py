@@ -6,7 +6,6 @@ live, and all values of a session, are in a database of this machine.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -191,7 +190,7 @@ class Values:
     def __init__(self, root: Path, owner: str) -> None:
         """Takes a project's root and the user's secret; nothing is read yet."""
         self._root = root
-        self.secret = hashlib.sha256(f"cursors {owner}".encode()).digest()
+        self.secret = disk.sha256(f"cursors {owner}".encode())
         self._files = ValueFiles(root)
         self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
 

@@ -4,7 +4,6 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import chain
 from typing import Any
 from urllib.parse import quote
@@ -214,6 +213,8 @@ def _rule(edge: Edge) -> dict[str, Any]:
 
 
 def _result(hit: Hit, index: int) -> dict[str, Any]:
+    from hashlib import sha256
+
     mark = sha256(f"{hit.edge.id}\n{hit.path}\n{hit.text.strip()}".encode("utf-8", "replace"))
     return {
         "ruleId": hit.edge.id,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from enum import StrEnum
@@ -96,7 +95,7 @@ class Item:
         records = [self.record, *(choice.record for choice in self.choices)]
         texts = sorted({f"{r.memory.id}\0{r.memory.text}" for r in records if r is not None})
         data = "\0".join((self.kind, self.file, self.field or "", self.evidence, *texts))
-        return hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()
+        return disk.sha256(data.encode("utf-8", "replace")).hex()
 
 
 def waiting(

@@ -1,6 +1,5 @@
 """Keeping a store healthy: the checks of `mind doctor`, repairs, and changes of settings."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
@@ -58,7 +57,7 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
         table[key] = list(value) if isinstance(value, tuple) else value
     after = document.as_string().encode()
     if path.exists():
-        files.replace(path, after, expect=hashlib.sha256(before).hexdigest())
+        files.replace(path, after, expect=files.digest(before))
     else:
         files.write_new(path, after)
     return mind.reopened()

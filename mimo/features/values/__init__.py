@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from datetime import datetime
 from enum import StrEnum
-from hashlib import sha256
 from typing import Any
 
+from mimo import disk
 from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
@@ -180,7 +179,7 @@ def _behind(mind: Mind, namespace: str, key: str) -> str | None:
     if digest is None:
         return None
     keys = mind.values.keys(namespace, mind.now())
-    matches = [name for name in keys if sha256(name.encode()).hexdigest().startswith(digest[1])]
+    matches = [name for name in keys if disk.sha256(name.encode()).hex().startswith(digest[1])]
     return matches[0] if len(matches) == 1 and key not in keys else None
 
 
@@ -212,7 +211,9 @@ def _position(mind: Mind, cursor: str, namespace: str, prefix: str) -> str:
     if len(cursor) <= _MAX_CURSOR and _CURSOR.fullmatch(cursor) and len(cursor) % 4 != 1:
         data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         seal, position = data[:_SEAL], data[_SEAL:].decode("utf-8", "replace")
-        if hmac.compare_digest(seal, _digest(mind, namespace, prefix, position)):
+        from hmac import compare_digest
+
+        if compare_digest(seal, _digest(mind, namespace, prefix, position)):
             return position
     raise _wrong_cursor("`cursor` is not from this namespace and prefix")
 
@@ -237,4 +238,4 @@ def _wrong_cursor(message: str) -> Invalid:
 
 def _digest(mind: Mind, *parts: str) -> bytes:
     joined = b"\0".join([b"mark", *(part.encode() for part in parts)])
-    return hmac.digest(mind.values.secret, joined, "sha256")[:_SEAL]
+    return disk.hmac_sha256(mind.values.secret, joined)[:_SEAL]

@@ -25,11 +25,12 @@ from mimo.text.clean import compiled
 _COMPARED_AT_ONCE = 1_000
 _CELLS = 4_000_000
 """Numbers in the largest table of words, 16 MB: long documents have many different words."""
-_LINE = r'[^\s"\d]:\d|\.[A-Za-z]\w*:\d'
-"""A place in a file, such as `a.py:3`; no colon of JSON, and no time."""
-_MAY_BE_LINE, _NAME = r":\d", r"#[^ #]"
-"""The same, not so exact; and a place such as `a.py#name`. Both begin with a certain character,
-which is found quickly."""
+_LINE, _AFTER_DIGIT, _LINE_AFTER_DIGIT = r':(?<=[^\s"\d]:)\d', r":(?<=\d:)\d", r"\.[A-Za-z]\w*:\d"
+_NAME = r"#[^ #]"
+"""A place in a file, such as `a.py:3` or `a.py#name`; no colon of JSON, and no time.
+
+All but the third begin with a certain character, which is found quickly.
+"""
 
 
 @frozen
@@ -189,15 +190,18 @@ def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
         "SELECT key, rest, title, unpacked(content) FROM memories m"
         f" WHERE parent IS NULL AND +shadowed = 0 ORDER BY {newest_first('m')}"
     )
-    line, name, exact = compiled(_MAY_BE_LINE), compiled(_NAME), compiled(_LINE)
-    keys = [
-        key
-        for key, *texts in selected
-        for text in ["\n".join(filter(None, texts))]
-        if name.search(text) or (line.search(text) and exact.search(text))
-    ]
+    keys = [key for key, *texts in selected if may_cite("\n".join(filter(None, texts)))]
     by_key = records(sql, keys)
     return tuple(by_key[key] for key in keys)
+
+
+def may_cite(text: str) -> bool:
+    """Returns whether a text may name a place in a file."""
+    if compiled(_NAME).search(text) or compiled(_LINE).search(text):
+        return True
+    if not compiled(_AFTER_DIGIT).search(text):
+        return False
+    return compiled(_LINE_AFTER_DIGIT).search(text) is not None
 
 
 def doubles(

@@ -86,6 +86,23 @@ def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind
     assert [r.place.path for r in filled.index.ask(survey.citing)] == [".mind/notes.md"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see a.py:12", True),
+        ("see a.mp3:12", True),
+        ("see Makefile:3", True),
+        ("see b.py#name", True),
+        ("at 12:30", False),
+        ('{"importance":3}', False),
+        ("# Title\n\n## Part: 3", False),
+        (":3", False),
+    ],
+)
+def test_a_place_in_a_file_is_recognised(text: str, expected: bool):
+    assert survey.may_cite(text) is expected
+
+
 def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind, monkeypatch):
     for symbols in ("☃ ☃", "☂ ☂"):
         saving.store(filled, saving.draft(Kind.FACT, symbols))

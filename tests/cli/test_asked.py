@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Event
@@ -15,6 +16,7 @@ from mimo.cli import asked
 from mimo.cli.main import answers, main
 from mimo.mind import Mind
 from mimo.operations import asking, finding
+from mimo.operations.refresh import _FINE_GRAIN_NS
 from mimo.rendering import PlainScreen, Screen, Styled
 from mimo.rendering.results import Recorded, replay
 from tests.serving import serving
@@ -34,6 +36,8 @@ def shop(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         path = project / ".mind" / "facts" / f"{name}.md"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    # A file that was written just before it was indexed is indexed again, at another time.
+    time.sleep(2 * _FINE_GRAIN_NS / 1e9)
     monkeypatch.chdir(project)
     return project
 

@@ -324,7 +324,7 @@ class TestErrors:
         def unreadable(_):
             raise StorageFailed("`.mind` can't be read", hint="check the disk")
 
-        monkeypatch.setattr(type(mind.store), "stamps", unreadable)
+        monkeypatch.setattr(type(mind.store), "walk", unreadable)
 
         assert run(mind, "search", "x", "--json") != 0
         error = json.loads(capsys.readouterr().err)["error"]

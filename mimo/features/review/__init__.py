@@ -402,7 +402,7 @@ class _Untrusted:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Item]:
-        why = "this text is not approved here; no agent gets it"
+        why = "not approved here: no agent gets it unasked, and a search labels it untrusted"
         for some in portions(self._keys):
             records = self._mind.index.ask(survey.records, some)
             for record in (records[key] for key in some if key in records):

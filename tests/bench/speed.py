@@ -1,8 +1,9 @@
 """Measures start-up, search, saving, refresh and rebuild, as ratios within one run.
 
 Times are the minimum processor time of several runs, as a multiple of `python -c pass` in the same
-environment. They therefore depend little on the machine and its load. Warm answers over MCP are the
-median wall time in milliseconds, followed by the multiple.
+environment, which is measured once, at the start. On a machine whose speed changes meanwhile, all
+multiples are off by as much. Warm answers over MCP are the median wall time in milliseconds,
+followed by the multiple.
 """
 
 import argparse

@@ -395,8 +395,10 @@ class _Untrusted:
         self._mind = mind
         texts = mind.index.ask(survey.unapproved)
         # The messages of commits share a path, and each has its own digest.
-        self._keys = list({(text.path, text.digest): text.key for text in reversed(texts)}.values())
-        self._keys.reverse()
+        keys: dict[tuple[str, str], int] = {}
+        for text in texts:
+            keys.setdefault((text.path, text.digest), text.key)
+        self._keys = list(keys.values())
 
     def __len__(self) -> int:
         return len(self._keys)

@@ -18,13 +18,14 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid, Untrusted
 from mimo.frozen import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from typing import Any
 
     from _typeshed import ReadableBuffer
 

@@ -7,7 +7,10 @@ The wire form is the same everywhere:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C: 128 + SIGINT, as shells count."""

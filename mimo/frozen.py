@@ -11,9 +11,20 @@ that the standard library takes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-T = TypeVar("T")
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to load than a hook works; type checkers know the name."""
+
+if TYPE_CHECKING:
+    from typing import Any, TypeVar, dataclass_transform
+
+    T = TypeVar("T")
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[object], object]:
+        """Returns a decorator without effect: only type checkers need it."""
+        return lambda function: function
+
 
 _MISSING: Any = object()
 """The value of an argument that was left out and has a default factory."""

@@ -14,14 +14,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first, to_sql, unpacked
 from mimo.index.unasked import BESIDE_NEAREST, Prompt
 from mimo.memory.note import Note
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mimo.index.index import Index
 
 _COLUMNS = (

@@ -11,12 +11,15 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from typing import TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _T = TypeVar("_T")
 
 FORMAT = 9
 """Rises with every change of the tables, of the tokens or of the stored values."""
-
-_T = TypeVar("_T")
 
 _AT_ONCE = 500
 """The number of values in one query; older builds of SQLite take 999 at most."""

@@ -14,12 +14,13 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 from mimo import __version__
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
+    from typing import Any
 
 GREETING = {"mind": __version__, "protocol": 2}
 """The first line of a server. A server with another one is not asked."""

@@ -10,10 +10,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from mimo.frozen import NamedTuple
 from mimo.text.clean import SEQUENCES, compiled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Span = tuple[str, int, int]
 """A kind, a start and an end."""

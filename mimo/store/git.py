@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
@@ -16,6 +15,10 @@ from mimo.errors import Conflict, NoProject, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import CONFIG, LOCAL, failure, lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000

@@ -27,7 +27,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
@@ -45,6 +44,7 @@ from mimo.store.projects import (
 )
 from mimo.text.clean import compiled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
 

@@ -15,13 +15,15 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from select import select
-from typing import TYPE_CHECKING, Any
 
 from mimo.disk import home_of, system_clock
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mimo.features.hooks.scene import Scene
 
 MAX_BYTES = 1024 * 1024

@@ -12,7 +12,6 @@ import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from mimo import disk
 from mimo.errors import MindError
@@ -21,6 +20,10 @@ from mimo.store import files
 from mimo.store.files import LOCAL
 from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PLACE = f"{LOCAL}/exposure.json"
 CORE = ("save/decision", "load/checkpoint")

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import MindError
@@ -30,6 +29,7 @@ from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.store import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mimo.features.edges.checking import Hit
     from mimo.features.edges.edge import Edge

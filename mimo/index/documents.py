@@ -208,8 +208,16 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
 
 
 def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterator[_Piece]:
+    words = _word().finditer(text, start, end)
+    if text[start:end].isascii():  # Each counts as one.
+        starts = [match.start() for match in words]
+        for first in range(limit, len(starts), limit):
+            yield _Piece(start, starts[first], line, limit)
+            start = starts[first]
+        yield _Piece(start, end, line, (len(starts) - 1) % limit + 1)
+        return
     size = 0
-    for match in _word().finditer(text, start, end):
+    for match in words:
         word = _words(match[0])
         if size and size + word > limit:
             yield _Piece(start, match.start(), line, size)

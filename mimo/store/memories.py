@@ -241,20 +241,13 @@ class MemoryStore:
         `instead` is the place of the earlier file, which is replaced. Raises `Invalid` if it can't
         be written as a file, `Conflict` if the earlier file has changed, and `StorageFailed`.
         """
-        from mimo.memory.sources import render
-
-        path = source_path(source.id, private=private)
-        data = render(source, chunks)
-        target = files.safe_path(self.root, path)
-        records = records_of(data, path, source.created)
-        if isinstance(records, Problem):
-            reason = f"`{path}` could not be read: {records.reason}"
-            raise Invalid(reason, hint="nothing was written")
+        new, records = rendered_source(source, chunks, private=private)
+        target = files.safe_path(self.root, new.path)
         with self.locked():
-            if instead and instead.path == path:
-                files.replace(target, data, expect=instead.digest)
+            if instead and instead.path == new.path:
+                files.replace(target, new.data, expect=instead.digest)
             else:
-                files.write_new(target, data)
+                files.write_new(target, new.data)
                 if instead:
                     files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
         return records
@@ -353,6 +346,21 @@ def rendered(memory: Memory, *, private: bool = False) -> NewFile:
     data = codec.render(memory)
     path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
     return NewFile(path, data, files.digest(data))
+
+
+def rendered_source(
+    source: Source, chunks: Sequence[Chunk], *, private: bool
+) -> tuple[NewFile, tuple[Record, ...]]:
+    """Returns the file of a source, and its chunks as they will be read. Raises `Invalid`."""
+    from mimo.memory.sources import render
+
+    path = source_path(source.id, private=private)
+    data = render(source, chunks)
+    records = records_of(data, path, source.created)
+    if isinstance(records, Problem):
+        reason = f"`{path}` could not be read: {records.reason}"
+        raise Invalid(reason, hint="nothing was written")
+    return NewFile(path, data, records[0].place.digest), records
 
 
 def source_path(id: str, *, private: bool) -> str:

@@ -43,7 +43,7 @@ from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_format, check_secrets, clean_tags
 from mimo.store.events import Event
 from mimo.store.files import digest
-from mimo.store.memories import source_path
+from mimo.store.memories import NewFile, rendered_source, source_path
 from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
 
 REFUSALS = (
@@ -60,6 +60,9 @@ REFUSALS = (
 _SIGNATURES = {b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive or an Office document"}
 _RESOLUTION_SECONDS = 2
 """A file may have changed unnoticed if it was ingested this shortly after its last change."""
+
+_MOST_WAITING, _MOST_BYTES = 128, 4_000_000
+"""The number and the size of new files that wait to be written together."""
 
 _EVENT = "mimo.ingest.file"
 _DAEMON = "mind daemon"
@@ -114,6 +117,51 @@ class FileReport:
         """Returns the ids that the chunks get when they are written."""
         numbers = range(1, len(self.chunks) + 1)
         return tuple(chunk_id(self.source_id or "", number) for number in numbers)
+
+
+class _Waiting:
+    """New files that are cut but not written yet, and the events of files.
+
+    Written together, they are on the disk in a small part of the time that each takes alone.
+    """
+
+    def __init__(self, mind: Mind) -> None:
+        """Takes the project. Nothing waits yet."""
+        self._mind = mind
+        self._files: dict[str, NewFile] = {}
+        self._targets: dict[str, Target] = {}
+        self._events: list[Event] = []
+        self._bytes = 0
+
+    def add(self, new: NewFile, target: Target) -> bool:
+        """Adds a new file; returns False if its name is taken."""
+        if new.path in self._files or self._mind.store.stamp(new.path):
+            return False
+        self._files[new.path], self._targets[new.path] = new, target
+        self._bytes += len(new.data)
+        return True
+
+    def tell(self, report: FileReport, seconds: float) -> None:
+        """Adds the event of a file."""
+        self._events.append(_event(self._mind, report, seconds))
+
+    @property
+    def is_full(self) -> bool:
+        """Returns whether the files should be written now."""
+        return len(self._files) >= _MOST_WAITING or self._bytes >= _MOST_BYTES
+
+    def write(self) -> dict[str, Target]:
+        """Writes the files and the events.
+
+        Returns the files whose names another process took meanwhile, with what to ingest again.
+        Raises `StorageFailed`.
+        """
+        files, targets, events = self._files, self._targets, self._events
+        self._files, self._targets, self._events, self._bytes = {}, {}, [], 0
+        taken = self._mind.store.create_all(list(files.values())) if files else ()
+        with suppress(MindError, OSError):
+            self._mind.events.write(*events)
+        return {path: targets[path] for path in taken}
 
 
 @frozen
@@ -231,44 +279,49 @@ def source_id(path: str) -> str:
 def _ingest_all(
     mind: Mind, sandbox: Sandbox, names: Sequence[str], options: Options
 ) -> list[FileReport]:
+    matches, refused = _matches(mind, sandbox, names)
+    last = {} if options.force else IngestedFiles(mind.project.root).read()
+    waiting = _Waiting(mind)
+    done: dict[Path, FileReport] = {}
+    with _recorded(mind) as record:
+        try:
+            for number, target in enumerate(matches.values(), 1):
+                report = _unchanged(mind, target, options, last)
+                if report is None:
+                    report = _ingest_or_refuse(mind, sandbox, target, options, waiting)
+                elif not options.dry_run:
+                    waiting.tell(report, 0.0)
+                done[target.path] = report
+                mind.advance("Ingesting", number, len(matches))
+                if waiting.is_full or number == len(matches):
+                    for taken in waiting.write().values():
+                        done[taken.path] = _ingest_or_refuse(mind, sandbox, taken, options)
+        finally:
+            waiting.write()  # What was cut before an interruption.
+        for report in done.values():
+            record(report)
+    return [*refused, *done.values()]
+
+
+def _matches(
+    mind: Mind, sandbox: Sandbox, names: Sequence[str]
+) -> tuple[dict[Path, Target], list[FileReport]]:
+    """Returns the named files, and the names that are refused. Raises `NotFound` for neither."""
     matches: dict[Path, Target] = {}
-    reports: list[FileReport] = []
+    refused: list[FileReport] = []
     for name in names:
         try:
             _check_not_git(relative(mind, sandbox.locate(name)))
             for target in targets(sandbox, name):
                 matches.setdefault(target.path, target)
         except REFUSALS as error:
-            reports.append(FileReport(path=name, refusal=error))
-    if not matches and not reports:
+            refused.append(FileReport(path=name, refusal=error))
+    if not matches and not refused:
         raise NotFound(
             f"there is nothing to ingest in `{' '.join(names)}`",
             hint="files that .gitignore names, hidden files and links are skipped",
         )
-    last = {} if options.force else IngestedFiles(mind.project.root).read()
-    unchanged: list[FileReport] = []
-    with _recorded(mind) as record:
-        for number, target in enumerate(matches.values(), 1):
-            report = _unchanged(mind, target, options, last)
-            if report is None:
-                report = _ingest_or_refuse(mind, sandbox, target, options)
-                record(report)
-            elif not options.dry_run:
-                unchanged.append(report)
-            reports.append(report)
-            mind.advance("Ingesting", number, len(matches))
-    with suppress(MindError, OSError):
-        events = (
-            Event(
-                name=_EVENT,
-                time=mind.now(),
-                measurements=_measures(same, 0.0),
-                metadata=_about(same),
-            )
-            for same in unchanged
-        )
-        mind.events.write(*events)
-    return reports
+    return matches, refused
 
 
 def _unchanged(
@@ -307,11 +360,18 @@ def _unchanged(
     )
 
 
-def _ingest_or_refuse(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
+def _ingest_or_refuse(
+    mind: Mind,
+    sandbox: Sandbox,
+    target: Target,
+    options: Options,
+    waiting: _Waiting | None = None,
+) -> FileReport:
     try:
         if target.problem:
             raise target.problem
-        return replace(_ingest(mind, sandbox, target, options), is_named=target.is_named)
+        report = _ingest(mind, sandbox, target, options, waiting)
+        return replace(report, is_named=target.is_named)
     except (*REFUSALS, StorageFailed) as error:
         # A file that can't be read concerns only itself; a failed write ends the call.
         if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
@@ -384,40 +444,51 @@ def _update(
     return FileReport(path=checked.path, refusal=NotFound(message, hint=hint), is_named=False)
 
 
-def _ingest(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
-    """Ingests one file. If it raises an error, nothing was changed."""
+def _ingest(
+    mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
+) -> FileReport:
+    """Ingests one file; a new one is only added to those `waiting`, if these are given.
+
+    If it raises an error, nothing was changed.
+    """
     start = mind.timer.monotonic()
     try:
-        report = _ingest_once(mind, sandbox, target, options)
+        report = _ingest_once(mind, sandbox, target, options, waiting)
     except Conflict:
         # Another process may have ingested it meanwhile, which the second attempt detects.
         report = _ingest_once(mind, sandbox, target, options)
     if not options.dry_run:
         seconds = mind.timer.monotonic() - start
-        mind.tell(_EVENT, _measures(report, seconds), **_about(report))
+        if waiting:
+            waiting.tell(report, seconds)
+        else:
+            with suppress(MindError, OSError):
+                mind.events.write(_event(mind, report, seconds))
     return report
 
 
-def _measures(report: FileReport, seconds: float) -> dict[str, float]:
-    """Returns the numbers of the event of a file."""
-    return {
-        "duration_ms": round(1000 * seconds, 3),
-        "bytes": report.size,
-        "chunks": len(report.ids),
-        "replaced": report.replaced,
-    }
+def _event(mind: Mind, report: FileReport, seconds: float) -> Event:
+    return Event(
+        name=_EVENT,
+        time=mind.now(),
+        measurements={
+            "duration_ms": round(1000 * seconds, 3),
+            "bytes": report.size,
+            "chunks": len(report.ids),
+            "replaced": report.replaced,
+        },
+        metadata={
+            "path": report.path,
+            "source": report.source_id,
+            "strategy": report.strategy.value,
+            "known": report.is_known,
+        },
+    )
 
 
-def _about(report: FileReport) -> dict[str, object]:
-    return {
-        "path": report.path,
-        "source": report.source_id,
-        "strategy": report.strategy.value,
-        "known": report.is_known,
-    }
-
-
-def _ingest_once(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
+def _ingest_once(
+    mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
+) -> FileReport:
     path = relative(mind, target.path)
     _check_place(mind, target.path, path)
     status = target.path.lstat() if target.path.exists() else None
@@ -458,6 +529,10 @@ def _ingest_once(mind: Mind, sandbox: Sandbox, target: Target, options: Options)
         by=mind.author,
         metadata=options.metadata,
     )
+    if waiting and not before and report.chunks:
+        new, records = rendered_source(source, report.chunks, private=options.private)
+        if waiting.add(new, target):
+            return _written(report, records)
     return _write(mind, report, source, before, private=options.private)
 
 
@@ -562,6 +637,11 @@ def _write(
     place = records[0].place
     if old and old.path != place.path:
         refresh.note_change(mind, old.path)
-    names = tuple(record.memory.id for record in records)
+    return _written(report, records)
+
+
+def _written(report: FileReport, records: Sequence[Record]) -> FileReport:
+    """Returns the report of a file whose chunks are stored as these records."""
+    place, names = records[0].place, tuple(record.memory.id for record in records)
     # The texts of many files would fill the memory.
     return replace(report, file=place.path, digest=place.digest, ids=names, chunks=())

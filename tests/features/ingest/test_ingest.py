@@ -18,10 +18,12 @@ from mimo.errors import (
     StorageFailed,
     TooManyChunks,
 )
+from mimo.features import ingest
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, freshness, overview, refresh, saving
+from mimo.store import files
 from mimo.store.sandbox import Sandbox
 
 GUIDE = """\
@@ -339,19 +341,53 @@ def test_an_unreadable_file_does_not_prevent_the_others(mind, project, monkeypat
 
 
 def test_a_full_disk_stops_it_and_leaves_whole_files(mind, project, monkeypatch):
-    for number in range(3):
+    for number in range(4):
         put(project, f"docs/{number}.txt", f"Words of the file {number}.")
-    written = mind.store.put_source
+    monkeypatch.setattr(ingest, "_MOST_WAITING", 2)
+    written = mind.store.create_all
 
-    def full(source, *args, **kwargs):
-        if source.path == "docs/1.txt":
+    def full(new):
+        if "docs/3.txt" in str(new):
             raise StorageFailed("no space left on the disk")
-        return written(source, *args, **kwargs)
+        return written(new)
 
-    monkeypatch.setattr(mind.store, "put_source", full)
+    monkeypatch.setattr(mind.store, "create_all", full)
     with pytest.raises(StorageFailed):
         take(mind, "docs")
-    assert contents(mind) == ["Words of the file 0."]
+    assert contents(mind) == ["Words of the file 0.", "Words of the file 1."]
+
+
+def test_new_files_are_flushed_together(mind, project, monkeypatch):
+    for number in range(9):
+        put(project, f"docs/{number}.txt", f"Words of the file {number}.")
+    batches, written = [], files.write_all_new
+
+    def write_all_new(contents):
+        batches.append(len(contents))
+        return written(contents)
+
+    monkeypatch.setattr(ingest, "_MOST_WAITING", 4)
+    monkeypatch.setattr(files, "write_all_new", write_all_new)
+    assert all(file.digest and file.ids for file in take(mind, "docs").files)
+    assert batches == [4, 4, 1]
+    assert sorted(contents(mind)) == [f"Words of the file {number}." for number in range(9)]
+
+
+def test_a_file_that_another_process_wrote_before_the_batch_is_recognised(
+    mind, project, monkeypatch
+):
+    put(project, "docs/a.txt", "Words of the first file.")
+    put(project, "docs/b.txt", "Words of the second file.")
+    written = mind.store.create_all
+
+    def late(new):
+        for file in new[:1]:
+            files.write_new(project / file.path, file.data)
+        return written(new)
+
+    monkeypatch.setattr(mind.store, "create_all", late)
+    assert [file.is_known for file in take(mind, "docs").files] == [True, False]
+    assert finding.total(mind) == 2
 
 
 def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, monkeypatch):

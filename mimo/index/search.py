@@ -19,7 +19,14 @@ from mimo.index.schema import from_sql, marks
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
 from mimo.ranking import Ranked, below_successors, estimated, rank, understand, words_suffice
-from mimo.ranking.evidence import Candidate, RankingQuery, Shape, Statistics, inverse_frequencies
+from mimo.ranking.evidence import (
+    Candidate,
+    Examiner,
+    RankingQuery,
+    Shape,
+    Statistics,
+    inverse_frequencies,
+)
 from mimo.ranking.score import ALIGNED, EXPECTED
 from mimo.text.tokens import tokenize
 
@@ -129,7 +136,7 @@ class Search:
             reason = _reason(error)
         read = candidates.ranked_as(near)
         threshold, nearest = request.threshold, request.nearest
-        order = partial(rank, query, statistics=statistics, threshold=threshold, least=nearest)
+        order = partial(rank, Examiner(query, statistics), threshold=threshold, least=nearest)
         ranked = order(read, near=estimated(read) if aligned and near else None)
         try:
             if not words_suffice(ranked) and (meanings := self._meanings()):

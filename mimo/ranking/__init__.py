@@ -10,7 +10,7 @@ from operator import attrgetter
 from mimo.frozen import frozen, replace
 from mimo.ranking import dates
 from mimo.ranking import score as scoring
-from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape, Statistics
+from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape
 from mimo.ranking.score import Nearness
 from mimo.text.clean import compiled
 from mimo.text.tokens import HANGUL, UNSPACED, query_terms
@@ -224,9 +224,8 @@ def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
 
 
 def rank(
-    query: RankingQuery,
+    examiner: Examiner,
     candidates: Sequence[Candidate],
-    statistics: Statistics,
     near: Nearness | None = None,
     *,
     threshold: float = 0.0,
@@ -234,10 +233,11 @@ def rank(
 ) -> list[Ranked]:
     """Returns the candidates that reach `threshold`, best first; equal ones keep their order.
 
-    At least the best two are returned, and the best `least`: no others need scores. `near` has the
-    encoder's cosines; without it, words and static vectors decide.
+    At least the best two are returned, and the best `least`: no others need scores. `examiner` has
+    the query, and what it has read of candidates for an earlier call. `near` has the encoder's
+    cosines; without it, words and static vectors decide.
     """
-    examiner = Examiner(query, statistics)
+    query = examiner.query
     measured = examiner.examine(candidates)
     floor = FLOOR * examiner.ideal
     largest = {

@@ -334,17 +334,17 @@ class Evidence:
     reading: Reading
     covered: Sequence[float]
     """The coverage of each unit."""
-    cosines: Sequence[float]
-    """The cosine of each unit; empty if the query or the candidate has no vector."""
     importance: float
     """Above or below the default."""
     age: float
-    document: float
     passage: float
     phrase: float
     coverage: float
     date: float
     """The closeness of its day to the closest date in the question."""
+    cosines: Sequence[float] = ()
+    """The cosine of each unit; empty if the query or the candidate has no vector."""
+    document: float = 0.0
     unit_meaning: float = 0.0
     document_meaning: float = 0.0
     time: float = 0.0
@@ -370,6 +370,7 @@ class Examiner:
         self._hits: dict[str, Hits] = {"": Hits()}
         self._coverages: dict[tuple[str, ...], float] = {(): 0.0}
         self._held: dict[str, list[str]] = {}
+        self._measured: dict[int, Evidence] = {}
         self._information = {
             term: worth(rarity(term), statistics.frequencies.get(term, 0), statistics.units)
             for term in query.content
@@ -378,11 +379,18 @@ class Examiner:
         """The upper bound of BM25: every content term infinitely often."""
 
     def examine(self, candidates: Sequence[Candidate]) -> list[Evidence]:
-        """Returns the evidence for each candidate."""
-        readings = list(map(self.read, candidates))
+        """Returns the evidence for each candidate.
+
+        What an earlier call measured is used again: only the cosines may have changed, and the
+        other candidates. The earlier evidence changes with it.
+        """
+        measured = list(map(self._measure, candidates))
+        readings = [item.reading for item in measured]
         rarity = document_worth(self.query.full, readings, self.statistics)
         speakers = named_speakers(candidates, self.query.full)
-        return [self._weigh(reading, rarity, speakers) for reading in readings]
+        for candidate, item in zip(candidates, measured, strict=True):
+            self._compare(candidate, item, rarity, speakers)
+        return measured
 
     def read(self, candidate: Candidate) -> Reading:
         """Returns the hits of the terms in `candidate`."""
@@ -442,12 +450,15 @@ class Examiner:
                 first = last
         return stretches
 
-    def _weigh(
-        self, reading: Reading, rarity: Mapping[str, float], speakers: frozenset[str]
-    ) -> Evidence:
-        candidate, statistics = reading.candidate, self.statistics
+    def _measure(self, candidate: Candidate) -> Evidence:
+        """Returns what follows from the words and times of a candidate alone."""
+        measured = self._measured.get(candidate.key)
+        if measured is not None:
+            measured.reading.candidate = candidate
+            return measured
+        reading = self.read(candidate)
         covered = [self._coverage(unit.counts) for unit in reading.units]
-        mean = statistics.passage_tokens
+        mean = self.statistics.passage_tokens
         phrases = [
             phrase(part, self._content, self._before, mean)
             for part in reading.passages
@@ -455,25 +466,18 @@ class Examiner:
         ]
         created, windows = candidate.created, self.query.windows
         days = [closeness(created.date(), span) for span in windows] if windows and created else []
-        measured = Evidence(
+        measured = self._measured[candidate.key] = Evidence(
             reading=reading,
             covered=covered,
-            cosines=candidate.unit_cosines if self.query.modelled else (),
             importance=candidate.importance - 0.5,
             age=freshness(created, self.query.asked),
-            document=bm25(reading.document, rarity, statistics.document_tokens),
             coverage=max(covered, default=0.0),
             passage=self._best_passage(reading.passages),
             phrase=max(phrases, default=0.0),
             date=max(days, default=0.0),
         )
-        if measured.cosines:
-            measured.unit_meaning = max(0.0, *measured.cosines)
-            measured.document_meaning = max(0.0, candidate.document_cosine)
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
-        if speakers:
-            measured.speaker = speaker_coverage(candidate.speakers, covered, speakers)
         if reading.title.counts or reading.topic.counts:
             measured.title = self._coverage(reading.title.counts)
             measured.topic = self._coverage(reading.topic.counts)
@@ -481,6 +485,22 @@ class Examiner:
             measured.parent = self._parent(candidate.parent)
             measured.neighbour = self._neighbour(candidate)
         return measured
+
+    def _compare(
+        self,
+        candidate: Candidate,
+        measured: Evidence,
+        rarity: Mapping[str, float],
+        speakers: frozenset[str],
+    ) -> None:
+        """Adds what depends on vectors and on the other candidates."""
+        mean = self.statistics.document_tokens
+        measured.document = bm25(measured.reading.document, rarity, mean)
+        measured.cosines = candidate.unit_cosines if self.query.modelled else ()
+        measured.unit_meaning = max((0.0, *measured.cosines))
+        measured.document_meaning = max(0.0, candidate.document_cosine) if measured.cosines else 0.0
+        if speakers:
+            measured.speaker = speaker_coverage(candidate.speakers, measured.covered, speakers)
 
     def matched(self, reading: Reading) -> Matched:
         """Returns the words of the query in a candidate, for its score."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from mimo.errors import Invalid
-from mimo.index.embedding import ENCODED_LENGTH
+from mimo.index.embedding import ENCODED_LENGTH, encoder
 from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.embedding.packaged import FOLDER
 
@@ -63,6 +64,33 @@ def test_vectors_have_one_length(together):
         numbers = np.frombuffer(vector, np.int8).astype(float)
         assert np.linalg.norm(numbers) == pytest.approx(ENCODED_LENGTH, rel=0.02)
         assert len(vector) == packaged_encoder().dims == 384
+
+
+@pytest.fixture
+def own_products():
+    """Lets encoders choose again how they multiply."""
+    encoder._dots.cache_clear()
+    yield
+    encoder._dots.cache_clear()
+
+
+def test_vectors_are_the_same_without_numkong(alone, monkeypatch, own_products):
+    monkeypatch.setitem(sys.modules, "numkong", None)
+
+    vectors = Encoder().encode_many(list(alone))
+
+    for vector, expected in zip(vectors, alone.values(), strict=True):
+        assert cosine(vector, expected) > 0.9999
+
+
+def test_a_numkong_that_multiplies_wrongly_here_is_not_used(monkeypatch, own_products):
+    numkong = pytest.importorskip("numkong")
+    assert encoder._dots() is numkong
+    encoder._dots.cache_clear()
+    right = numkong.dots_packed
+    monkeypatch.setattr(numkong, "dots_packed", lambda a, b: np.asarray(right(a, b)) + 1)
+
+    assert encoder._dots() is None
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "\ud800"])

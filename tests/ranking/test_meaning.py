@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.ranking import estimated, rank, understand, words_suffice
-from mimo.ranking.evidence import Candidate, Shape, Statistics
+from mimo.ranking.evidence import Candidate, Examiner, Shape, Statistics
 from mimo.ranking.score import ALIGNED, EXPECTED, Nearness
 
 STORE = Statistics(
@@ -33,7 +33,7 @@ def candidate(key, units, **more):
 
 
 def keys(question, candidates, nearness):
-    return [item.key for item in rank(understand(question), candidates, STORE, nearness)]
+    return [item.key for item in rank(Examiner(understand(question), STORE), candidates, nearness)]
 
 
 def test_meaning_decides_where_no_candidate_holds_much_of_the_query():
@@ -66,7 +66,9 @@ def test_a_slight_lead_makes_a_gloss_less_sure_than_an_english_text():
 
     def score(cosine, expected):
         cosines = near({1: cosine, 2: 0.1})._replace(expected=expected)
-        return rank(understand("socket key gateway"), [meant, other], STORE, cosines)[0].score
+        return rank(Examiner(understand("socket key gateway"), STORE), [meant, other], cosines)[
+            0
+        ].score
 
     assert score(0.3, ALIGNED) < score(0.3, EXPECTED)
     assert score(0.5, ALIGNED) > 0.5
@@ -80,7 +82,9 @@ def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():
 
     def order(query):
         cosines = near({1: 0.3, 2: 0.4})
-        return [item.key for item in rank(understand(query), [whole, meant], store, cosines)]
+        return [
+            item.key for item in rank(Examiner(understand(query), store), [whole, meant], cosines)
+        ]
 
     assert order(" ".join(terms)) == [1, 2]
     assert order(" ".join([*terms[:2], *(f"absent{term}" for term in terms[2:12])])) == [2, 1]
@@ -89,7 +93,7 @@ def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():
 def test_estimated_cosines_alone_make_nothing_sure():
     texts = [candidate(key, "a b", unit_cosines=[0.6]) for key in range(1, 4)]
 
-    ranked = rank(understand("질문"), texts, STORE, estimated(texts))
+    ranked = rank(Examiner(understand("질문"), STORE), texts, estimated(texts))
 
     assert ranked[0].score < 0.3
 
@@ -141,7 +145,9 @@ def test_with_few_vectors_words_decide_and_the_note_that_is_nearest_comes_first(
     every = [words, note, document]
 
     def ranked(cosines):
-        return rank(understand("socket key gateway"), every, STORE, near(cosines, share=0.5))
+        return rank(
+            Examiner(understand("socket key gateway"), STORE), every, near(cosines, share=0.5)
+        )
 
     assert [item.key for item in ranked({2: 0.35, 3: 0.6})] == [2, 1, 3]
     assert ranked({2: 0.25, 3: 0.6})[0].key == 1
@@ -155,7 +161,10 @@ def test_with_few_vectors_words_decide_and_the_note_that_is_nearest_comes_first(
 def test_the_encoder_is_not_needed_where_one_candidate_clearly_holds_the_query(units, suffices):
     candidates = [candidate(key, unit) for key, unit in enumerate(units)]
 
-    assert words_suffice(rank(understand("socket key gateway"), candidates, STORE)) is suffices
+    assert (
+        words_suffice(rank(Examiner(understand("socket key gateway"), STORE), candidates))
+        is suffices
+    )
 
 
 def test_nothing_to_rank_does_not_suffice():
@@ -171,7 +180,7 @@ def test_a_lone_common_word_is_weak_evidence_and_a_rare_one_is_strong():
             passage_tokens=5.0,
             document_tokens=5.0,
         )
-        (item,) = rank(understand(question), [candidate(1, " ".join(frequency))], store)
+        (item,) = rank(Examiner(understand(question), store), [candidate(1, " ".join(frequency))])
         return item.score
 
     assert score("help", {"help": 1}) < 0.3 < score("gateway", {"gatewai": 1})
@@ -187,7 +196,9 @@ def test_the_same_match_is_weaker_evidence_in_a_larger_store():
             document_tokens=40.0,
             memories=memories,
         )
-        return rank(understand("socket cleanup"), [candidate(1, "socket")], store)[0].score
+        return rank(Examiner(understand("socket cleanup"), store), [candidate(1, "socket")])[
+            0
+        ].score
 
     assert score(10) > score(1_000) > score(100_000)
 
@@ -197,7 +208,9 @@ def test_a_paraphrase_is_sure_only_if_it_is_ahead_of_the_store():
     also = candidate(2, "more words", shape=Shape.NOTE)
 
     def score(nearness):
-        return rank(understand("socket key gateway"), [meant, also], STORE, nearness)[0].score
+        return rank(Examiner(understand("socket key gateway"), STORE), [meant, also], nearness)[
+            0
+        ].score
 
     assert score(near({1: 0.5, 2: 0.2})) > 0.3 > score(near({1: 0.3, 2: 0.29}))
 
@@ -212,7 +225,9 @@ def test_scores_are_probabilities_that_never_rise_down_the_list(rows, share):
     candidates = [candidate(key, unit, shape=Shape.NOTE) for key, (unit, _) in enumerate(rows)]
     nearness = near({key: cosine for key, (_, cosine) in enumerate(rows)}, share=share)
 
-    scores = [item.score for item in rank(understand("socket key"), candidates, STORE, nearness)]
+    scores = [
+        item.score for item in rank(Examiner(understand("socket key"), STORE), candidates, nearness)
+    ]
 
     assert all(0 <= score <= 1 for score in scores)
     assert scores == sorted(scores, reverse=True)

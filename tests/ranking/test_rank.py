@@ -26,7 +26,7 @@ def candidate(key, *units, **more):
 
 
 def order(question, *candidates, asked=None):
-    return [item.key for item in rank(understand(question, asked), candidates, STORE)]
+    return [item.key for item in rank(Examiner(understand(question, asked), STORE), candidates)]
 
 
 def evidence(question, *candidates, asked=None):
@@ -34,7 +34,7 @@ def evidence(question, *candidates, asked=None):
 
 
 def score(question, item):
-    return rank(understand(question), [item], STORE)[0].score
+    return rank(Examiner(understand(question), STORE), [item])[0].score
 
 
 def test_the_candidate_that_covers_more_of_the_query_comes_first():
@@ -55,17 +55,17 @@ def test_equals_keep_the_order_in_which_they_were_given():
 def test_only_matches_that_reach_the_threshold_are_returned_but_the_best_ones():
     query = understand("socket key")
     items = [candidate(key, "socket kei x" if key == 7 else "x") for key in range(9)]
-    every = rank(query, items, STORE)
+    every = rank(Examiner(query, STORE), items)
 
     assert every[0].key == 7
     assert every[0].score > 0.3 > every[1].score
-    assert rank(query, items, STORE, threshold=0.3) == every[:2]
-    assert rank(query, items, STORE, threshold=0.3, least=4) == every[:4]
-    assert rank(query, items, STORE, threshold=every[-1].score) == every
+    assert rank(Examiner(query, STORE), items, threshold=0.3) == every[:2]
+    assert rank(Examiner(query, STORE), items, threshold=0.3, least=4) == every[:4]
+    assert rank(Examiner(query, STORE), items, threshold=every[-1].score) == every
 
 
 def test_no_candidates_give_no_ranking():
-    assert rank(understand("socket"), [], STORE) == []
+    assert rank(Examiner(understand("socket"), STORE), []) == []
 
 
 def test_words_in_one_unit_cover_more_than_the_same_words_apart():
@@ -177,7 +177,7 @@ def test_one_common_pair_of_characters_is_no_full_match_by_words():
     store = replace(STORE, frequencies={"하는": 200})
     question = understand("세션을 저장하는 데이터베이스는 무엇인가요")
 
-    assert [item.key for item in rank(question, [chance, meant], store)] == [2, 1]
+    assert [item.key for item in rank(Examiner(question, store), [chance, meant])] == [2, 1]
 
 
 def test_a_part_is_lifted_by_the_better_of_its_neighbours():
@@ -294,8 +294,8 @@ def test_best_unit_is_reported():
     item = candidate(1, "x", "socket kei", "socket")
     meant = replace(item, unit_cosines=(0.9, 0.1, 0.1))
 
-    assert rank(understand("socket key"), [item], STORE)[0].unit == 1
-    assert rank(understand("zeppelin"), [meant], STORE)[0].unit == 0
+    assert rank(Examiner(understand("socket key"), STORE), [item])[0].unit == 1
+    assert rank(Examiner(understand("zeppelin"), STORE), [meant])[0].unit == 0
 
 
 def test_a_full_answer_scores_high_and_a_stray_word_below_the_threshold():
@@ -329,7 +329,7 @@ def test_a_score_lies_between_0_and_1(units, cosine, question):
     texts = [" ".join(unit) for unit in units]
     item = candidate(1, *texts, unit_cosines=[cosine] * len(texts), document_cosine=cosine)
 
-    (ranked,) = rank(understand(f"socket {question}", NOW), [item], STORE)
+    (ranked,) = rank(Examiner(understand(f"socket {question}", NOW), STORE), [item])
 
     assert 0 < ranked.score < 1
     assert 0 <= ranked.unit < max(len(units), 1)
@@ -343,7 +343,7 @@ def test_meaning_decides_the_order_where_words_are_shared_by_chance():
     query = understand("세션을 저장하는 데이터베이스는 무엇인가요")
     near = estimated([chance, meant])
 
-    first, second = rank(query, [chance, meant], store, near)
+    first, second = rank(Examiner(query, store), [chance, meant], near)
 
     assert (first.key, second.key) == (2, 1)
     assert first.score > second.score
@@ -352,4 +352,4 @@ def test_meaning_decides_the_order_where_words_are_shared_by_chance():
 
 def test_the_estimate_of_no_candidates_is_empty():
     assert estimated([]).nearest == ()
-    assert rank(understand("x"), [], STORE, estimated([])) == []
+    assert rank(Examiner(understand("x"), STORE), [], estimated([])) == []

@@ -388,8 +388,14 @@ class Examiner:
         readings = [item.reading for item in measured]
         rarity = document_worth(self.query.full, readings, self.statistics)
         speakers = named_speakers(candidates, self.query.full)
+        mean = self.statistics.document_tokens
         for candidate, item in zip(candidates, measured, strict=True):
-            self._compare(candidate, item, rarity, speakers)
+            item.document = bm25(item.reading.document, rarity, mean)
+            item.cosines = candidate.unit_cosines if self.query.modelled else ()
+            item.unit_meaning = max((0.0, *item.cosines))
+            item.document_meaning = max(0.0, candidate.document_cosine) if item.cosines else 0.0
+            if speakers:
+                item.speaker = speaker_coverage(candidate.speakers, item.covered, speakers)
         return measured
 
     def read(self, candidate: Candidate) -> Reading:
@@ -485,22 +491,6 @@ class Examiner:
             measured.parent = self._parent(candidate.parent)
             measured.neighbour = self._neighbour(candidate)
         return measured
-
-    def _compare(
-        self,
-        candidate: Candidate,
-        measured: Evidence,
-        rarity: Mapping[str, float],
-        speakers: frozenset[str],
-    ) -> None:
-        """Adds what depends on vectors and on the other candidates."""
-        mean = self.statistics.document_tokens
-        measured.document = bm25(measured.reading.document, rarity, mean)
-        measured.cosines = candidate.unit_cosines if self.query.modelled else ()
-        measured.unit_meaning = max((0.0, *measured.cosines))
-        measured.document_meaning = max(0.0, candidate.document_cosine) if measured.cosines else 0.0
-        if speakers:
-            measured.speaker = speaker_coverage(candidate.speakers, measured.covered, speakers)
 
     def matched(self, reading: Reading) -> Matched:
         """Returns the words of the query in a candidate, for its score."""

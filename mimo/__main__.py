@@ -21,22 +21,25 @@ def main() -> int:
         return 0
     gc.set_threshold(GARBAGE)
     if sys.argv[1:2] == ["hook"] and _is_client():
+        _load_pathlib()
         from mimo.features.hooks.command import main as hook
 
         return hook(sys.argv[2:])
     if sys.argv[1:2] == ["merge-driver"]:
+        _load_pathlib()
         from mimo.features.history.merge_driver import main as merge
 
         return merge(sys.argv[2:])
     try:
-        import signal
+        import _signal  # type: ignore[import-not-found] # `signal` first makes enumerations
 
         # A service manager ends a command as Ctrl-C does: the current write is finished.
-        signal.signal(signal.SIGTERM, _terminate)
+        _signal.signal(_signal.SIGTERM, _terminate)
         from mimo.cli.asked import answer
 
         if (status := answer(sys.argv[1:])) is not None:
             return status
+        _load_pathlib()
         from mimo.cli.main import main as run
 
         return run()
@@ -48,6 +51,27 @@ def main() -> int:
         return status_of(error)
     finally:
         gc.freeze()  # The process ends: a last collection would have no effect.
+
+
+def _load_pathlib() -> None:
+    """Loads `pathlib` without `urllib.parse`, which takes as long and only makes URIs of paths.
+
+    Python 3.13 does so itself. The module in its place is removed again before others look for it.
+    """
+    name = "urllib.parse"
+    if sys.version_info >= (3, 13) or name in sys.modules:
+        return
+
+    def quote_from_bytes(data: bytes) -> str:
+        from urllib.parse import quote_from_bytes
+
+        return quote_from_bytes(data)
+
+    sys.modules[name] = type(sys)(name)
+    vars(sys.modules[name])["quote_from_bytes"] = quote_from_bytes
+    import pathlib  # noqa: F401 - loaded for those that need it
+
+    del sys.modules[name]
 
 
 def _terminate(*_: object) -> None:

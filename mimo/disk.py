@@ -444,7 +444,9 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
         check(path)
         if mode == "rwc":
             make_database(path)
-        name = f"{path.absolute().as_uri()}?mode={mode}"
+        # As `Path.as_uri`, for which `urllib` is loaded.
+        place = path.absolute().as_posix().replace("%", "%25").replace("?", "%3F")
+        name = f"file://{'' if place[0] == '/' else '/'}{place.replace('#', '%23')}?mode={mode}"
     return sqlite3.connect(
         name, uri=path is not None, timeout=wait, isolation_level=None, check_same_thread=False
     )

@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from mimo.operations.asking import ask, surroundings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PATHS = frozenset(
     {

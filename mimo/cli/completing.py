@@ -223,9 +223,9 @@ def _on_disk(kind: str, project: str | None) -> list[str]:
 
 
 def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:
-    import sqlite3
     from contextlib import closing
 
+    from mimo import disk
     from mimo.guard.privacy import redacted
     from mimo.index.database import generations
     from mimo.mind import Mind
@@ -235,7 +235,7 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     folder, owner = mind.index_folder, known_owner(mind.home)
     number = generations(folder)[-1]
     path = folder / (f"index-{number}.db" if number else "index.db")
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+    with closing(disk.connect(path, mode="ro", wait=0.2)) as connection:
         made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
         if owner is None or made_by != (owner,):
             return []

@@ -21,7 +21,6 @@ from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
 if TYPE_CHECKING:
-    from mimo.cli.plain import Run
     from mimo.commands.invoke import Caller
     from mimo.mind import Mind, Question
 
@@ -59,7 +58,13 @@ def main(
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     try:
         rendering.prepare()
-        status = _run(registry, partial(run_command, open), args)
+        run = partial(run_command, open)
+        if (line := read(registry, args)) is not None:
+            status = run(line.spec, line.arguments(), line.options)
+        else:  # click takes longer to load than a short command runs.
+            from mimo.cli import program
+
+            status = program.run(registry, run, args)
         rendering.flush()
         return status
     except MindError as error:
@@ -76,18 +81,6 @@ def main(
         unexpected = fault()
         unexpected.__cause__ = error
         return rendering.report(unexpected, as_json)
-
-
-def _run(commands: Registry, run: Run, args: Sequence[str]) -> int:
-    """Returns the exit status after running the command that the words of a line name.
-
-    Lines that are not plain go through click, which takes longer to load than a short command runs.
-    """
-    if (line := read(commands, args)) is not None:
-        return run(line.spec, line.arguments(), line.options)
-    from mimo.cli import program
-
-    return program.run(commands, run, args)
 
 
 def run_command(

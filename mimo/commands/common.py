@@ -181,22 +181,26 @@ def facts(mind: Mind, records: Sequence[Record]) -> list[Facts]:
     from mimo.operations import freshness
 
     ids = [record.memory.id for record in records]
+    trusts = mind.trust.checker()
     newer, competing = mind.index.newer(ids), mind.index.competing(ids)
     stale = freshness.stale(mind, records)
     return [
-        facts_of(mind, record, newer[id], competing.get(id), stale.get(id))
+        facts_of(trusts, record, newer[id], competing.get(id), stale.get(id))
         for id, record in zip(ids, records, strict=True)
     ]
 
 
 def facts_of(
-    mind: Mind,
+    trusts: Callable[[str], bool],
     record: Record,
     newer: Newer,
     competing: tuple[str, ...] | None,
     stale: str | None,
 ) -> Facts:
-    """Returns the facts of one memory, with those that were looked up for several at once."""
+    """Returns the facts of one memory, with those that were looked up for several at once.
+
+    `trusts` returns whether the text with a digest is approved.
+    """
     memory, place = record.memory, record.place
     return Facts(
         id=memory.id,
@@ -220,7 +224,7 @@ def facts_of(
         claimed_by=newer.claimant,
         competing=competing,
         private=place.private or None,
-        trust=trust_of(mind, record),
+        trust=TrustLabel.TRUSTED if trusts(place.digest) else TrustLabel.UNTRUSTED,
         file=place.path,
         line=place.line,
         stale=stale,

@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from mimo.errors import Invalid
 from mimo.frozen import field, frozen
 from mimo.text.phrases import heading
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def topic_key(topic: str) -> str:

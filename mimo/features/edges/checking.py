@@ -5,14 +5,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
-from urllib.parse import quote
 
 from mimo.features.edges.edge import Edge, Severity, endings, subject, tech, techs
 from mimo.features.edges.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 LONGEST_LINE = 10_000
 """Characters of a line that are checked; longer lines are generated."""
@@ -53,7 +55,7 @@ class _Probe(NamedTuple):
     """An edge, ready to be searched for."""
 
     edge: Edge
-    patterns: tuple[tuple[str, Any], ...]
+    patterns: "tuple[tuple[str, Any], ...]"
     words: frozenset[str]
     """Stems that must all occur in a few lines, if there is no pattern."""
     names: re.Pattern[str] | None
@@ -199,7 +201,7 @@ def sarif(hits: Sequence[Hit], *, version: str) -> str:
     return json.dumps(log, indent=2)
 
 
-def _rule(edge: Edge) -> dict[str, Any]:
+def _rule(edge: Edge) -> "dict[str, Any]":
     text = edge.description or edge.title
     help_ = f"{text}\n\nWhat to do: {edge.workaround}" if edge.workaround else text
     return {
@@ -212,8 +214,9 @@ def _rule(edge: Edge) -> dict[str, Any]:
     }
 
 
-def _result(hit: Hit, index: int) -> dict[str, Any]:
+def _result(hit: Hit, index: int) -> "dict[str, Any]":
     from hashlib import sha256
+    from urllib.parse import quote
 
     mark = sha256(f"{hit.edge.id}\n{hit.path}\n{hit.text.strip()}".encode("utf-8", "replace"))
     return {

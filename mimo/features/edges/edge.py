@@ -11,12 +11,15 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
 from mimo.text.patterns import LONGEST
 from mimo.text.tokens import QUESTION_WORDS, query_terms, tokenize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _WORKAROUND = "## Workaround"
 _MOST_PATTERNS = 100

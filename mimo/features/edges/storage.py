@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mimo import disk
 from mimo.disk import Stamp
@@ -24,6 +23,10 @@ from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files
 from mimo.store.files import lock
 from mimo.store.walk import is_markdown, stamp_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"

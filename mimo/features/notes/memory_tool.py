@@ -1,5 +1,6 @@
 """The operations store, search, list and delete of the `memory` tool."""
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -198,8 +199,9 @@ def search(
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     matches = finding.search(mind, query, options)
     stale = freshness.stale(mind, [hit.record for hit in matches.hits])
+    trusts = mind.trust.checker()
     return MemorySearch(
-        results=tuple(_found(mind, hit, stale.get(hit.record.memory.id)) for hit in matches.hits),
+        results=tuple(_found(trusts, hit, stale.get(hit.record.memory.id)) for hit in matches.hits),
         total_searched=matches.considered,
         notice=matches.notice,
     )
@@ -259,10 +261,10 @@ def delete(mind: Mind, id: Id) -> Deleted:
     return Deleted(id=record.memory.id, file=record.place.path)
 
 
-def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
+def _found(trusts: Callable[[str], bool], hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
     is_long = len(memory.text) > MAX_CONTENT_BYTES
-    return facts_of(mind, hit.record, hit.newer, None, stale).row(
+    return facts_of(trusts, hit.record, hit.newer, None, stale).row(
         FoundMemory,
         content=hit.passage if is_long else memory.text,
         excerpt=is_long or None,

@@ -1,6 +1,6 @@
 """`mind search`: finds memories by meaning and by words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -177,18 +177,20 @@ def search(
 
 
 def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
-    stale = {
-        project: freshness.stale(
-            project, [hit.record for owner, hit in matches if owner is project]
+    about = {
+        project: (
+            project.trust.checker(),
+            freshness.stale(project, [hit.record for owner, hit in matches if owner is project]),
         )
         for project in {project for project, _ in matches}
     }
     for project, hit in matches:
-        yield _row(project, hit, stale[project].get(hit.record.memory.id))
+        trusts, stale = about[project]
+        yield _row(project, hit, trusts, stale.get(hit.record.memory.id))
 
 
-def _row(mind: Mind, hit: Hit, stale: str | None) -> SearchResult:
-    memory = facts_of(mind, hit.record, hit.newer, hit.competing or None, stale)
+def _row(mind: Mind, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:
+    memory = facts_of(trusts, hit.record, hit.newer, hit.competing or None, stale)
     is_long = len(memory.content) > MOST_CONTENT
     is_whole = hit.passage.strip() == memory.content.strip()
     return memory.row(

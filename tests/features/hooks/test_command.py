@@ -98,7 +98,8 @@ def test_no_moment_imports_heavy_modules(filled: Mind, project: Path, name: str)
     )
     status, *modules = done.stderr.decode().split()
     heavy = (
-        "asyncio click dataclasses model2vec numpy rich tempfile subprocess tomllib yaml".split()
+        "asyncio click dataclasses ipaddress model2vec numpy rich tempfile subprocess tomllib"
+        " typing yaml".split()
     )
     assert status == "0"
     assert (b"Old jwt" in done.stdout) == (name in ("SessionStart", "PreToolUse"))

@@ -370,11 +370,34 @@ class Index:
         self._embed([draft])
         return self.ask(writing.alike, draft, self._vectors)
 
+    def citing(self) -> tuple[Record, ...]:
+        """Returns the memories that may cite a place in a file, newest first."""
+        from mimo.index import derived
+
+        self._derive()
+        return self.ask(derived.citing)
+
     def doubles(self, most: int) -> tuple[tuple[Record, Record], ...]:
         """Returns near-duplicates among the newest `most` memories, each with the nearest."""
-        from mimo.index import survey
+        from mimo.index import derived
 
-        return self.ask(survey.doubles, self._vectors, most)
+        self._derive()
+        model = self._embedder.model if self._embedder and self._vectors else None
+        pairs, now = self.ask(derived.doubles, self._vectors, model, most)
+        if now:
+            with suppress(StorageFailed), self._database.writing(0.0) as sql:
+                derived.keep(sql, now)
+        return pairs
+
+    def _derive(self) -> None:
+        """Stores the facts that a review derives from new texts, if the index can be written."""
+        from mimo.index import derived
+
+        is_behind = self.ask(derived.is_behind)
+        with suppress(StorageFailed):
+            while is_behind:
+                with self._database.writing(0.0) as sql:
+                    is_behind = derived.learn(sql)
 
     def graph(
         self,

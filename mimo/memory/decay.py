@@ -13,7 +13,7 @@ import math
 from datetime import datetime
 
 from mimo.frozen import NamedTuple
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Record
 
 RATE = 0.1
 """Share lost a day, as the exponent's factor."""
@@ -64,14 +64,9 @@ def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float 
 
 
 def is_protected(record: Record) -> bool:
-    """Returns whether the memory never fades."""
-    memory = record.memory
-    return never_fades(memory.protected, memory.type, elsewhere=record.place.elsewhere)
-
-
-def never_fades(given: bool | None, kind: Kind, *, elsewhere: bool) -> bool:
-    """Returns whether a memory never fades: by its file, or else by its type.
+    """Returns whether the memory never fades: by its file, or else by its type.
 
     By default, a document outside `.mind/` does not fade either.
     """
-    return kind.protected or elsewhere if given is None else given
+    given = record.memory.protected
+    return record.memory.type.protected or record.place.elsewhere if given is None else given

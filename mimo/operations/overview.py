@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
+from operator import itemgetter
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows, survey
 from mimo.index.survey import Age, Origins
 from mimo.memory import decay
@@ -110,9 +111,14 @@ def _strengths(mind: Mind) -> list[tuple[Age, Use | None, float]]:
     ages = refresh.up_to_date(mind).ask(survey.ages)
     uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
     every = []
+    number = rows.to_number(now)
     for age in ages:
-        use, created = uses.get(age.id), rows.to_time(age.created)
-        score = decay.strength(age.importance, created, now=now, use=use, rate=rate)
+        if use := uses.get(age.id):
+            created = rows.to_time(age.created)
+            score = decay.strength(age.importance, created, now=now, use=use, rate=rate)
+        else:  # As above, without a time for each.
+            days = max(0, number - age.created) / 1_000_000 / 86_400
+            score = decay.score(age.importance, days, rate=rate)
         every.append((age, use, score))
     return every
 
@@ -121,13 +127,12 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-@frozen
-class Fading:
+class Fading(NamedTuple):
     """A memory at risk of being forgotten."""
 
-    key: int
-    id: str
     score: float
+    id: str
+    key: int
     days: float
     """The days until it is forgotten; infinite for never."""
     use: Use | None
@@ -169,16 +174,24 @@ def strongest_first(mind: Mind, options: finding.Options) -> Page:
 
 def at_risk(mind: Mind, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
-    every, config = _strengths(mind), mind.config
-    weak = []
-    for age, use, score in every:
-        if score < threshold and not age.protected:
-            days = decay.days_until_forgotten(
-                score, floor=config["decay.floor"], rate=config["decay.rate"]
-            )
-            weak.append(Fading(key=age.key, id=age.id, score=score, days=days, use=use))
-    weak.sort(key=lambda fading: (fading.score, fading.id))
+    every = _strengths(mind)
+    floor, rate = mind.config["decay.floor"], mind.config["decay.rate"]
+    weak = [
+        Fading(
+            score=score,
+            id=age.id,
+            key=age.key,
+            days=decay.days_until_forgotten(score, floor=floor, rate=rate),
+            use=use,
+        )
+        for age, use, score in every
+        if score < threshold and not age.protected
+    ]
+    weak.sort(key=_weakest_first)
     return AtRisk(fading=tuple(weak), checked=len(every))
+
+
+_weakest_first = itemgetter(0, 1)
 
 
 def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:

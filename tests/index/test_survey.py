@@ -5,14 +5,17 @@ import sqlite3
 from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.features import review
 from mimo.features.review import Waiting
-from mimo.index import catalog, rows, survey
+from mimo.index import catalog, derived, rows, survey
 from mimo.index.glance import of_index
+from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, overview, saving
@@ -66,7 +69,8 @@ def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind
     texts = filled.index.ask(survey.unapproved)
     facts = [(text.path, text.digest, text.type) for text in texts]
     assert facts == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
-    assert filled.index.ask(survey.number_unapproved, trusted) == len(unknown)
+    digests = [r.place.digest for r in unknown]
+    assert filled.index.ask(survey.number_of_texts, sorted({*digests})) == len(unknown)
 
 
 def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeypatch):
@@ -83,7 +87,7 @@ def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeyp
 
 def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind):
     finding.listing(filled)
-    assert [r.place.path for r in filled.index.ask(survey.citing)] == [".mind/notes.md"]
+    assert [r.place.path for r in filled.index.citing()] == [".mind/notes.md"]
 
 
 @pytest.mark.parametrize(
@@ -100,10 +104,10 @@ def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind
     ],
 )
 def test_a_place_in_a_file_is_recognised(text: str, expected: bool):
-    assert survey.may_cite(text) is expected
+    assert derived.may_cite(text) is expected
 
 
-def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind, monkeypatch):
+def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind):
     for symbols in ("☃ ☃", "☂ ☂"):
         saving.store(filled, saving.draft(Kind.FACT, symbols))
     records = finding.listing(filled).records
@@ -117,8 +121,71 @@ def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind, monkey
     assert {a.memory.id: b.memory.id for a, b in filled.index.doubles(1000)} == each
     assert each
 
-    monkeypatch.setattr(survey, "_CELLS", 1)  # One text is compared at a time.
-    assert {a.memory.id: b.memory.id for a, b in filled.index.doubles(1000)} == each
+
+def _doubles(mind: Mind) -> dict[str, str]:
+    finding.listing(mind)
+    return {a.memory.id: b.memory.id for a, b in mind.index.doubles(20)}
+
+
+def _compared_anew(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Returns the near-duplicates without anything that an earlier review stored."""
+    with monkeypatch.context() as patched:
+        patched.setattr(derived, "_stored", lambda _: (0, set()))
+        patched.setattr(
+            derived, "_kept", lambda _, model: (derived.Doubles(0, model, [], []), set())
+        )
+        patched.setattr(mind.index, "_derive", lambda: None)
+        patched.setattr(derived, "keep", lambda *_: None)
+        return _doubles(mind)
+
+
+def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, monkeypatch):
+    pairs = _doubles(filled)
+    assert pairs
+    first, second = next(iter(pairs.items()))
+    edited = finding.one(filled, second)
+    steps = (
+        lambda: saving.edit(filled, edited, content="Something else entirely"),
+        lambda: saving.store(filled, saving.draft(Kind.FACT, edited.memory.content + " once more")),
+        lambda: saving.remove(filled, first),
+        filled.trust.forget,
+        filled.index.clear,
+    )
+    for step in steps:
+        step()
+        assert _doubles(filled) == _compared_anew(filled, monkeypatch)
+    assert _doubles(filled) != pairs
+
+
+def test_a_second_review_reads_only_changed_texts(filled: Mind, monkeypatch):
+    finding.listing(filled)
+    first = filled.index.doubles(20), filled.index.citing()
+    read: list[int] = []
+    words_of = duplicates.words_of
+
+    def counted(tokens: str) -> frozenset[str]:
+        read.append(1)
+        return words_of(tokens)
+
+    monkeypatch.setattr(duplicates, "words_of", counted)
+    assert (filled.index.doubles(20), filled.index.citing()) == first
+    assert not read
+
+    record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
+    assert {r.memory.id for r in filled.index.citing()} == {"notes", record.memory.id}
+    assert read == [1]
+
+
+@given(st.sets(st.integers(0, 300), max_size=90), st.sets(st.integers(0, 300), max_size=90))
+def test_sketches_differ_in_no_more_bits_than_the_words_of_only_one_text(a: set[int], b: set[int]):
+    first, second = ({f"w{number}" for number in some} for some in (a, b))
+    sizes = derived.width(len(first)), derived.width(len(second))
+    narrow = min(sizes)
+    bits = [
+        derived.narrowed(derived.sketch(words), size, narrow)
+        for words, size in zip((first, second), sizes, strict=True)
+    ]
+    assert (bits[0] ^ bits[1]).bit_count() <= len(first ^ second)
 
 
 @pytest.mark.parametrize("command", ["status", "review", "memory stats"])

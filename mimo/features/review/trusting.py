@@ -1,7 +1,7 @@
 """Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -37,12 +37,15 @@ def digests(mind: Mind) -> tuple[str, ...]:
     return (*memories, *_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
 
 
-def describe(mind: Mind) -> str:
-    """Returns a description of the trust in the project's files, and of the followed changes."""
+def describe(mind: Mind, here: Sequence[str] | None = None) -> str:
+    """Returns a description of the trust in the project's files, and of the followed changes.
+
+    `here` are the `digests` of the project, if they have been read.
+    """
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    here, trusted = digests(mind), mind.trust.checker()
+    here, trusted = digests(mind) if here is None else here, mind.trust.checker()
     many = f"{sum(map(trusted, here)):,} of {len(here):,} files are trusted"
     parts = [many if here else "nothing to approve yet", *_followed(mind, state)]
     if mind.trust.has_earlier:

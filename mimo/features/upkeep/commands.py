@@ -245,7 +245,7 @@ def _warnings(mind: Mind) -> Iterator[str]:
 
 
 def _project(mind: Mind) -> ProjectStatus:
-    counted = overview.overview(mind)
+    counted, digests = overview.overview(mind), trusting.digests(mind)
     number, origins = counted.by_type, counted.origins
     return ProjectStatus(
         path=str(mind.project.root),
@@ -268,8 +268,8 @@ def _project(mind: Mind) -> ProjectStatus:
             ingested_files=origins.ingested_files,
             chunks=origins.chunks,
         ),
-        trust=trusting.describe(mind),
-        waiting=review.count(mind),
+        trust=trusting.describe(mind, digests),
+        waiting=review.count(mind, digests),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in refresh.problems(mind)

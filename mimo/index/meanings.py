@@ -21,7 +21,7 @@ from mimo.index import rows
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.index.schema import marks, portions
-from mimo.index.vectors import Vectors, cosines
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
 from mimo.ranking.score import Nearness
 
@@ -68,9 +68,7 @@ class Compared(NamedTuple):
 
     def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
-        stored = self.vectors.get(names)
-        values = cosines(self.query, list(stored.values()), ENCODED_LENGTH)
-        return dict(zip(stored, values, strict=True))
+        return self.vectors.cosines(self.query, names)
 
 
 class Meanings:

@@ -16,7 +16,7 @@ from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Aligning, Embedder
 from mimo.index.rows import Found, Hit, Request
 from mimo.index.schema import from_sql, marks
-from mimo.index.vectors import Vectors, cosines
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
 from mimo.ranking import Ranked, below_successors, estimated, rank, understand, words_suffice
 from mimo.ranking.evidence import (
@@ -198,14 +198,13 @@ class Search:
         if not (encoded and self._vectors):
             return _NONE
         names = candidates.vector_names()
-        stored = self._vectors.get(names)
-        if len(stored) < len(names) and self._embedder:
+        near: Mapping[bytes, float] = self._vectors.cosines(encoded, names)
+        if len(near) < len(names) and self._embedder:
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             if model == self._embedder.model:  # The index states that all were made.
                 self._vectors.note_loss()
-        near = dict(zip(stored, cosines(encoded, list(stored.values())), strict=True))
         if aligned and near and isinstance(self._embedder, Aligning):
-            near |= _aligned(sql, self._embedder, aligned, candidates, near)
+            near = {**near, **_aligned(sql, self._embedder, aligned, candidates, near)}
         return near
 
     def _counted(

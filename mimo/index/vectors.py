@@ -109,6 +109,17 @@ class Vectors:
         self._forget(damaged)
         return vectors
 
+    def cosines(self, query: bytes, names: Collection[bytes]) -> dict[bytes, float]:
+        """Returns the cosine of `query` with the vector of each of `names` that has one."""
+        if self._rows and self._rows.is_read_often and "numpy" in sys.modules:
+            near: dict[bytes, float]
+            near, damaged = self._run(_Content.cosines, query, list(names), self._length)
+            self._forget(damaged)
+            return near
+        stored = self.get(names)
+        values = cosines(query, list(stored.values()), self._length)
+        return dict(zip(stored, values, strict=True))
+
     def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> None:
         """Stores vectors by name; a stored vector is not replaced.
 
@@ -207,7 +218,9 @@ class Vectors:
             places = np.unique(matrix.places(rows_of(names)))
             places = places[places >= 0]
         near = matrix.nearest(query, k, places)
-        self._forget([name for place, name, _ in near if not matrix.is_sound(place)])
+        sound = self._rows.places if self._rows else {}  # These were checked.
+        unsure = [(place, name) for place, name, _ in near if sound.get(name) != place]
+        self._forget([name for place, name in unsure if not matrix.is_sound(place)])
         return [(name, _clipped(product, self._length)) for _, name, product in near]
 
     # Writing, within a transaction.
@@ -400,8 +413,7 @@ class _Content(NamedTuple):
 
     def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
         """Returns the vectors of those of `names` that have one, and the damaged ones."""
-        is_often = self.rows is not None and self.rows.is_read_often
-        places = self._kept_places(names) if is_often else self.places(names)
+        places = self.places(names)
         vectors = {name: b"" for name, place in places.items() if place == _EMPTY}
         full = [name for name in places if name not in vectors]
         if self.rows and full:
@@ -411,18 +423,34 @@ class _Content(NamedTuple):
             )
         return vectors, [name for name in full if name not in vectors]
 
-    def _kept_places(self, names: Sequence[bytes]) -> dict[bytes, int]:
-        """Returns the same as `places`; those of rows are kept as long as the file of rows is."""
+    def cosines(
+        self, query: bytes, names: Sequence[bytes], length: int
+    ) -> tuple[dict[bytes, float], list[bytes]]:
+        """Returns the cosines of the vectors of `names`, and the names of the damaged ones.
+
+        Places of sound rows are kept as long as the file of rows is: each row is checked once.
+        """
+        import numpy as np
+
         if self.rows is None or not self.is_ours:
-            return self.places(names)
-        kept = self.rows.places
+            return {}, []
+        kept, count = self.rows.places, self.state.rows
         if len(kept) > _MOST_PLACES:
             kept.clear()
-        missing = [name for name in names if name not in kept]
-        places = self.places(missing) if missing else {}
-        kept.update((name, place) for name, place in places.items() if place != _EMPTY)
-        count = self.state.rows  # Another thread may already see more rows.
-        return places | {n: kept[n] for n in names if kept.get(n, count) < count}
+        near: dict[bytes, float] = {}
+        damaged: list[bytes] = []
+        if missing := [name for name in names if name not in kept]:
+            vectors, damaged = self.vectors(missing)
+            near = {name: 0.0 for name, vector in vectors.items() if not vector}
+            places = self.places([name for name, vector in vectors.items() if vector])
+            kept.update(places)
+        # Another thread may already see more rows.
+        found = {name: place for name in names if (place := kept.get(name, count)) < count}
+        if found:
+            rows = self.rows.matrix(count).vectors[np.fromiter(found.values(), np.intp)]
+            values = products(query, rows).astype("d") / length**2
+            near.update(zip(found, values.clip(-1.0, 1.0).tolist(), strict=True))
+        return near, damaged
 
     def is_intact(self) -> bool:
         """Returns whether the structure of the database is whole."""

@@ -400,6 +400,53 @@ def test_a_scan_sees_what_another_process_has_added(tmp_path: Path, opened: Open
     assert made.nearest(vector(9), 1)[0][0] == name(9)
 
 
+class TestCosines:
+    """The cosines of named vectors: the same in a new process and in one that reads them often."""
+
+    NAMES = (name(1), name(2), name(3), name(99))
+
+    def often(self, vectors: Vectors) -> Vectors:
+        for _ in range(5):
+            vectors.get([name(1), name(2)])
+        return vectors
+
+    def test_reading_often_changes_nothing(self, tmp_path: Path, opened: Opened) -> None:
+        opened(tmp_path).put({**some(0, 3), name(3): b""})
+
+        once = opened(tmp_path).cosines(vector(2), self.NAMES)
+        often = self.often(opened(tmp_path))
+
+        assert once.keys() == {name(1), name(2), name(3)}
+        assert once[name(3)] == 0
+        assert often.cosines(vector(2), self.NAMES) == once
+        assert often.cosines(vector(2), self.NAMES) == once
+        assert often.cosines(vector(2), []) == {}
+
+    def test_new_vectors_are_seen_at_once(self, tmp_path: Path, opened: Opened) -> None:
+        vectors = opened(tmp_path)
+        vectors.put(some(0, 3))
+        self.often(vectors).cosines(vector(2), self.NAMES)
+
+        opened(tmp_path).put(some(99, 100))
+        near = vectors.cosines(vector(99), self.NAMES)
+        vectors.prune([name(99)])
+
+        assert near[name(99)] == pytest.approx(1, abs=0.02)
+        assert vectors.cosines(vector(99), self.NAMES).keys() == {name(99)}
+
+    def test_a_damaged_vector_is_removed(self, tmp_path: Path, opened: Opened) -> None:
+        vectors = opened(tmp_path)
+        vectors.put(some(0, 3))
+        (rows,) = tmp_path.glob("*.rows")
+        rows.write_bytes(rows.read_bytes()[:-1] + b"\x55")
+
+        near = self.often(vectors).cosines(vector(2), [name(0), name(2)])
+
+        assert near.keys() == {name(0)}
+        assert vectors.losses == 1
+        assert vectors.known([name(0), name(2)]) == {name(0)}
+
+
 class TestAmong:
     """The nearest of some: the same one by one and in the matrix."""
 

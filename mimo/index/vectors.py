@@ -215,8 +215,8 @@ class Vectors:
             return []
         places = None
         if names is not None:
-            places = np.unique(matrix.places(rows_of(names)))
-            places = places[places >= 0]
+            found = matrix.places(rows_of(names)).tolist()
+            places = np.array(sorted({place for place in found if place >= 0}), np.intp)
         near = matrix.nearest(query, k, places)
         sound = self._rows.places if self._rows else {}  # These were checked.
         unsure = [(place, name) for place, name, _ in near if sound.get(name) != place]

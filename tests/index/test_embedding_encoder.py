@@ -14,7 +14,7 @@ from mimo.index.embedding import ENCODED_LENGTH, encoder
 from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.embedding.packaged import FOLDER
 
-SHA256 = "41e5bccf308853ad4af3c411aa4cf0015b7fe638a0622a61ff184b0ced8a0d38"
+SHA256 = "0ad277d097df912afa3d6cbefb95d5008e37623adc498ae6a0aae54cf9083411"
 REFERENCE = json.loads(Path(__file__).with_name("encoder_vectors.json").read_text("utf-8"))
 """Vectors in float64, with exact GELU and the weights before they were rounded."""
 

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
 
-MAGIC = b"MINDENC1"
+MAGIC = b"MINDENC2"
 """The first bytes of a file of weights, whose last is its version."""
 
 ALIGNMENT = 64
@@ -202,7 +202,7 @@ class _Dense:
     """A product with a matrix of signed bytes, plus a bias."""
 
     def __init__(self, matrix: NDArray[np.int8], scale: Array, bias: Array) -> None:
-        """Take the matrix (inputs x outputs), and a scale and a bias for each output."""
+        """Take the matrix (outputs x inputs), and a scale and a bias for each output."""
         self._product = _product(matrix)
         self._scale = scale
         self._bias = bias
@@ -238,9 +238,9 @@ def _product(matrix: NDArray[np.int8]) -> Callable[[NDArray[np.int8]], Array]:
     long and 4 times the memory.
     """
     if dots := _dots():
-        packed = dots.dots_pack(np.ascontiguousarray(matrix.T))
+        packed = dots.dots_pack(matrix)
         return lambda rows: np.asarray(dots.dots_packed(rows, packed)).astype(np.float32)
-    wide = matrix.astype(np.float32)
+    wide = matrix.T.astype(np.float32)
     return lambda rows: rows.astype(np.float32) @ wide
 
 

@@ -215,8 +215,8 @@ class Vectors:
             return []
         places = None
         if names is not None:
-            found = matrix.places(rows_of(names)).tolist()
-            places = np.array(sorted({place for place in found if place >= 0}), np.intp)
+            located = matrix.places(rows_of(names)).tolist()
+            places = np.array(sorted({place for place in located if place >= 0}), np.intp)
         near = matrix.nearest(query, k, places)
         sound = self._rows.places if self._rows else {}  # These were checked.
         unsure = [(place, name) for place, name, _ in near if sound.get(name) != place]
@@ -445,11 +445,11 @@ class _Content(NamedTuple):
             places = self.places([name for name, vector in vectors.items() if vector])
             kept.update(places)
         # Another thread may already see more rows.
-        found = {name: place for name in names if (place := kept.get(name, count)) < count}
-        if found:
-            rows = self.rows.matrix(count).vectors[np.fromiter(found.values(), np.intp)]
+        counted = {name: place for name in names if (place := kept.get(name, count)) < count}
+        if counted:
+            rows = self.rows.matrix(count).vectors[np.fromiter(counted.values(), np.intp)]
             values = products(query, rows).astype("d") / length**2
-            near.update(zip(found, values.clip(-1.0, 1.0).tolist(), strict=True))
+            near.update(zip(counted, values.clip(-1.0, 1.0).tolist(), strict=True))
         return near, damaged
 
     def is_intact(self) -> bool:

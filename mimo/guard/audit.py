@@ -132,7 +132,7 @@ class Session:
     def variable(self, name: str) -> str | None:
         """Returns an environment variable; None unless its value is a harmless name."""
         text = self._environ.get(name, "").strip()
-        return text if compiled(_NAME).fullmatch(text) else None
+        return text if text and compiled(_NAME).fullmatch(text) else None
 
     def elsewhere(self) -> Session:
         """Returns the same session for another project, with no calls yet."""

@@ -9,14 +9,23 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
 from mimo.index.database import Approves, Database, State, generations, path_of
-from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first, to_sql, unpacked
+from mimo.index.schema import (
+    CURRENT,
+    from_digest,
+    from_sql,
+    marks,
+    newest_first,
+    to_digest,
+    to_sql,
+    unpacked,
+)
 from mimo.index.unasked import BESIDE_NEAREST, Prompt
 from mimo.memory.note import Note
 
@@ -33,14 +42,14 @@ _COLUMNS = (
 _APPROVED = "m.shadowed = 0 AND approved(m.digest)"
 _FAILED = "FAILED"
 _IMPORTANT = 0.8
-_WHERE_KEPT = (
-    "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
-    " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
-    f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
-    f" ORDER BY importance DESC, {newest_first('m')} LIMIT ?)"
-)
 _MOST_READ = 500
 """The number of approved rows of a kind that are read."""
+_WHERE_KEPT = (
+    "m.key IN (SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
+    f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
+    f" ORDER BY importance DESC, {newest_first('m')} LIMIT {_MOST_READ}))"
+)
 
 _READ = 4_000
 """The number of characters of a prompt that are read for words."""
@@ -53,10 +62,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @contextmanager
-def open_index(folder: Path, owner: str, approves: Approves, root: Path) -> Iterator[Glance | None]:
+def open_index(
+    folder: Path, owner: str, approves: Approves, root: Path, few: Collection[str] | None = None
+) -> Iterator[Glance | None]:
     """Yields the newest index of a folder that `owner` made, or None.
 
-    Its memories from files that have changed since are left out.
+    Its memories from files that have changed since are left out. If approved texts are few, `few`
+    has all their digests, and other memories are not read.
     """
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
@@ -64,7 +76,7 @@ def open_index(folder: Path, owner: str, approves: Approves, root: Path) -> Iter
         try:
             if database.state(owner) is State.USABLE:
                 with database.reading() as sql:
-                    yield Glance(sql, root)
+                    yield Glance(sql, root, few)
                 return
         finally:
             database.close()
@@ -81,13 +93,26 @@ def of_index(index: Index) -> Iterator[Glance]:
 class Glance:
     """Reads approved memories from the index."""
 
-    def __init__(self, sql: sqlite3.Connection, root: Path | None = None) -> None:
+    def __init__(
+        self,
+        sql: sqlite3.Connection,
+        root: Path | None = None,
+        few: Collection[str] | None = None,
+    ) -> None:
         """Take a connection on which all reads see the same state.
 
         Without the project's root, no file is checked for changes.
         """
         self._sql = sql
         self._root = root
+        self._approved, self._kept, self._units = _APPROVED, _WHERE_KEPT, ""
+        self._by, self._by_importance = "", "INDEXED BY memories_important"
+        if few is not None:
+            query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(few)})"
+            keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, few)]))
+            self._approved, self._kept = f"m.key IN ({keys})", "1"
+            self._units = f"AND words.rowid IN (SELECT key FROM units WHERE memory IN ({keys}))"
+            self._by = self._by_importance = "NOT INDEXED"
 
     def count(self) -> int:
         """Returns the number of memories, approved or not."""
@@ -106,7 +131,7 @@ class Glance:
         """Returns the newest approved memories of a type, without private ones unless asked."""
         condition = where if private else f"m.private = 0 AND {where}"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND {_APPROVED}"
+            f"SELECT {_COLUMNS} FROM memories m {self._by} WHERE m.type = ? AND {self._approved}"
             f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
             (kind, _MOST_READ),
         )
@@ -151,10 +176,9 @@ class Glance:
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE {_APPROVED} {condition}"
-            f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
-            f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}",
-            (_MOST_READ,),
+            f"SELECT {_COLUMNS} FROM memories m WHERE {self._approved} {condition}"
+            f" AND {self._kept} AND m.importance >= {_IMPORTANT}"
+            f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}"
         )
         return self._notes(rows, limit, lambda note: note.keep)
 
@@ -165,9 +189,9 @@ class Glance:
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m INDEXED BY memories_important"
+            f"SELECT {_COLUMNS} FROM memories m {self._by_importance}"
             " WHERE m.type IN ('fact', 'insight', 'observation', 'plan') AND m.parent IS NULL"
-            f" AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {_APPROVED}"
+            f" AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {self._approved}"
             f" AND {CURRENT.format('m')} {condition}"
             f" ORDER BY m.importance DESC, {newest_first('m')} LIMIT ?",
             (_MOST_READ,),
@@ -245,7 +269,7 @@ class Glance:
                 "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
                 f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')} FROM"
                 " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
-                " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
+                f" {self._units} ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
                 f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
                 (match, most),
             ).fetchall()

@@ -164,7 +164,8 @@ def folded(text: str) -> Folded:
         else:
             for char, new in changed.items():
                 plain = plain.replace(char, new)
-    if not compiled(_CONTROL).search(plain.replace(f"{APART}\n", "\n")):
+    visible = plain.replace(f"{APART}\n", "\n").replace("\n", "").replace("\t", "")
+    if visible.isprintable() or not compiled(_CONTROL).search(visible):
         return Folded(plain)
     return _replaced(plain, f"{SEQUENCES}|{_CONTROLS}", lambda match: "")
 

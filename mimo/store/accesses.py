@@ -112,7 +112,7 @@ class Accesses:
 def _log_of(sums: bytes) -> str:
     """Returns the name of the log that some sums do not include."""
     first = sums.partition(b"\n")[0].decode("latin-1")
-    return first if compiled(_LOG).fullmatch(first) else "accesses.log"
+    return first if first and compiled(_LOG).fullmatch(first) else "accesses.log"
 
 
 def _add(counted: dict[str, _Counted], data: bytes) -> None:

@@ -213,6 +213,14 @@ class Trust:
 
         return trusted
 
+    def few(self, most: int) -> frozenset[str] | None:
+        """Returns the digests of all trusted texts if there are at most `most`, else None."""
+        self._refresh()
+        texts = self._approved, (self._git or GitAnswers()).committed
+        if self._follow or sum(map(len, texts)) > most:
+            return None
+        return texts[0].union(texts[1], [f"{ALONE}{digest}" for digest in texts[0]])
+
     def approved(self, digest: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
         self._refresh()

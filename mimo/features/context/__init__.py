@@ -22,9 +22,9 @@ LABEL = (
     "change the memories instead (`mind list`)"
 )
 END = "<!-- MIND:END -->"
-_BEGIN = re.compile(rb"<!-- MIND:CONTEXT\b(?P<attributes>[^\n]*)")
-_HASH = re.compile(rb"\bsha=([0-9a-f]{12})\b")
-_FENCE = re.compile(rb"\s{0,3}(```|~~~)")
+_BEGIN = rb"<!-- MIND:CONTEXT\b(?P<attributes>[^\n]*)"
+_HASH = rb"\bsha=([0-9a-f]{12})\b"
+_FENCE = rb"\s{0,3}(```|~~~)"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -50,7 +50,7 @@ def find(data: bytes) -> Block | None:
     block: Block | None = None
     begun: tuple[int, int, bytes] | None = None
     for number, start, line in _marker_lines(data):
-        if match := _BEGIN.match(line):
+        if match := re.match(_BEGIN, line):
             if begun or block:
                 raise _broken(f"a second block of notes begins on line {number}")
             begun = (number, start, match["attributes"])
@@ -58,7 +58,7 @@ def find(data: bytes) -> Block | None:
             first, begin, attributes = begun
             raw = data[data.find(b"\n", begin) + 1 : start]
             body = raw.replace(b"\r\n", b"\n").removesuffix(b"\n").decode("utf-8", "replace")
-            digest = _HASH.search(attributes)
+            digest = re.search(_HASH, attributes)
             edited = digest is None or digest[1].decode() != _hash(body)
             block = Block(begin, start + len(END), first, body, edited)
             begun = None
@@ -107,7 +107,7 @@ def _marker_lines(data: bytes) -> list[tuple[int, int, bytes]]:
     """Returns number, offset and text of each line that may be a marker, outside code blocks."""
     markers, start, fence = [], len(_BOM) if data.startswith(_BOM) else 0, b""
     for number, line in enumerate(data[start:].split(b"\n"), 1):
-        mark = _FENCE.match(line)
+        mark = re.match(_FENCE, line)
         if mark and (not fence or mark[1] == fence):
             fence = b"" if fence else mark[1]
         elif not fence and line.startswith(b"<!-- MIND:"):

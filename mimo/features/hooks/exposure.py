@@ -53,10 +53,10 @@ class Intent(StrEnum):
 
 
 _WORDS = {
-    Intent.RESUMING: r"(?i)어제|이어서|continue|resume",
-    Intent.DECIDING: r"(?i)결정|decide|choice|선택",
-    Intent.SEARCHING: r"(?i)찾아|search|recall|어떻게 했",
-    Intent.TRACKING: r"(?i)실패|성공|failed|success",
+    Intent.RESUMING: ("어제", "이어서", "continue", "resume"),
+    Intent.DECIDING: ("결정", "decide", "choice", "선택"),
+    Intent.SEARCHING: ("찾아", "search", "recall", "어떻게 했"),
+    Intent.TRACKING: ("실패", "성공", "failed", "success"),
 }
 """In the order in which they are tried."""
 
@@ -87,8 +87,11 @@ def classify(prompt: str) -> Exposure:
     Text in backticks is not read, because code contains words such as `continue`. Every tool fits
     if no rule matches, or if the confidence is below `SURE`.
     """
-    text = compiled(_QUOTED).sub(" ", prompt[:_MAX_READ])
-    intents = [intent for intent, words in _WORDS.items() if compiled(words).search(text)]
+    text = prompt[:_MAX_READ]
+    if "`" in text:
+        text = compiled(_QUOTED).sub(" ", text)
+    lower = text.lower()
+    intents = [i for i, words in _WORDS.items() if any(map(lower.__contains__, words))]
     if not intents and asks_where_work_stopped(text, onward=False):
         intents = [Intent.RESUMING]
     if not intents:

@@ -35,6 +35,8 @@ _MAX_LAST = 8_000
 _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
+_FEW = 400
+"""Up to this number, approved texts are looked up, and others are not read."""
 
 _SETTINGS = (b"hook", b"context", b"trust")
 """Words of every settings line that concerns a hook."""
@@ -117,7 +119,8 @@ class Scene:
             yield None
             return
         folder = projects.index_folder(self.root, self.home)
-        with open_index(folder, owner, self.trust.checker(), self.root) as look:
+        trust = self.trust
+        with open_index(folder, owner, trust.checker(), self.root, trust.few(_FEW)) as look:
             yield look
 
     def locked_sessions(self) -> AbstractContextManager[None]:

@@ -1,6 +1,7 @@
 """The answers to clients at each moment, from a real memory."""
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,37 @@ def test_a_session_starts_with_the_sections_of_the_memory(claude: Client, mind: 
         "## Recent Decisions\n- Use JWT for auth (Nov 20)\n\n"
         "## Open Loops\n- Uploads fail behind the proxy (Nov 20)"
     )
+
+
+def test_few_approved_memories_are_read_without_asking_about_the_others(
+    claude: Client, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    untrusted(mind, "fact_one", "Uploads of the proxy need a token")
+    remember(mind, Kind.DECISION, "Use JWT for auth")
+    remember(mind, Kind.FACT, "Logs rotate weekly", importance=0.9)
+    remember(mind, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
+    question = "why do uploads fail behind the proxy?"
+    texts = claude.start(), claude.prompt(question, session_id="s2")
+    assert "JWT" in texts[0]
+    assert "Logs" in texts[0]
+    assert "100 MB" in texts[1]
+
+    asked: list[str] = []
+    checker = Trust.checker
+
+    def recorded(trust: Trust) -> Callable[[str], bool]:
+        return lambda digest: (asked.append(digest), checker(trust)(digest))[1]  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(Trust, "checker", recorded)
+    again = claude.start(session_id="s3"), claude.prompt(question, session_id="s4")
+    record = mind.index.get("fact_one")
+    assert again == texts
+    assert record is not None
+    assert record.place.digest not in asked
+
+    monkeypatch.setattr("mimo.features.hooks.scene._FEW", -1)
+    assert (claude.start(session_id="s5"), claude.prompt(question, session_id="s6")) == texts
+    assert record.place.digest in asked
 
 
 @pytest.mark.req("003-35")

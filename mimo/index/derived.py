@@ -206,12 +206,7 @@ def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
     records: list[Record] = []
     for keys in portions([facts.key for facts in _facts(sql) if facts.cites]):
         records += rows.select(sql, f"WHERE m.key IN ({marks(keys)}) AND +m.shadowed = 0", keys)
-    return tuple(sorted(records, key=_newest_first))
-
-
-def _newest_first(record: Record) -> tuple[float, str, int, str]:
-    memory = record.memory
-    return -rows.to_number(memory.created), record.parent or "", record.position, memory.id
+    return tuple(sorted(records, key=rows.newest_first))
 
 
 # Near-duplicates.

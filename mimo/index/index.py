@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from datetime import datetime
 from functools import cache, cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
@@ -20,7 +20,7 @@ from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Request
 from mimo.index.schema import marks
 from mimo.index.vectors import Vectors
-from mimo.memory.model import Filter, Memory, Record
+from mimo.memory.model import Filter, Memory, Problem, Record
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document
@@ -86,6 +86,7 @@ class Index:
         self._identity = database.identity(data)
         self._search: Search | None = None
         self._walks: Walks | None = None
+        self._kept: dict[object, tuple[object, object]] = {}
         self._embeds = True
         self._cleared = False
         self.is_compared = False
@@ -278,7 +279,10 @@ class Index:
     competing = _query(catalog.competing)
     dangling = _query(catalog.dangling)
     has_below = _query(catalog.has_below)
-    problems = _query(catalog.problems)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Returns the files that could not be read when they were indexed, with the reasons."""
+        return self.kept(catalog.problems)
 
     def search(
         self,
@@ -474,6 +478,15 @@ class Index:
             if isinstance(error.__cause__, sqlite3.Error | OSError | None):
                 raise
             raise error.__cause__ from None
+
+    def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
+        """Returns the result of a query, which is kept until the index or an argument changes."""
+        state = self._identity, self.ask(catalog.totals).revision, args
+        before, answer = self._kept.get(query, (None, None))
+        if before != state:
+            answer = self.ask(query, *args)
+            self._kept[query] = state, answer
+        return cast("Answer", answer)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -228,6 +228,12 @@ def to_time(number: int) -> datetime:
     return _EPOCH + timedelta(microseconds=number)
 
 
+def newest_first(record: Record) -> tuple[int, str, int, str]:
+    """Returns the sort key of the order in `schema.newest_first`."""
+    memory = record.memory
+    return -to_number(memory.created), record.parent or "", record.position, memory.id
+
+
 def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()) -> list[Record]:
     """Returns the records of `SELECT … FROM memories m` continued by `rest`."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {rest}", values)

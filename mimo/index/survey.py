@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
@@ -34,10 +35,28 @@ def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
     return {Kind(type): number for type, number in selected}
 
 
-def times(sql: sqlite3.Connection) -> list[int]:
-    """Returns the time of each memory in microseconds since 1970, oldest first."""
+def sessions(sql: sqlite3.Connection, gap: int) -> int:
+    """Returns the number of sessions; memories further apart than this belong to different ones.
+
+    The gap is in microseconds.
+    """
     selected = sql.execute("SELECT created FROM memories WHERE shadowed = 0 ORDER BY created")
-    return [created for (created,) in selected]
+    times: list[int] = [created for (created,) in selected]
+    return sum(later - earlier > gap for earlier, later in pairwise(times)) + bool(times)
+
+
+def oldest(sql: sqlite3.Connection) -> int | None:
+    """Returns the time of the oldest memory in microseconds since 1970."""
+    query = "SELECT min(created) FROM memories WHERE shadowed = 0"
+    time: int | None = sql.execute(query).fetchone()[0]
+    return time
+
+
+def newest(sql: sqlite3.Connection, now: int) -> int | None:
+    """Returns the time of the newest memory that is not dated in the future."""
+    query = "SELECT max(created) FROM memories WHERE shadowed = 0 AND created <= ?"
+    time: int | None = sql.execute(query, (now,)).fetchone()[0]
+    return time
 
 
 def origins(sql: sqlite3.Connection) -> Origins:
@@ -61,7 +80,44 @@ def origins(sql: sqlite3.Connection) -> Origins:
 def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
     """Returns the digests of the memories' files, each once."""
     selected = sql.execute("SELECT DISTINCT digest FROM memories WHERE shadowed = 0")
-    return tuple([from_digest(digest) for (digest,) in selected])
+    # As `from_digest`, which would take as long as the query.
+    return tuple([digest.hex() if type(digest) is bytes else digest for (digest,) in selected])
+
+
+class Approved(NamedTuple):
+    """The numbers of approved texts of memories."""
+
+    digests: int
+    approved: int
+    """Of the digests."""
+    unapproved: int
+    """The number of texts: the messages of commits share a path, and each has its own digest."""
+
+
+def approved(sql: sqlite3.Connection, approves: Callable[[str], bool]) -> Approved:
+    """Returns how many texts of memories are approved."""
+    every = digests(sql)
+    trusted: list[str] = []
+    untrusted: list[str] = []
+    for digest in every:
+        (trusted if approves(digest) else untrusted).append(digest)
+    if len(untrusted) <= len(trusted):
+        number = _number_of_texts(sql, untrusted)
+    else:
+        texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
+        (number,) = sql.execute(f"SELECT count(*) FROM ({texts})").fetchone()
+        number -= _number_of_texts(sql, trusted)
+    return Approved(len(every), len(trusted), number)
+
+
+def _number_of_texts(sql: sqlite3.Connection, digests: Sequence[str]) -> int:
+    """Returns the number of texts with these digests."""
+    number = 0
+    for some in portions([to_digest(digest) for digest in digests]):
+        texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
+        counted = f"SELECT count(*) FROM ({texts} AND digest IN ({marks(some)}))"
+        number += sql.execute(counted, some).fetchone()[0]
+    return number
 
 
 class Age(NamedTuple):
@@ -126,31 +182,29 @@ def unapproved(sql: sqlite3.Connection) -> list[Unapproved]:
     ]
 
 
-def number_of_texts(sql: sqlite3.Connection, digests: Sequence[str]) -> int:
-    """Returns the number of texts with these digests."""
-    number = 0
-    for some in portions([to_digest(digest) for digest in digests]):
-        # Messages of commits share a path, and each has its own digest.
-        texts = "SELECT DISTINCT digest, path FROM memories WHERE shadowed = 0"
-        counted = f"SELECT count(*) FROM ({texts} AND digest IN ({marks(some)}))"
-        number += sql.execute(counted, some).fetchone()[0]
-    return number
-
-
 def disputed(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories with several versions of a field, newest first."""
     records = _selected(sql, "instr(rest, '\"competing\":')")
     return tuple(record for record in records if record.memory.competing)
 
 
-def rivals(sql: sqlite3.Connection) -> tuple[Record, ...]:
-    """Returns the decisions on topics with several decisions, superseded ones too."""
+def contested(sql: sqlite3.Connection) -> list[str]:
+    """Returns the topics with several decisions, superseded ones too."""
     several = "SELECT topic_key FROM memories WHERE {} GROUP BY topic_key HAVING count(*) > 1"
     # Reads an index alone; few topics have several memories.
     topics = several.format("topic_key IS NOT NULL AND +shadowed = 0")
     decision = "type = 'decision' AND +shadowed = 0"
-    topics = several.format(f"topic_key IN ({topics}) AND +{decision}")
-    return _selected(sql, f"+m.type = 'decision' AND m.topic_key IN ({topics})")
+    selected = sql.execute(several.format(f"topic_key IN ({topics}) AND +{decision}"))
+    return [topic for (topic,) in selected]
+
+
+def rivals(sql: sqlite3.Connection, topics: Sequence[str]) -> tuple[Record, ...]:
+    """Returns the decisions on these topics, newest first, superseded ones too."""
+    records: list[Record] = []
+    for some in portions(topics):
+        where = f"WHERE +m.type = 'decision' AND m.topic_key IN ({marks(some)}) AND +m.shadowed = 0"
+        records += rows.select(sql, where, some)
+    return tuple(sorted(records, key=rows.newest_first))
 
 
 def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:

@@ -348,9 +348,14 @@ def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
     return Page(records=records, total=index.count(options.filter))
 
 
-def total(mind: Mind, *, shared: bool = False) -> int:
-    """Returns the number of memories of a project; with `shared`, without private ones."""
-    return refresh.up_to_date(mind).count(Filter(shared=shared))
+def total(mind: Mind, *, shared: bool = False, roughly: bool = False) -> int:
+    """Returns the number of memories of a project; with `shared`, without private ones.
+
+    With `roughly`, it is the number when the project was last indexed, and no file is looked at.
+    """
+    if not roughly or mind.index.changed_at() is None:
+        refresh.refresh(mind)
+    return mind.index.count(Filter(shared=shared))
 
 
 def linked(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import pairwise
 from operator import itemgetter
 
 from mimo.errors import Invalid
@@ -68,17 +66,17 @@ def everything(mind: Mind) -> tuple[Record, ...]:
 def overview(mind: Mind) -> Overview:
     """Returns exact counts over every memory of the project."""
     index = refresh.up_to_date(mind)
-    times = index.ask(survey.times)
-    gaps = sum(later - earlier > _SESSION_GAP for earlier, later in pairwise(times))
-    past = bisect_right(times, rows.to_number(mind.now()))
+    oldest, newest = (
+        index.ask(survey.oldest), index.ask(survey.newest, rows.to_number(mind.now()))
+    )  # fmt: skip
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
-        by_type=index.ask(survey.by_type),
+        by_type=index.kept(survey.by_type),
         issues_resolved=sum((r.memory.status or "").lower() in _RESOLVED for r in issues),
-        sessions=gaps + 1 if times else 0,
-        oldest=rows.to_time(times[0]) if times else None,
-        newest=rows.to_time(times[past - 1]) if past else None,
-        origins=index.ask(survey.origins),
+        sessions=index.kept(survey.sessions, _SESSION_GAP),
+        oldest=None if oldest is None else rows.to_time(oldest),
+        newest=None if newest is None else rows.to_time(newest),
+        origins=index.kept(survey.origins),
     )
 
 

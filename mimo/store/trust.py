@@ -26,6 +26,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from operator import is_
 from pathlib import Path
 
 from mimo import disk
@@ -52,6 +53,7 @@ _LINE = 65
 """The length of a line of a list, a digest and the end of the line."""
 _DIGEST = r"[0-9a-f]{64}"
 _MARK = r"[0-9a-f]{32}\n"
+_NO_ANSWERS = GitAnswers()
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
 
 
@@ -129,6 +131,7 @@ class Trust:
         self._git: GitAnswers | None = None
         self._problem: str | None = None
         self._notice: str | None = None
+        self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
         self._identify()
 
     def _identify(self) -> None:
@@ -197,20 +200,28 @@ class Trust:
         return self.approved(digest) or self.checker()(digest)
 
     def checker(self) -> Callable[[str], bool]:
-        """Returns a function that checks many digests against the current lists."""
+        """Returns a function that checks many digests against the current lists.
+
+        It is the same one until the lists change.
+        """
         self._refresh()
         self._ask_git()
-        approved, seen = self._approved, self._git or GitAnswers()
+        approved, seen = self._approved, self._git or _NO_ANSWERS
         in_git = self.location.common is not None
         every = self._follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
-        followed = seen.followed if self._follow and seen.only == self._only else frozenset()
+        is_followed = self._follow and seen.only == self._only
+        followed = (seen if is_followed else _NO_ANSWERS).followed
+        lists = approved, seen, every, followed
+        if self._checker and all(map(is_, lists, self._checker[0])):
+            return self._checker[1]
 
         def trusted(digest: str) -> bool:
             if digest.startswith(ALONE):
                 return digest.removeprefix(ALONE) in approved
             return digest in approved or digest in seen.committed or digest in followed or every
 
+        self._checker = lists, trusted
         return trusted
 
     def few(self, most: int) -> frozenset[str] | None:

@@ -69,8 +69,30 @@ def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind
     texts = filled.index.ask(survey.unapproved)
     facts = [(text.path, text.digest, text.type) for text in texts]
     assert facts == [(r.place.path, r.place.digest, r.memory.type) for r in unknown] != []
-    digests = [r.place.digest for r in unknown]
-    assert filled.index.ask(survey.number_of_texts, sorted({*digests})) == len(unknown)
+    every = {r.place.digest for r in finding.listing(filled).records}
+    for some in ((), unknown[:3], unknown):
+        filled.trust.approve(r.place.digest for r in some)
+        counted = filled.index.kept(survey.approved, filled.trust.checker())
+        left = [r for r in unknown if r not in some]
+        assert counted == (len(every), len(every) - len(left), len(left))
+
+
+def test_an_answer_is_kept_until_the_index_or_the_approvals_change(filled: Mind):
+    asked: list[object] = []
+
+    def query(sql: sqlite3.Connection, approves: object) -> int:
+        asked.append(approves)
+        return len(asked)
+
+    def kept() -> int:
+        return filled.index.kept(query, filled.trust.checker())
+
+    finding.listing(filled)
+    assert (kept(), kept()) == (1, 1)
+    saving.store(filled, saving.draft(Kind.FACT, "One more"))
+    assert (kept(), kept()) == (2, 2)
+    filled.trust.forget()
+    assert (kept(), kept()) == (3, 3)
 
 
 def test_unapproved_texts_are_counted_without_reading_them(filled: Mind, monkeypatch):

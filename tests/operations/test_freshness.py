@@ -52,7 +52,7 @@ def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_current_file_has_no_warning(mind: Mind, guide: Path) -> None:
     assert answered(mind) is None
     assert states(mind) == [State.CURRENT]
-    assert Waiting.OUTDATED not in review.count(mind, ())
+    assert Waiting.OUTDATED not in review.count(mind)
     assert [check.verdict for check in upkeep.examine(mind) if check.name == "sources"] == ["ok"]
 
 

@@ -22,6 +22,8 @@ from mimo.mind import Mind
 from mimo.operations.asking import MARKS, NAMED, agent_of
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.store.memories import MemoryStore
+from mimo.store.walk import Walk
 from tests.conftest import NOW
 
 TOOLS = all_commands().tools()
@@ -199,6 +201,20 @@ def test_a_search_of_all_projects_is_in_the_record_of_each(mind: Mind, other: Mi
     ]
     assert {event["session"] for event in added} == {mind.guard.session.id}
     assert "launch" not in json.dumps(added)
+
+
+def test_a_status_looks_at_no_file_of_other_projects(mind: Mind, other: Mind, monkeypatch):
+    walked: list[MemoryStore] = []
+    walk = MemoryStore.walk
+
+    def noted(store: MemoryStore) -> Walk:
+        walked.append(store)
+        return walk(store)
+
+    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    monkeypatch.setattr(MemoryStore, "walk", noted)
+    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    assert len(walked) == 1
 
 
 def test_the_status_counts_other_projects_without_private_memories(mind: Mind, other: Mind) -> None:

@@ -140,16 +140,15 @@ def _heeding(mind: Mind, items: Iterable[Item]) -> Iterator[Item]:
         yield item
 
 
-def count(mind: Mind, digests: Sequence[str]) -> dict[str, int]:
-    """Returns the number of items of each cheap kind; `digests` are those of all memories."""
+def count(mind: Mind) -> dict[str, int]:
+    """Returns the number of items of each cheap kind."""
     kinds = CHEAP
     if not hidden(mind):
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
     _, numbers = first(mind, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
-        trusted = mind.trust.checker()
-        unknown = [digest for digest in digests if not trusted(digest)]
-        numbers[Waiting.UNTRUSTED] = mind.index.ask(survey.number_of_texts, unknown)
+        counted = mind.index.kept(survey.approved, mind.trust.checker())
+        numbers[Waiting.UNTRUSTED] = counted.unapproved
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
 
@@ -366,15 +365,16 @@ def _versions(mind: Mind) -> Iterator[Item]:
 
 
 def _decisions(mind: Mind) -> Iterator[Item]:
-    by_id = {record.memory.id: record for record in mind.index.ask(survey.rivals)}
+    rivals = mind.index.ask(survey.rivals, mind.index.kept(survey.contested))
+    by_id = {record.memory.id: record for record in rivals}
     topics: dict[str, list[Record]] = {}
     for ids in portions(list(by_id)):
         for id in mind.index.competing(ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
-    for rivals in topics.values():
-        topic = rivals[0].memory.topic
-        yield _between(Waiting.DECISIONS, rivals, f"{len(rivals)} decisions on {topic} are current")
+    for some in topics.values():
+        topic = some[0].memory.topic
+        yield _between(Waiting.DECISIONS, some, f"{len(some)} decisions on {topic} are current")
 
 
 def _contradictions(mind: Mind) -> Iterator[Item]:
@@ -397,10 +397,9 @@ class _Untrusted:
 
     def __init__(self, mind: Mind) -> None:
         self._mind = mind
-        trusted = mind.trust.checker()
         # Most often all are: finding that out takes a fifth of the time of listing them.
-        every = all(map(trusted, mind.index.ask(survey.digests)))
-        texts = [] if every else mind.index.ask(survey.unapproved)
+        unapproved = mind.index.kept(survey.approved, mind.trust.checker()).unapproved
+        texts = mind.index.ask(survey.unapproved) if unapproved else []
         # The messages of commits share a path, and each has its own digest.
         keys: dict[tuple[str, str], int] = {}
         for text in texts:

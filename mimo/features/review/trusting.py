@@ -1,7 +1,7 @@
 """Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated
 
@@ -33,21 +33,24 @@ def digests(mind: Mind) -> tuple[str, ...]:
     These are the files with memories, values or a procedure, the policy, and the messages of
     commits.
     """
-    memories = refresh.up_to_date(mind).ask(survey.digests)
-    return (*memories, *_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
+    return (*refresh.up_to_date(mind).ask(survey.digests), *_others(mind))
 
 
-def describe(mind: Mind, here: Sequence[str] | None = None) -> str:
-    """Returns a description of the trust in the project's files, and of the followed changes.
+def _others(mind: Mind) -> tuple[str, ...]:
+    """Returns the digests of the texts that are not memories."""
+    return (*_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
 
-    `here` are the `digests` of the project, if they have been read.
-    """
+
+def describe(mind: Mind) -> str:
+    """Returns a description of the trust in the project's files, and of the followed changes."""
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    here, trusted = digests(mind) if here is None else here, mind.trust.checker()
-    many = f"{sum(map(trusted, here)):,} of {len(here):,} files are trusted"
-    parts = [many if here else "nothing to approve yet", *_followed(mind, state)]
+    others, trusted = _others(mind), mind.trust.checker()
+    memories = refresh.up_to_date(mind).kept(survey.approved, trusted)
+    every, approved = len(others) + memories.digests, sum(map(trusted, others)) + memories.approved
+    many = f"{approved:,} of {every:,} files are trusted"
+    parts = [many if every else "nothing to approve yet", *_followed(mind, state)]
     if mind.trust.has_earlier:
         parts.append(
             "approvals that an earlier version of mind made for this path are not used: "

@@ -210,7 +210,7 @@ def status(mind: Mind) -> Status:
     totals, _ = across.ask_each(
         mind,
         "mind_status",
-        lambda project, here: finding.total(project, shared=not here),
+        lambda project, here: finding.total(project, shared=not here, roughly=not here),
         diagnosis=True,
     )
     return Status(
@@ -245,7 +245,7 @@ def _warnings(mind: Mind) -> Iterator[str]:
 
 
 def _project(mind: Mind) -> ProjectStatus:
-    counted, digests = overview.overview(mind), trusting.digests(mind)
+    counted = overview.overview(mind)
     number, origins = counted.by_type, counted.origins
     return ProjectStatus(
         path=str(mind.project.root),
@@ -268,8 +268,8 @@ def _project(mind: Mind) -> ProjectStatus:
             ingested_files=origins.ingested_files,
             chunks=origins.chunks,
         ),
-        trust=trusting.describe(mind, digests),
-        waiting=review.count(mind, digests),
+        trust=trusting.describe(mind),
+        waiting=review.count(mind),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in refresh.problems(mind)

@@ -516,7 +516,7 @@ def memories_near(
     admitted, memories = count(sql, filter), count(sql, Filter())
     depths: tuple[int, ...] = ()
     if admitted >= memories:
-        depths = (NEAR, 20 * NEAR)
+        depths = (4 * NEAR, 20 * NEAR)  # Many vectors are of whole memories, not of units.
     elif admitted > _COMPARED_EACH:
         first = 2 * NEAR * memories // admitted
         depths = tuple(sorted({first, max(first, 20 * NEAR)}))

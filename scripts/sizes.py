@@ -21,11 +21,11 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 229
-MOST_LINES = 57_600
+MOST_LINES = 57_800
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (63, 910, 22),
+    "search": (63, 925, 22),
     "add": (61, 930, 23),
     "hook": (28, 325, 19),
 }

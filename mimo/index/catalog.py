@@ -7,7 +7,7 @@ may mean, since they hold its words or have a vector near to its.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,15 @@ from mimo.disk import Stamp
 from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.rows import Newer
-from mimo.index.schema import CURRENT, from_digest, from_sql, marks, newest_first, to_sql
+from mimo.index.schema import (
+    CURRENT,
+    from_digest,
+    from_sql,
+    marks,
+    newest_first,
+    portions,
+    to_sql,
+)
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 from mimo.text.clean import compiled
@@ -33,6 +41,22 @@ _SUGGESTED = 3
 _COMPARED_TOPICS = 200
 _COMPARED_IDS = 2_000
 """The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
+
+
+_DIGEST, _COUNT = 16, 4
+"""The lengths of a digest and of a number of files, in bytes."""
+
+_MOST_WRITTEN = 1_000
+"""The number of files whose writing is noted. After more, all must be compared."""
+
+
+class Compared(NamedTuple):
+    """The files that were on the disk and in the index alike."""
+
+    portions: Mapping[bytes, int]
+    """Their portions by digest, with the number of files in each."""
+    written: Mapping[str, bool]
+    """The paths that were written to the index since, and whether the index had them before."""
 
 
 class Chunks(NamedTuple):
@@ -266,6 +290,11 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
     return claims
 
 
+# Files, and which of them have been compared with the disk. After all were compared, the digests of
+# portions of them are noted. The next comparison reads the rows of the portions that differ, and of
+# the files that were written to the index since.
+
+
 def stamps(
     sql: sqlite3.Connection, paths: Collection[str] | None = None
 ) -> dict[str, tuple[Stamp, int]]:
@@ -275,13 +304,23 @@ def stamps(
     """
     query = "SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files"
     if paths is None:
-        selected = sql.execute(query)
-    else:
-        selected = sql.execute(f"{query} WHERE path IN ({marks(paths)})", [*map(to_sql, paths)])
+        return _stamps(sql.execute(query))
+    stored: dict[str, tuple[Stamp, int]] = {}
+    for some in portions([to_sql(path) for path in paths]):
+        stored |= _stamps(sql.execute(f"{query} WHERE path IN ({marks(some)})", some))
+    return stored
+
+
+def _stamps(selected: Iterable[tuple[Any, ...]]) -> dict[str, tuple[Stamp, int]]:
     return {
         from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
         for path, size, mtime, ctime, inode, looked_at in selected
     }
+
+
+def paths_of_files(sql: sqlite3.Connection) -> list[str]:
+    """Returns the paths of all indexed files."""
+    return [from_sql(path) for (path,) in sql.execute("SELECT path FROM files")]
 
 
 def has_below(sql: sqlite3.Connection, folder: str) -> bool:
@@ -289,6 +328,55 @@ def has_below(sql: sqlite3.Connection, folder: str) -> bool:
     between = (to_sql(f"{folder}/"), to_sql(f"{folder}0"))  # "0" follows "/".
     query = "SELECT 1 FROM files WHERE path > ? AND path < ? LIMIT 1"
     return sql.execute(query, between).fetchone() is not None
+
+
+def count_files(sql: sqlite3.Connection) -> int:
+    """Returns the number of indexed files."""
+    (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
+    return int(files)
+
+
+def compared(sql: sqlite3.Connection) -> tuple[int, Compared | None]:
+    """Returns the revision, and the files that were last compared unless all must be."""
+    (revision,) = sql.execute("SELECT revision FROM totals").fetchone()
+    noted = dict(sql.execute("SELECT name, value FROM meta WHERE name IN ('compared', 'written')"))
+    if "compared" not in noted:
+        return revision, None
+    data, size = noted["compared"], _DIGEST + _COUNT
+    entries = [data[start : start + size] for start in range(0, len(data), size)]
+    alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
+    return revision, Compared(alike, _written(noted["written"]))
+
+
+def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:
+    """Notes the portions of the files that are alike, if the index still has that revision."""
+    data = b"".join([digest + count.to_bytes(_COUNT, "big") for digest, count in alike.items()])
+    note = "INSERT OR REPLACE INTO meta SELECT ?, ? FROM totals WHERE revision = ?"
+    sql.executemany(note, [("compared", data, revision), ("written", b"", revision)])
+
+
+def note_written(sql: sqlite3.Connection, written: Mapping[str, bool]) -> None:
+    """Notes paths that are written to the index, and whether it had them before."""
+    noted = sql.execute("SELECT value FROM meta WHERE name = 'written'").fetchone()
+    if noted is None:
+        return
+    every = {**written, **_written(noted[0])}
+    if len(every) > _MOST_WRITTEN:
+        forget(sql)
+        return
+    parts = [f"{int(was_stored)}{path}" for path, was_stored in every.items()]
+    data = "\0".join(parts).encode("utf-8", "surrogateescape")
+    sql.execute("UPDATE meta SET value = ? WHERE name = 'written'", (data,))
+
+
+def forget(sql: sqlite3.Connection) -> None:
+    """Removes the notes: all files must be compared."""
+    sql.execute("DELETE FROM meta WHERE name IN ('compared', 'written')")
+
+
+def _written(data: bytes) -> dict[str, bool]:
+    parts = data.decode("utf-8", "surrogateescape").split("\0") if data else []
+    return {part[1:]: part[0] == "1" for part in parts}
 
 
 def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:

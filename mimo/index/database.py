@@ -124,7 +124,8 @@ class Database:
             return State.UNUSABLE
         try:
             with self._connection() as connection:
-                meta = dict(connection.execute("SELECT name, value FROM meta"))
+                query = "SELECT name, value FROM meta WHERE name IN ('format', 'owner')"
+                meta = dict(connection.execute(query))
         except IndexDamaged:
             return State.UNUSABLE
         number = meta.get("format")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property, wraps
@@ -15,6 +15,7 @@ from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.index import catalog, database, rows, schema
+from mimo.index.catalog import Compared
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Request
@@ -152,43 +153,53 @@ class Index:
         if meanings := vars(self).get("meanings"):
             meanings.close()
 
-    # Writing.
+    # Comparing with the files: every refresh begins here. A damaged index has none.
 
     def stamps(self, paths: Collection[str] | None = None) -> dict[str, tuple[Stamp, int]]:
         """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
 
-        With `paths`, only of these files. Every refresh begins here or with `is_unchanged`.
+        With `paths`, only of these files.
         """
+        return self._begin(catalog.stamps, paths) or {}
+
+    def paths(self) -> list[str]:
+        """Returns the paths of all indexed files."""
+        return self._begin(catalog.paths_of_files) or []
+
+    def file_count(self) -> int:
+        """Returns the number of indexed files."""
+        return self._begin(catalog.count_files) or 0
+
+    def compared(self) -> Compared | None:
+        """Returns the files that were last compared by `note_compared`; None if all must be."""
+        revision, compared = self._begin(catalog.compared) or (-1, None)
+        self._compared = revision
+        return compared
+
+    def _begin(
+        self,
+        query: Callable[Concatenate[sqlite3.Connection, P], Answer],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer | None:
         if self._cleared:
-            return {}
+            return None
         try:
             self._renew()
             with self._reading() as sql:
-                self._compared = catalog.totals(sql).revision
-                return catalog.stamps(sql, paths)
+                return query(sql, *args, **kwargs)
         except IndexDamaged:
-            return {}
+            return None
 
-    def is_unchanged(self, files: bytes) -> bool:
-        """Returns whether the index has the files with this digest, by `note_unchanged`."""
-        if self._cleared:
-            return False
-        try:
-            self._renew()
-            with self._reading() as sql:
-                noted = "SELECT value = ? || revision FROM meta, totals WHERE name = 'unchanged'"
-                return bool(sql.execute(noted, (files.hex(),)).fetchone() == (1,))
-        except IndexDamaged:
-            return False
+    def note_compared(self, alike: Mapping[bytes, int]) -> None:
+        """Notes the portions of files that equal the index, with the number of files in each.
 
-    def note_unchanged(self, files: bytes) -> None:
-        """Notes the digest of files whose `stamps` have just been compared, without a difference.
-
-        It does nothing if the index has changed since or can't be written now.
+        It does nothing if the index has changed since `compared`, or can't be written now.
         """
-        note = "INSERT OR REPLACE INTO meta SELECT 'unchanged', ? || revision FROM totals"
         with suppress(StorageFailed), self._database.writing(0.0) as sql:
-            sql.execute(f"{note} WHERE revision = ?", (files.hex(), self._compared))
+            catalog.note_compared(sql, alike, self._compared)
+
+    # Writing.
 
     def _renew(self) -> None:
         """Switches to the newest generation, and makes missing vectors.
@@ -436,12 +447,11 @@ class Index:
 
     def _stats(self, sql: sqlite3.Connection) -> IndexStats:
         sums = catalog.totals(sql)
-        (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
         return IndexStats(
             memories=sums.memories - sums.shadowed,
             units=sums.units,
             vectors=self._vectors.count() if self._vectors else 0,
-            files=files,
+            files=catalog.count_files(sql),
             bytes=self._database.size(),
             format=schema.FORMAT,
             generation=self._database.generation,

@@ -160,6 +160,7 @@ _CLEAR = """
 DELETE FROM files; DELETE FROM memories; DELETE FROM parents; DELETE FROM tags;
 DELETE FROM links; DELETE FROM touched; DELETE FROM changed; DELETE FROM units;
 INSERT INTO words (words) VALUES ('delete-all');
+DELETE FROM meta WHERE name IN ('compared', 'written');
 UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passage_tokens = 0,
     shadowed = 0, revision = revision + 1, touched_after = revision + 1
 """

@@ -141,16 +141,21 @@ class Writer:
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
+        self._written: dict[str, bool] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._next_memory = self._after("memories")
         self._next_unit = self._after("units")
 
     def write(self, changes: Sequence[Change], documents: Iterable[Document]) -> None:
         """Replaces the rows of the changed files by those of `documents`."""
+        before = set()
         for paths in portions([to_sql(change.path) for change in changes]):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
             for (path,) in self._sql.execute(stored, paths).fetchall():
+                before.add(from_sql(path))
                 self._delete(path)
+        for change in changes:
+            self._written.setdefault(change.path, change.path in before)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({marks(range(8))})",
             [
@@ -183,6 +188,7 @@ class Writer:
             (self._now_ns, *self._counts.values()),
         )
         self._note_touched()
+        catalog.note_written(self._sql, self._written)
 
     def _note_touched(self) -> None:
         """Stores the names and keys of the changed memories, by which caches expire."""

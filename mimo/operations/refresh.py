@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from mimo.disk import Stamp
@@ -19,6 +20,7 @@ from mimo.mind import Mind
 from mimo.store import walk
 
 if TYPE_CHECKING:
+    from mimo.index.catalog import Compared
     from mimo.index.index import Index
     from mimo.store.walk import Pending
 
@@ -34,7 +36,10 @@ _FEW = 200
 """Up to this number, changed files are indexed without checking whether another process does so."""
 
 _MANY = 500
-"""From this number of files, comparing one digest of all stamps pays."""
+"""From this number of files, comparing digests of their stamps pays."""
+
+_AT_ONCE = 2_000
+"""The number of files that are compared at a time; there may be a million."""
 
 _PAUSE_SECONDS = 0.05
 
@@ -162,20 +167,7 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
             return done
     now_ns = time.time_ns()
     on_disk = mind.store.walk().files
-    all_files = on_disk.digest() if on_disk.count >= _MANY else b""
-    missing: list[str] = []
-    stale: Stamps = {}
-    indexed: dict[str, tuple[Stamp, int]] = {}
-    if not (all_files and mind.index.is_unchanged(all_files)):
-        indexed = mind.index.stamps()
-        if indexed:
-            stamps = dict(on_disk.items())
-            missing = [path for path in indexed if path not in stamps]
-            stale = _stale(stamps, indexed)
-        else:
-            stale = on_disk  # In little memory: there may be a million files.
-        if all_files and not (missing or stale):
-            mind.index.note_unchanged(all_files)
+    missing, stale, indexed = _differences(mind, on_disk)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if not mind.noted("pending"):
         mind.index.is_compared = True
@@ -229,7 +221,76 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
         return False
 
 
-def _stale(on_disk: Stamps, indexed: Mapping[str, tuple[Stamp, int]]) -> dict[str, Stamp]:
+_Differences = tuple[list[str], Stamps, Collection[str]]
+"""The paths of missing files, the stamps of stale ones, and paths among these that are indexed."""
+
+
+def _differences(mind: Mind, on_disk: walk.Files) -> _Differences:
+    """Returns the differences, and notes that there are none."""
+    if on_disk.count < _MANY:
+        return _all_different(mind, on_disk)
+    parts = on_disk.portions()
+    counts = {digest: part.files for digest, part in parts.items()}
+    compared = mind.index.compared()
+    if compared == (counts, {}):
+        return [], {}, ()
+    different = _different(mind, on_disk, parts, compared) if compared else None
+    different = different or _all_different(mind, on_disk)
+    if not (different[0] or different[1]):
+        mind.index.note_compared(counts)
+    return different
+
+
+def _different(
+    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: Compared
+) -> _Differences | None:
+    """Returns the differences by the portions that were compared; None if all files must be.
+
+    The files of a portion that is no longer there are in one that is new, or missing.
+    """
+    new = [part for digest, part in parts.items() if digest not in compared.portions]
+    if sum(part.files for part in new) > on_disk.count // 2:
+        return None
+    stamps: dict[str, Stamp | None] = {**on_disk.of(new)}
+    written = compared.written
+    others = mind.store.stamps_of([f"{mind.store.root}/{p}" for p in written if p not in stamps])
+    if others is None:
+        return None
+    indexed = mind.index.stamps([*stamps, *others])
+    before = sum(count for digest, count in compared.portions.items() if digest not in parts)
+    kept = sum(path in indexed and path not in written for path in stamps)
+    # A rewritten file that is in no new portion is in its old one, unless it is missing.
+    rewritten = [path for path, was_stored in written.items() if was_stored]
+    if kept + sum(path in stamps or not others.get(path) for path in rewritten) != before:
+        return None
+    stamps.update(others)
+    missing = [path for path, stamp in stamps.items() if not stamp and path in indexed]
+    present = {path: stamp for path, stamp in stamps.items() if stamp}
+    return missing, _stale(present, indexed), indexed
+
+
+def _all_different(mind: Mind, on_disk: walk.Files) -> _Differences:
+    """Returns the differences of all files, comparing some of them at a time."""
+    total = mind.index.file_count()
+    if not total:
+        return [], on_disk, ()
+    stale, changed, matched, items = walk.Files(), set[str](), 0, on_disk.items()
+    while part := dict(islice(items, _AT_ONCE)):
+        indexed = mind.index.stamps(part)
+        matched += len(indexed)
+        different = _stale(part, indexed)
+        changed |= different.keys() & indexed.keys()
+        for path, stamp in different.items():
+            stale.add(path, stamp)
+    if matched == total:
+        return [], stale, changed
+    present = set(on_disk)
+    return [path for path in mind.index.paths() if path not in present], stale, changed
+
+
+def _stale(
+    on_disk: Mapping[str, Stamp], indexed: Mapping[str, tuple[Stamp, int]]
+) -> dict[str, Stamp]:
     """Returns the stamps of the files that are new or may have changed since they were indexed."""
     stale: dict[str, Stamp] = {}
     for path, stamp in on_disk.items():

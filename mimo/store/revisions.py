@@ -294,6 +294,9 @@ class PastStore(MemoryStore):
         files = tree(self.root, self.commit.id, "--", f"{STORE}/")
         return {path: blob for path, blob in files.items() if is_memory(path)}
 
+    def stamps_of(self, paths: Sequence[str]) -> None:
+        """Returns None: these files are not on the disk."""
+
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()

@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,8 +57,11 @@ _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
 _MOUNTS = "/proc/self/mountinfo"
 _MOST_PATHS = 1_000
 """Maximum number of changed paths that are looked at one by one."""
-_BATCH = 1_000
-"""The number of files that are added at a time; a folder may have a million."""
+_PORTION = 512
+"""The number of files in a portion, on average."""
+_MOST_IN_PORTION = 8_192
+_SPREAD = 2_654_435_761
+"""Spreads inodes: some file systems only give out multiples of a number."""
 _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
@@ -73,6 +76,18 @@ _numbers: Callable[[os.stat_result], Numbers] = attrgetter(
 )
 
 
+class Portion(NamedTuple):
+    """Some files of a walk: where they begin and end, in the paths and in their number."""
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    @property
+    def files(self) -> int:
+        """Returns the number of its files."""
+        return self.last[1] - self.first[1]
+
+
 class Files:
     """The paths and stamps of files, in a few bytes each: a project may have a million."""
 
@@ -83,6 +98,8 @@ class Files:
         self._numbers = array("Q")
         self._rare: dict[int, Numbers] = {}
         """The stamps with numbers that are too large, or negative, by the place of the file."""
+        self._ends: list[tuple[int, int]] = []
+        """The length of the paths and the number of files at the end of each portion."""
 
     def add(self, path: str, numbers: Numbers) -> None:
         """Adds a file that is not among them; the path is relative to the root, with `/`."""
@@ -115,18 +132,40 @@ class Files:
 
     def items(self) -> Iterator[tuple[str, Stamp]]:
         """Yields each path and its stamp."""
-        paths, numbers, start, place = self._paths, self._numbers, 0, 0
-        while (end := paths.find(0, start)) >= 0:
-            stamp = self._rare.get(place) or numbers[4 * place : 4 * place + 4]
-            yield paths[start:end].decode(), Stamp(*stamp)
-            start, place = end + 1, place + 1
+        return self._between((0, 0), (len(self._paths), self.count))
 
-    def digest(self) -> bytes:
-        """Returns a digest of the names and stamps.
+    def end_portion(self) -> None:
+        """Ends a portion: the files since the last end have a digest of their own."""
+        if self.count > (self._ends[-1][1] if self._ends else 0):
+            self._ends.append((len(self._paths), self.count))
+
+    def portions(self) -> dict[bytes, Portion]:
+        """Returns the portions by the digests of their names and stamps.
 
         Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
         """
-        return blake2b(self._paths, self._numbers, repr(self._rare).encode())
+        self.end_portion()
+        portions = {}
+        with memoryview(self._paths) as paths, memoryview(self._numbers) as numbers:
+            rare = repr(self._rare).encode() if self._rare else b""
+            for (text, first), (end, last) in pairwise([(0, 0), *self._ends]):
+                digest = blake2b(paths[text:end], numbers[4 * first : 4 * last], rare)
+                portions[digest] = Portion((text, first), (end, last))
+        return portions
+
+    def of(self, portions: Iterable[Portion]) -> dict[str, Stamp]:
+        """Returns the stamps of the files in some portions, by path."""
+        return {path: stamp for part in portions for path, stamp in self._between(*part)}
+
+    def _between(
+        self, first: tuple[int, int], last: tuple[int, int]
+    ) -> Iterator[tuple[str, Stamp]]:
+        paths, numbers, (start, place), (stop, _) = self._paths, self._numbers, first, last
+        while start < stop:
+            end = paths.find(0, start)
+            stamp = self._rare.get(place) or numbers[4 * place : 4 * place + 4]
+            yield paths[start:end].decode(), Stamp(*stamp)
+            start, place = end + 1, place + 1
 
 
 @record
@@ -298,12 +337,16 @@ def _without_plain(
                 yield entry
                 continue
             names.append(name)
-            if len(names) == _BATCH:
+            # By the inodes, so that a new file does not move the ends of the portions after it.
+            mixed = numbers[-1][3] * _SPREAD >> 15
+            if not mixed & (_PORTION - 1) or len(names) == _MOST_IN_PORTION:
                 files.add_all(folder, names, numbers)
+                files.end_portion()
                 names, numbers = [], []
         else:
             yield entry
     files.add_all(folder, names, numbers)
+    files.end_portion()
 
 
 def _file(result: Walk, add: Add, entry: os.DirEntry[str], path: str) -> None:

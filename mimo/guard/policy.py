@@ -18,6 +18,7 @@ from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Denied, MindError
 from mimo.frozen import NamedTuple, frozen, replace
+from mimo.guard import Operation as Operation
 from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 
@@ -71,13 +72,6 @@ ALL = "all"
 
 WINDOW_SECONDS = 60
 """The period over which a sustained rate is counted."""
-
-
-class Operation(StrEnum):
-    """The effect of a call on the stored data."""
-
-    READ = "read"
-    WRITE = "write"
 
 
 class Context(StrEnum):

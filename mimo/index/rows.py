@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import accumulate, pairwise
-from typing import Any
 
 from mimo.disk import Stamp
 from mimo.frozen import NamedTuple, frozen
@@ -33,6 +31,11 @@ from mimo.memory.model import (
     Section,
     Version,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from typing import Any
 
 
 class Newer(NamedTuple):
@@ -113,8 +116,24 @@ COLUMNS = (
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
+
+
+# Completion loads this module, and not JSON.
+
+
+@cache
+def _to_json() -> Callable[[object], str]:
+    from json import JSONEncoder
+
+    return JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+@cache
+def _from_json() -> Callable[[str], Any]:
+    from json import loads
+
+    return loads
 
 
 def row(record: Record) -> tuple[Any, ...]:
@@ -136,7 +155,7 @@ def row(record: Record) -> tuple[Any, ...]:
         memory.outcome.value if memory.outcome else None,
         record.parent,
         record.position,
-        _to_json(_rest(memory)),
+        _to_json()(_rest(memory)),
         packed(memory.content),
     )
     return (*values, _checksum(values))
@@ -153,7 +172,7 @@ def record(values: Sequence[Any]) -> Record:
     """
     if _checksum(tuple(values[:17])) != values[17]:
         raise ValueError("checksum")
-    rest = json.loads(values[15])
+    rest = _from_json()(values[15])
     memory = Memory(
         id=values[0],
         type=Kind(values[6]),

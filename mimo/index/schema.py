@@ -8,12 +8,12 @@ names that changed last, and `changed` the keys of the memories.
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from typing import TypeVar
 
     _T = TypeVar("_T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -44,9 +43,11 @@ class IngestedFiles:
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
+        from json import loads
+
         with suppress(OSError, MindError, ValueError, TypeError, AttributeError, RecursionError):
             data, _ = disk.look(self._path("ingested.json"), limit=_LARGEST_LIST)
-            rows = json.loads(data)
+            rows = loads(data)
             return {
                 str(path): Seen(int(size), int(time), *map(str, texts))
                 for path, (size, time, *texts) in rows.items()
@@ -55,8 +56,10 @@ class IngestedFiles:
 
     def add(self, seen: Mapping[str, Seen]) -> None:
         """Adds files that were read. Raises `StorageFailed`."""
+        from json import dumps
+
         with lock(self._path("ingested.lock")):
-            data = json.dumps(self.read() | dict(seen), separators=(",", ":")).encode()
+            data = dumps(self.read() | dict(seen), separators=(",", ":")).encode()
             files.replace(self._path("ingested.json"), data + b"\n", mode=0o600)
 
     def _path(self, name: str) -> Path:

@@ -28,7 +28,7 @@ from mimo.frozen import frozen
 from mimo.index.rows import Hit
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import across, finding, freshness
+from mimo.operations import finding, freshness
 from mimo.rendering import Screen, accent, bad, dim, strong
 from mimo.rendering.results import (
     count,
@@ -166,6 +166,8 @@ def search(
     )
     mind.prepare()
     if scope is Scope.ALL:
+        from mimo.operations import across
+
         matches, notice = across.search_projects(mind, query, options, private=private)
     else:
         answer = finding.search(mind, query, options)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.stores import MIND, QUERIES, Server, least, run, store
+from tests.bench.stores import MIND, QUERIES, Server, run, store, times
 
 SIZES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -29,11 +29,11 @@ Curves = dict[str, dict[int, float]]
 """For each measure its value at each size."""
 
 
-def measured(base: float, sizes: tuple[int, ...]) -> Curves:
-    """Returns the costs at each size; `base` has the seconds of `python -c pass`."""
+def measured(sizes: tuple[int, ...]) -> Curves:
+    """Returns the costs at each size."""
     curves: Curves = {}
     for size in sizes:
-        for name, value in at(size, base):
+        for name, value in at(size):
             print(f"{size:,}: {name}: {value:.2f} {unit(name)}", flush=True)
             curves.setdefault(name, {})[size] = value
     return curves
@@ -44,7 +44,7 @@ def unit(name: str) -> str:
     return UNITS.get(name, "×")
 
 
-def at(size: int, base: float) -> Iterator[tuple[str, float]]:
+def at(size: int) -> Iterator[tuple[str, float]]:
     """Yields each measure of a store of that many memories, and its value."""
     runs = 9 if size < 100_000 else 3
     with store(size) as (root, environ):
@@ -54,17 +54,16 @@ def at(size: int, base: float) -> Iterator[tuple[str, float]]:
         yield SIZE, _bytes(root / ".mind" / ".index") / _bytes(root / ".mind" / "facts")
         alone = environ | {"MIND_BACKGROUND": "off"}
         for name, words in COMMANDS.items():
-            yield name, least([*MIND, *words], root, alone, runs)[0] / base
+            yield name, times([*MIND, *words], root, alone, runs)[0]
         prompt = {"hook_event_name": "UserPromptSubmit", "prompt": QUERIES[0]}
         event = json.dumps(prompt | {"session_id": "bench", "cwd": str(root)}).encode()
-        yield PROMPT, least([*MIND, "hook"], root, alone, runs, event)[0] / base
+        yield PROMPT, times([*MIND, "hook"], root, alone, runs, event)[0]
         server = Server(root, environ)
-        server.search(QUERIES[0])
-        times = sorted(server.search(QUERIES[i % len(QUERIES)]) for i in range(100))
-        yield SEARCH, times[49]
-        yield SLOW, times[94]
+        took = server.searches(100)
+        yield SEARCH, took[49]
+        yield SLOW, took[94]
         for name, words in SERVED.items():
-            yield name, least([*MIND, *words], root, environ, runs)[0] / base
+            yield name, times([*MIND, *words], root, environ, runs)[0]
         server.close()
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench.stores import MIND, QUERIES, Server, least, note, run, store
+from tests.bench.stores import MIND, QUERIES, Server, note, question, run, store, times
 
 FOLDER = Path(".peers")
 """The folder in which `make bench-peers` installs npm packages and a Python environment."""
@@ -20,46 +20,46 @@ Figure = tuple[str, str]
 """The name of a measure, and the result."""
 
 
-def rows(size: int, base: float) -> Iterator[Figure]:
+def rows(size: int) -> Iterator[Figure]:
     """Yields the rows of a store of that many notes, for mind and each tool that is installed."""
     with store(size) as (root, environ):
         folders = (FOLDER / "node_modules" / ".bin", FOLDER / "venv" / "bin")
         programs = [str(folder.resolve()) for folder in folders if folder.is_dir()]
         environ["PATH"] = ":".join([*programs, environ["PATH"]])
         environ["HOME"] = str(root.parent)
-        yield from _mind(root, environ, size, base)
+        yield from _mind(root, environ, size)
         for program, measure in PEERS.items():
             if shutil.which(program, path=environ["PATH"]):
-                yield from measure(root, environ, size, base)
+                yield from measure(root, environ, size)
             else:
                 yield f"{program}, {size:,} notes", "not installed"
 
 
-def _mind(root: Path, environ: dict[str, str], size: int, base: float) -> Iterator[Figure]:
+def _mind(root: Path, environ: dict[str, str], size: int) -> Iterator[Figure]:
     seconds, _ = run([*MIND, "index"], root, environ)
     yield f"mind: first index, {size:,} notes", f"{seconds:.2f} s"
-    seconds, _ = least([*MIND, "search", QUERIES[0]], root, environ)
-    yield f"mind: search, {size:,} notes", f"{seconds / base:.1f} ×"
+    ratio, _ = times([*MIND, "search", QUERIES[0]], root, environ)
+    yield f"mind: search, {size:,} notes", f"{ratio:.1f} ×"
     yield f"mind: MCP search, {size:,} notes", _asked([*MIND, "mcp"], root, environ, "mind_search")
 
 
-def _ripgrep(root: Path, environ: dict[str, str], size: int, base: float) -> Iterator[Figure]:
+def _ripgrep(root: Path, environ: dict[str, str], size: int) -> Iterator[Figure]:
     words = "|".join(QUERIES[0].split())
-    seconds, _ = least(["rg", "-i", "-c", words, ".mind/facts"], root, environ)
-    yield f"ripgrep: any of the words, {size:,} notes", f"{seconds / base:.1f} ×"
+    ratio, _ = times(["rg", "-i", "-c", words, ".mind/facts"], root, environ)
+    yield f"ripgrep: any of the words, {size:,} notes", f"{ratio:.1f} ×"
 
 
-def _qmd(root: Path, environ: dict[str, str], size: int, base: float) -> Iterator[Figure]:
+def _qmd(root: Path, environ: dict[str, str], size: int) -> Iterator[Figure]:
     facts = str(root / ".mind" / "facts")
     # The name `.mind` is hidden from it.
     shutil.copytree(facts, root / "notes")
     seconds, _ = run(["qmd", "collection", "add", str(root / "notes")], root, environ)
     yield f"qmd: first index, {size:,} notes", f"{seconds:.2f} s"
-    seconds, _ = least(["qmd", "search", QUERIES[0]], root, environ)
-    yield f"qmd: search by words, {size:,} notes", f"{seconds / base:.1f} ×"
+    ratio, _ = times(["qmd", "search", QUERIES[0]], root, environ)
+    yield f"qmd: search by words, {size:,} notes", f"{ratio:.1f} ×"
 
 
-def _server_memory(root: Path, environ: dict[str, str], size: int, base: float) -> Iterator[Figure]:
+def _server_memory(root: Path, environ: dict[str, str], size: int) -> Iterator[Figure]:
     texts = (note(number) for number in range(size))
     entities = [
         {"type": "entity", "name": f"note {n}", "entityType": "fact", "observations": [text]}
@@ -72,14 +72,14 @@ def _server_memory(root: Path, environ: dict[str, str], size: int, base: float) 
     yield f"server-memory: MCP search for one word, {size:,} notes", figure
 
 
-def _basic_memory(root: Path, environ: dict[str, str], size: int, base: float) -> Iterator[Figure]:
+def _basic_memory(root: Path, environ: dict[str, str], size: int) -> Iterator[Figure]:
     command = ["basic-memory", "project", "add", "bench", str(root / ".mind" / "facts")]
     run([*command, "--default"], root, environ)
     seconds, _ = run(["basic-memory", "reindex"], root, environ)
     yield f"basic-memory: first index, {size:,} notes", f"{seconds:.2f} s"
     search = ["basic-memory", "tool", "search-notes", QUERIES[0]]
-    seconds, _ = least(search, root, environ, 3)
-    yield f"basic-memory: search, {size:,} notes", f"{seconds / base:.1f} ×"
+    ratio, _ = times(search, root, environ, 3)
+    yield f"basic-memory: search, {size:,} notes", f"{ratio:.1f} ×"
 
 
 PEERS = {
@@ -100,9 +100,8 @@ def _asked(
     try:
         server.call(tool, query=query or QUERIES[0])
         first = time.perf_counter() - start
-        asked = [query] if query else QUERIES
-        times = sorted(server.call(tool, query=asked[i % len(asked)]) for i in range(50))
+        took = sorted(server.call(tool, query=query or question(i)) for i in range(50))
     finally:
         server.close()
-    middle = statistics.median(times)
-    return f"p50 {middle:.1f} ms, p95 {times[47]:.1f} ms, first answer after {first:.2f} s"
+    middle = statistics.median(took)
+    return f"p50 {middle:.1f} ms, p95 {took[47]:.1f} ms, first answer after {first:.2f} s"

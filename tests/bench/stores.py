@@ -65,6 +65,12 @@ def _vocabulary() -> tuple[list[str], list[float]]:
     return [stem for stem, _ in stems], list(accumulate(share for _, share in stems))
 
 
+def question(number: int) -> str:
+    """Returns a question that many notes answer, another one for each number."""
+    draw = random.Random(-number)
+    return f"{draw.choice(QUERIES)} {words(draw, 2)}"
+
+
 def subject(number: int) -> int:
     """Returns which of the subjects a note is about."""
     return TOPICS.index(random.Random(number).choice(TOPICS))
@@ -124,6 +130,20 @@ def least(
     return min(seconds for seconds, _ in measured), measured[-1][1]
 
 
+def times(
+    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
+) -> tuple[float, int]:
+    """Returns the least processor time of a command as a multiple of `python -c pass`'s.
+
+    The two run by turns, because the speed of a machine changes. Also returns the resident memory.
+    """
+    measured, base = [], []
+    for _ in range(runs):
+        base.append(run([sys.executable, "-c", "pass"], cwd, environ)[0])
+        measured.append(run(command, cwd, environ, data))
+    return min(seconds for seconds, _ in measured) / min(base), measured[-1][1]
+
+
 class Server:
     """The MCP server over a pipe, asked line by line."""
 
@@ -169,6 +189,11 @@ class Server:
 
     def search(self, query: str) -> float:
         return self.call("mind_search", query=query)
+
+    def searches(self, count: int) -> list[float]:
+        """Returns how long different questions took, in rising order; ten more come first."""
+        took = [self.search(question(number)) for number in range(-9, count + 1)]
+        return sorted(took[10:])
 
     def resident(self) -> int:
         """Returns the resident memory in kB, or 0 if the system does not report it."""

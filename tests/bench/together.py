@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mimo.store.git import DRIVER
-from tests.bench.stores import MIND, QUERIES, Server, note, run, store
+from tests.bench.stores import MIND, Server, note, question, run, store
 
 _TEXTUAL = "git merge-file %A %O %B"
 _IDENTITY = {
@@ -72,10 +72,11 @@ def side_by_side(size: int, clients: int) -> Iterator[tuple[str, str]]:
         run([*MIND, "index"], root, environ)
         servers = [Server(root, environ) for _ in range(clients)]
         for server in servers:
-            server.search(QUERIES[0])
-        alone = _times(servers[0])
+            server.searches(1)
+        alone = _times(servers[0], 0)
         with ThreadPoolExecutor(clients) as pool:
-            together = sorted(took for times in pool.map(_times, servers) for took in times)
+            asked = pool.map(_times, servers, range(clients))
+            together = sorted(took for each in asked for took in each)
         for server in servers:
             server.close()
         high, alone_high = together[len(together) * 95 // 100], alone[len(alone) * 95 // 100]
@@ -87,10 +88,10 @@ def side_by_side(size: int, clients: int) -> Iterator[tuple[str, str]]:
         yield f"MCP search, {size:,}, {clients} clients that ask every {pause}", figure
 
 
-def _times(server: Server) -> list[float]:
+def _times(server: Server, client: int) -> list[float]:
     """Returns how long each of 50 questions took, in rising order."""
-    times = []
+    took = []
     for number in range(50):
-        times.append(server.search(QUERIES[number % len(QUERIES)]))
+        took.append(server.search(question(100 * client + number)))
         time.sleep(_PAUSE_SECONDS)
-    return sorted(times)
+    return sorted(took)

@@ -168,10 +168,10 @@ def look(
 
 def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes:
     """Returns the bytes of a regular file. Raises `OSError`, also if they are more than `limit`."""
-    with os.fdopen(opened(path, follow=follow), "rb") as file:
-        data = file.read(limit + 1)
+    with open(opened(path, follow=follow), "rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
-    if len(data) > limit:
+        data = file.readall() if size <= limit else b""
+    if (size := max(size, len(data))) > limit:
         reason = f"too large: {size:,} bytes, at most {limit:,} are read"
         raise OSError(errno.EFBIG, reason, str(path))
     return data

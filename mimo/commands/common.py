@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from mimo.commands.spec import Arg, Omitted, Out, Tool
 from mimo.frozen import frozen
-from mimo.index.rows import Newer
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
 from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
+
+if TYPE_CHECKING:
+    from mimo.index.rows import Newer
 
 MOST_CONTENT = 2_000
 """Characters of content in a row; `load/context` and `mind show` return all of it."""
@@ -193,7 +195,7 @@ def facts(mind: Mind, records: Sequence[Record]) -> list[Facts]:
 def facts_of(
     trusts: Callable[[str], bool],
     record: Record,
-    newer: Newer,
+    newer: "Newer",
     competing: tuple[str, ...] | None,
     stale: str | None,
 ) -> Facts:

@@ -10,3 +10,11 @@ class Operation(StrEnum):
 
     READ = "read"
     WRITE = "write"
+
+
+class PiiAction(StrEnum):
+    """The treatment of a value that holds personal data; the strictest comes first."""
+
+    REFUSE = "refuse"
+    REDACT = "redact"
+    ALLOW = "allow"

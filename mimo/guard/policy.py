@@ -19,6 +19,7 @@ from mimo.disk import STORE
 from mimo.errors import Denied, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
+from mimo.guard import PiiAction as PiiAction
 from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 
@@ -80,14 +81,6 @@ class Context(StrEnum):
     SESSION = "session"
     AGENT = "agent"
     TASK = "task"
-
-
-class PiiAction(StrEnum):
-    """The treatment of a value that holds personal data; the strictest comes first."""
-
-    REFUSE = "refuse"
-    REDACT = "redact"
-    ALLOW = "allow"
 
 
 class Limit(NamedTuple):

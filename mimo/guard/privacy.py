@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from mimo.errors import MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
-from mimo.guard.policy import PiiAction
+from mimo.guard import PiiAction
 from mimo.memory.ids import stem_of
 from mimo.privacy.model import APART, texts_of
 from mimo.privacy.rules import ALLOWED

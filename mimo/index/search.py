@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from _thread import allocate_lock
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mimo.frozen import NamedTuple
@@ -354,7 +354,7 @@ class Stock:
 
     def __init__(self) -> None:
         """Starts with nothing."""
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._revision = -1
         self._kept: dict[int, Stored] = {}
         self._units = 0

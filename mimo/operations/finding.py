@@ -19,7 +19,6 @@ from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort
-from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
@@ -27,6 +26,7 @@ from mimo.store import projects
 from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
+    from mimo.memory.relations import Graph
     from mimo.store.revisions import Commit
     from mimo.when import Interval
     from mimo.when.question import Asking, NamedTime
@@ -371,6 +371,8 @@ def linked(
     A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, in both
     directions, only links of `types` if any are given, and the nearest `most` memories are kept.
     """
+    from mimo.memory.relations import MAX_DEPTH
+
     return refresh.up_to_date(mind).graph(
         start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
     )

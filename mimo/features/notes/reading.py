@@ -26,7 +26,6 @@ from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
 from mimo.rendering import Part, Screen, accent, bad, dim, strong
 from mimo.rendering.results import count, day, render, row_labels, tagged
 
@@ -117,6 +116,8 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
 
     The id of an ingested file shows an outline of its chunks.
     """
+    from mimo.operations import finding
+
     mind = finding.at(mind, at).mind if at is not None else mind
     if parts := finding.source(mind, id):
         return _outline(mind, parts)
@@ -202,6 +203,8 @@ def list_(
     at: At = None,
 ) -> MemoryRows:
     """List the memories, newest first"""
+    from mimo.operations import finding, refresh
+
     notice = None
     if at is not None:
         state = finding.at(mind, at)

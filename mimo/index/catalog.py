@@ -336,16 +336,21 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def compared(sql: sqlite3.Connection) -> tuple[int, Compared | None]:
-    """Returns the revision, and the files that were last compared unless all must be."""
+def compared(sql: sqlite3.Connection) -> tuple[int, bool, Compared | None]:
+    """Returns the revision, whether indexes are postponed, and the files that were last compared.
+
+    There are none of these if all must be compared.
+    """
     (revision,) = sql.execute("SELECT revision FROM totals").fetchone()
-    noted = dict(sql.execute("SELECT name, value FROM meta WHERE name IN ('compared', 'written')"))
+    names = "'compared', 'written', 'postponed'"
+    noted = dict(sql.execute(f"SELECT name, value FROM meta WHERE name IN ({names})"))
+    is_postponed = "postponed" in noted
     if "compared" not in noted:
-        return revision, None
+        return revision, is_postponed, None
     data, size = noted["compared"], _DIGEST + _COUNT
     entries = [data[start : start + size] for start in range(0, len(data), size)]
     alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
-    return revision, Compared(alike, _written(noted["written"]))
+    return revision, is_postponed, Compared(alike, _written(noted["written"]))
 
 
 def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:

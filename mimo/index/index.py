@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property, wraps
@@ -36,6 +36,9 @@ P = ParamSpec("P")
 
 _MEANINGS_BATCH = 32
 """The number of memories for which the encoder's vectors are made and stored at a time."""
+
+_VERY_MANY, _TIMES = 20_000, 4
+"""Changes of so many files, and of so many times the files in the index, postpone indexes."""
 
 _KEPT_PAST = 8
 """The number of past states whose indexes are kept, the last used ones."""
@@ -172,8 +175,12 @@ class Index:
 
     def compared(self) -> Compared | None:
         """Returns the files that were last compared by `note_compared`; None if all must be."""
-        revision, compared = self._begin(catalog.compared) or (-1, None)
-        self._compared = revision
+        noted = self._begin(catalog.compared)
+        self._compared, is_postponed, compared = noted or (-1, False, None)
+        if is_postponed:  # By a process that ended before it was done, or that is at work.
+            with self.turn() as ours:
+                if ours:
+                    self._make_postponed()
         return compared
 
     def _begin(
@@ -232,8 +239,9 @@ class Index:
 
         self._embeds = True
         if not self._cleared:
-            for batch in prepared(changes, self._embed):
-                self._write([batch], now_ns, wait)
+            with self._postponing(changes):
+                for batch in prepared(changes, self._embed):
+                    self._write([batch], now_ns, wait)
             return
         self._cleared = False
         try:
@@ -254,6 +262,23 @@ class Index:
                 self._vectors.prune(names)
                 if self.meanings:
                     self.meanings.prune(names)
+
+    @contextmanager
+    def _postponing(self, changes: Iterable[Change]) -> Iterator[None]:
+        """Postpones indexes of the tables if the changes are many times what the tables have."""
+        count = len(changes) if isinstance(changes, Sized) else 0
+        if count < _VERY_MANY or count < _TIMES * self.file_count():
+            yield
+            return
+        with self._replacing_damaged(), self._database.writing() as sql:
+            schema.postpone(sql)
+        yield
+        self._make_postponed()
+
+    def _make_postponed(self) -> None:
+        for statement in schema.postponed():
+            with self._replacing_damaged(), self._database.writing() as sql:
+                sql.execute(statement)
 
     def _write(
         self, batches: Iterable[Batch], now_ns: int, wait: float, *, clear: bool = False

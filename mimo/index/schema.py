@@ -11,6 +11,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
+from mimo.text.clean import compiled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
@@ -29,6 +31,9 @@ _SHORT = 120
 
 _WINDOW, _MEMORY = 13, 6
 """Small tables: preparing the usual ones takes longer than compressing a note."""
+
+_CACHE, _LARGE_CACHE = 2_000, 8_000
+"""The kB of pages that a connection keeps: by default, and while very many rows are written."""
 
 CURRENT = (
     "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
@@ -100,19 +105,7 @@ CREATE TABLE memories (
     statement BLOB NOT NULL
 );
 CREATE INDEX memories_id ON memories (id, shadowed);
-CREATE INDEX memories_path ON memories (path);
-CREATE INDEX memories_created ON memories (shadowed, created, id);
-CREATE INDEX memories_important ON memories (importance, created)
-    WHERE shadowed = 0 AND parent IS NULL;
-CREATE INDEX memories_type ON memories (type, shadowed, created);
-CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
-CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
-CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
-CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
-CREATE INDEX memories_digest ON memories (shadowed, digest, path);
-CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
-CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 
 CREATE TABLE parents (
     path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, is_chat INTEGER NOT NULL,
@@ -122,7 +115,6 @@ CREATE TABLE parents (
 CREATE TABLE tags (
     memory INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (memory, tag)
 ) WITHOUT ROWID;
-CREATE INDEX tags_tag ON tags (tag, memory);
 
 CREATE TABLE links (
     source INTEGER NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL,
@@ -150,10 +142,27 @@ CREATE TABLE units (
     vector BLOB NOT NULL
 );
 CREATE INDEX units_memory ON units (memory, vector);
-CREATE INDEX units_vector ON units (vector);
 
 CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
+"""
+
+# These are created after very many rows: each batch would write most of their pages again.
+_POSTPONED = """
+CREATE INDEX memories_path ON memories (path);
+CREATE INDEX memories_created ON memories (shadowed, created, id);
+CREATE INDEX memories_important ON memories (importance, created)
+    WHERE shadowed = 0 AND parent IS NULL;
+CREATE INDEX memories_type ON memories (type, shadowed, created);
+CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
+CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
+CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
+CREATE INDEX memories_statement ON memories (statement);
+CREATE INDEX memories_digest ON memories (shadowed, digest, path);
+CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
+CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
+CREATE INDEX tags_tag ON tags (tag, memory);
+CREATE INDEX units_vector ON units (vector);
 """
 
 _CLEAR = """
@@ -178,8 +187,26 @@ def newest_first(memory: str) -> str:
 
 def create(connection: sqlite3.Connection, owner: str = "") -> None:
     """Creates the tables in an empty database and stores its owner."""
-    connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+    connection.executescript(f"BEGIN; {_TABLES} {_POSTPONED} COMMIT;")
     connection.execute("INSERT INTO meta VALUES ('owner', ?)", (owner,))
+
+
+def postpone(connection: sqlite3.Connection) -> None:
+    """Removes the indexes that slow down the writing of very many rows, until `postponed` runs.
+
+    Queries work without them, but read whole tables.
+    """
+    for name in compiled(r"INDEX (\w+)").findall(_POSTPONED):
+        connection.execute(f"DROP INDEX IF EXISTS {name}")
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('postponed', 1)")
+    connection.execute(f"PRAGMA cache_size = -{_LARGE_CACHE}")
+
+
+def postponed() -> list[str]:
+    """Returns the statements that create these indexes again, each for a transaction of its own."""
+    create = _POSTPONED.replace("INDEX", "INDEX IF NOT EXISTS").split(";")[:-1]
+    end = ["DELETE FROM meta WHERE name = 'postponed'", f"PRAGMA cache_size = -{_CACHE}"]
+    return [*create, *end]
 
 
 def clear(connection: sqlite3.Connection) -> None:

@@ -68,6 +68,10 @@ WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
+_LARGE_FOLDER = 500_000
+"""The size of a folder itself, in bytes, with some 10,000 files."""
+_SELDOM = 60
+"""A write to a large folder removes old temporary files in one of so many seconds."""
 _AT_ONCE = 8
 _BLOCK = 4096
 _LONGEST_PAUSE = 0.05
@@ -330,7 +334,13 @@ def _give_name(temporary: Path, path: Path) -> None:
 
 
 def _clean(folder: Path) -> None:
-    """Removes old temporary files of killed processes; new ones may still be in use."""
+    """Removes old temporary files of killed processes; new ones may still be in use.
+
+    Listing a large folder would take most of a write, so few writes do it.
+    """
+    with suppress(OSError):
+        if os.stat(folder).st_size > _LARGE_FOLDER and int(time.time()) % _SELDOM:  # noqa: PTH116 - faster
+            return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(TEMPORARY_SUFFIX):

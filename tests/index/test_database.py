@@ -1,7 +1,8 @@
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
 
@@ -250,6 +251,42 @@ def test_a_write_that_fails_keeps_the_batches_before_it(
 
 
 @pytest.mark.req("003-39")
+class VeryMany(list[Change]):
+    """Changes that count as very many, and note the indexes of the tables while they are read."""
+
+    def __init__(self, index: Index, changes: Iterable[Change], *, ends: bool = True) -> None:
+        super().__init__(changes)
+        self.asked, self.ends, self.seen = index, ends, list[set[str]]()
+
+    def __iter__(self) -> Iterator[Change]:
+        for change in super().__iter__():
+            yield change
+            self.seen.append(indexes(self.asked))
+        if not self.ends:
+            raise KeyboardInterrupt
+
+
+def indexes(index: Index) -> set[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'index'"
+    return {name for (name,) in index.ask(lambda sql: sql.execute(query).fetchall())}
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_very_many_changes_are_written_before_the_indexes_of_the_tables(
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    monkeypatch.setattr("mimo.index.index._VERY_MANY", 3)
+    every = indexes(index)
+    changes = VeryMany(index, map(change_of, "abcd"), ends=ends)
+    with nullcontext() if ends else pytest.raises(KeyboardInterrupt):
+        index.apply(changes, now_ns=1)
+    assert all(names < every for names in changes.seen)
+    assert (indexes(index) == every) == ends
+    index.compared()
+    assert indexes(index) == every
+    assert index.compared() is None
+
+
 def test_a_second_writer_gets_the_reason_for_waiting(
     folder: Path, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import time
 
 import pytest
 
@@ -167,6 +168,20 @@ def test_a_path_stays_below_its_root(tmp_path):
     (tmp_path / "out").symlink_to(tmp_path.parent, target_is_directory=True)
     with pytest.raises(StorageFailed, match="symbolic link"):
         files.safe_path(tmp_path, "out/a.md")
+
+
+def test_few_writes_list_a_large_folder(tmp_path, monkeypatch):
+    now = 60 * (int(time.time()) // 60)
+    old = tmp_path / ".mind-1-a.tmp"
+    old.write_bytes(b"")
+    os.utime(old, (now - 7200, now - 7200))
+    monkeypatch.setattr(files, "_LARGE_FOLDER", -1)
+    monkeypatch.setattr(time, "time", lambda: now + 59.5)
+    files.write_new(tmp_path / "a.md", b"a")
+    assert old.exists()
+    monkeypatch.setattr(time, "time", lambda: now + 60.5)
+    files.write_new(tmp_path / "b.md", b"b")
+    assert not old.exists()
 
 
 def test_temporary_files_of_killed_processes_are_removed_after_an_hour(tmp_path):

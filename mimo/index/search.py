@@ -16,7 +16,7 @@ from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Aligning, Embedder
 from mimo.index.rows import Found, Hit, Request
 from mimo.index.schema import from_sql, marks
-from mimo.index.vectors import Vectors
+from mimo.index.vectors import Vectors, numpy_in_turn
 from mimo.memory.model import Filter
 from mimo.ranking import Ranked, below_successors, estimated, rank, understand, words_suffice
 from mimo.ranking.evidence import (
@@ -168,12 +168,11 @@ class Search:
             return None
         postings = self._postings  # Another thread may empty the cache.
         if postings is None:
+            if not numpy_in_turn(self._vectors.folder if self._vectors else None):
+                return None
             from mimo.index.postings import Postings
 
-            try:
-                postings = self._postings = Postings()
-            except ImportError:
-                return None
+            postings = self._postings = Postings()
         return partial(postings.best, sql, terms, sums, catalog.UNITS)
 
     def _statistics(

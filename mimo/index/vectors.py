@@ -14,8 +14,9 @@ import sqlite3
 import sys
 from _thread import RLock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from heapq import nsmallest
+from importlib import import_module
 from itertools import islice
 from operator import mul
 from pathlib import Path
@@ -83,7 +84,7 @@ class Vectors:
 
         `length` is the length of a vector. Raises `StorageFailed` if the folder can't be written.
         """
-        self._folder = folder
+        self.folder = folder
         self._model = model
         self._name = name
         self._length = length
@@ -266,13 +267,13 @@ class Vectors:
 
     def _new_rows(self, width: int) -> Rows:
         """Returns a new file of rows, and removes those that the database does not count."""
-        if self._folder:
+        if self.folder:
             current = self._rows.path if self._rows else None
-            for path in self._folder.glob(f"{self._name}-*.rows"):
+            for path in self.folder.glob(f"{self._name}-*.rows"):
                 if path != current:
                     with suppress(OSError):
                         path.unlink()
-        rows = Rows(self._folder, self._name, os.urandom(MARK).hex(), width)
+        rows = Rows(self.folder, self._name, os.urandom(MARK).hex(), width)
         rows.create()
         return rows
 
@@ -295,7 +296,7 @@ class Vectors:
         It may write if it is given a time to `wait` for other processes. If the file is damaged or
         removed, the operation runs on an empty one.
         """
-        with self._turn, _translated(self._folder):
+        with self._turn, _translated(self.folder):
             # SQLite would go on writing to a removed file, which no other process sees.
             if self._inode() != self._opened_inode:
                 self._open()
@@ -347,7 +348,7 @@ class Vectors:
         if not state.file:
             self._rows = None
         elif self._rows is None or self._rows.mark != state.file:
-            self._rows = Rows(self._folder, self._name, state.file, state.width)
+            self._rows = Rows(self.folder, self._name, state.file, state.width)
         return _Content(connection, state, self._rows)
 
     def _open(self, above: int = -1) -> None:
@@ -356,7 +357,7 @@ class Vectors:
             self.close()
         self._openings += 1
         self._rows = None
-        folder, self._number, self._path = self._folder, 0, None
+        folder, self._number, self._path = self.folder, 0, None
         if folder is None:
             self._connection = _connect(None, self._model)
         else:
@@ -601,6 +602,33 @@ _dot: Callable[[Sequence[int], Sequence[int]], int] = getattr(math, "sumprod", _
 def numpy_pays(count: int) -> bool:
     """Returns whether numpy is imported already, or worth importing for `count` products."""
     return "numpy" in sys.modules or count >= NUMPY_PAYS
+
+
+def numpy_in_turn(folder: Path | None) -> bool:
+    """Returns whether numpy is imported, which it is by now unless another process is doing that.
+
+    It takes as long as several searches, and the servers of several clients may come to it at once:
+    of those with vectors in the same folder, one at a time imports it.
+    """
+    if "numpy" in sys.modules:
+        return True
+    import fcntl
+
+    with ExitStack() as held:
+        try:
+            if folder:
+                turn = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+                held.callback(os.close, turn)
+                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # The file system has no locks.
+        try:
+            import_module("numpy")
+        except ImportError:
+            return False
+    return True
 
 
 def _clipped(product: float, length: int) -> float:

@@ -1,5 +1,6 @@
 """Vectors on disk: kept by name, shared by processes, never in the way of a search."""
 
+import fcntl
 import os
 import random
 import sqlite3
@@ -387,6 +388,24 @@ def test_a_scan_gives_the_same_with_and_without_numpy(
 
     assert plain == by_numpy
     assert [results for results, _ in plain[:6]] == [name(7), *(name(300 + n) for n in range(5))]
+
+
+def test_of_several_processes_one_at_a_time_imports_numpy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported: list[str] = []
+    monkeypatch.delitem(sys.modules, "numpy")
+    monkeypatch.setattr(vectors, "import_module", imported.append)
+    turn = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    assert not vectors.numpy_in_turn(tmp_path)
+    os.close(turn)
+    assert imported == []
+
+    assert vectors.numpy_in_turn(tmp_path)
+    assert vectors.numpy_in_turn(None)
+    assert vectors.numpy_in_turn(tmp_path / "missing")
+    assert imported == ["numpy"] * 3
 
 
 def test_a_scan_sees_what_another_process_has_added(tmp_path: Path, opened: Opened) -> None:

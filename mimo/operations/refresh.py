@@ -166,8 +166,7 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
                 mind.watched.settle(pending.mark, compared=False)
             return done
     now_ns = time.time_ns()
-    on_disk = mind.store.walk().files
-    missing, stale, indexed = _differences(mind, on_disk)
+    missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if not mind.noted("pending"):
         mind.index.is_compared = True

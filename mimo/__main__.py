@@ -20,17 +20,17 @@ def main() -> int:
         sys.stdout.write(f"mind {__version__}\n")
         return 0
     gc.set_threshold(GARBAGE)
-    if sys.argv[1:2] == ["hook"] and _is_client():
-        _load_pathlib()
-        from mimo.features.hooks.command import main as hook
-
-        return hook(sys.argv[2:])
-    if sys.argv[1:2] == ["merge-driver"]:
-        _load_pathlib()
-        from mimo.features.history.merge_driver import main as merge
-
-        return merge(sys.argv[2:])
     try:
+        if sys.argv[1:2] == ["hook"] and _is_client():
+            _load_pathlib()
+            from mimo.features.hooks.command import main as hook
+
+            return hook(sys.argv[2:])
+        if sys.argv[1:2] == ["merge-driver"]:
+            _load_pathlib()
+            from mimo.features.history.merge_driver import main as merge
+
+            return merge(sys.argv[2:])
         import _signal  # type: ignore[import-not-found] # `signal` first makes enumerations
 
         # A service manager ends a command as Ctrl-C does: the current write is finished.

@@ -75,11 +75,14 @@ def test_the_answer_is_one_json_object(filled: Mind, project: Path) -> None:
 
 @pytest.mark.req("004-50")
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
-def test_no_moment_imports_heavy_modules(filled: Mind, project: Path, name: str) -> None:
+def test_no_moment_imports_heavy_modules_or_ends_with_a_garbage_collection(
+    filled: Mind, project: Path, name: str
+) -> None:
     tell = (
-        "import sys; sys.argv = ['mind', 'hook']\n"
+        "import gc, sys; sys.argv = ['mind', 'hook']\n"
         "from mimo.__main__ import main\n"
         "status = main()\n"
+        "assert gc.get_freeze_count() > 0\n"
         "print(status, *sys.modules, file=sys.stderr)\n"
     )
     fields = {

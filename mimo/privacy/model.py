@@ -22,28 +22,42 @@ Span = tuple[str, int, int]
 """A kind, a start and an end."""
 
 
-def texts_of(value: Any) -> Iterator[str]:
-    """Yields every text in strings, lists, mappings and dataclasses, keys included.
+def texts_of(value: Any) -> list[str]:
+    """Returns every text in strings, lists, mappings and dataclasses, keys included.
 
     A text comes with its name, since the name alone can make it a password.
     """
-    if type(value) is str:
-        yield value
+    texts: list[str] = []
+    _collect(value, texts)
+    return texts
+
+
+_WITHOUT_TEXT = frozenset({type(None), bool, int, float})
+_LISTS = (list, tuple)
+
+
+def _collect(value: Any, texts: list[str]) -> None:
+    # An answer has thousands of values: the usual types come first.
+    kind = type(value)
+    if kind is str:
+        texts.append(value)
+    elif kind in _WITHOUT_TEXT:
+        return
+    elif isinstance(value, _LISTS):
+        for item in value:
+            _collect(item, texts)
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if type(item) is str:
-                yield f'{key}: "{item}"'
+                texts.append(f'{key}: "{item}"')
             else:
-                yield str(key)
-                yield from texts_of(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from texts_of(item)
-    elif value is not None and not isinstance(value, int | float | type):
+                texts.append(str(key))
+                _collect(item, texts)
+    elif not isinstance(value, int | float | type):
         from mimo.frozen import names_of
 
         for name in names_of(value):
-            yield from texts_of(getattr(value, name))
+            _collect(getattr(value, name), texts)
 
 
 class Finding(NamedTuple):

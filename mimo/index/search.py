@@ -276,6 +276,7 @@ def _hits(
     successors = {
         keys[old]: {keys[id] for id in new.superseded_by if id in keys}
         for old, new in newer.items()
+        if new.superseded_by
     }
     best = below_successors(ranked, successors)[:limit]
     records = rows.by_key(sql, [match.key for match in best])

@@ -57,11 +57,12 @@ _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
 _MOUNTS = "/proc/self/mountinfo"
 _MOST_PATHS = 1_000
 """Maximum number of changed paths that are looked at one by one."""
-_PORTION = 512
-"""The number of files in a portion, on average."""
+_PORTION = 509
+"""The number of files in a portion, on average.
+
+It is a prime: some file systems only give out inodes that are multiples of a number.
+"""
 _MOST_IN_PORTION = 8_192
-_SPREAD = 2_654_435_761
-"""Spreads inodes: some file systems only give out multiples of a number."""
 _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
@@ -338,8 +339,7 @@ def _without_plain(
                 continue
             names.append(name)
             # By the inodes, so that a new file does not move the ends of the portions after it.
-            mixed = numbers[-1][3] * _SPREAD >> 15
-            if not mixed & (_PORTION - 1) or len(names) == _MOST_IN_PORTION:
+            if not numbers[-1][3] % _PORTION or len(names) == _MOST_IN_PORTION:
                 files.add_all(folder, names, numbers)
                 files.end_portion()
                 names, numbers = [], []

@@ -14,6 +14,7 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, NoProject, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
+from mimo.store.digests import Digests
 from mimo.store.files import CONFIG, LOCAL, failure, lock
 
 TYPE_CHECKING = False
@@ -404,7 +405,7 @@ class GitAnswers(NamedTuple):
     """A commit of the history that the user follows."""
     stopped: str | None = None
     """The reason why the default branch is not followed although the user chose to."""
-    committed: frozenset[str] = frozenset()
+    committed: Digests = Digests()
     """Digests of the texts that the user committed."""
-    followed: frozenset[str] = frozenset()
+    followed: Digests = Digests()
     """Digests of the texts on the default branch that `only` permits."""

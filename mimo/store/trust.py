@@ -4,6 +4,7 @@ Approvals are stored outside every repository, in `$MIND_HOME/trust/<hash of the
 worktrees of a repository share them, and a clone can't bring any. The files are:
 
 `approved`   SHA-256 digests of files, one on each line: mind's own writes, and approved texts
+`approved-…` the earlier ones of them, sorted, if they are many (see `digests`)
 `state.json` whether later changes are followed, and the path of the project
 `git.json`   the last answers of git (see `vouching`)
 `committed`  digests of the texts that the user committed in this repository
@@ -32,7 +33,9 @@ from pathlib import Path
 from mimo import disk
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.frozen import NamedTuple
+from mimo.store import digests as lists
 from mimo.store import files
+from mimo.store.digests import NAMES_LIST, Digests, damaged
 from mimo.store.files import ALONE, lock
 from mimo.store.projects import (
     GitAnswers,
@@ -49,9 +52,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
 
-_LINE = 65
-"""The length of a line of a list, a digest and the end of the line."""
-_DIGEST = r"[0-9a-f]{64}"
+_DIGEST = rf"(?!{NAMES_LIST})[0-9a-f]{{64}}"
 _MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
@@ -126,7 +127,7 @@ class Trust:
         self._home, self._root = home, root
         self._only = tuple(only)
         self._globs = globs
-        self._approved: frozenset[str] = frozenset()
+        self._approved = Digests()
         self._follow = False
         self._git: GitAnswers | None = None
         self._problem: str | None = None
@@ -212,30 +213,39 @@ class Trust:
         # Texts that were followed under another `trust.only` do not count.
         is_followed = self._follow and seen.only == self._only
         followed = (seen if is_followed else _NO_ANSWERS).followed
-        lists = approved, seen, every, followed
-        if self._checker and all(map(is_, lists, self._checker[0])):
+        parts = approved, seen, every, followed
+        if self._checker and all(map(is_, parts, self._checker[0])):
             return self._checker[1]
 
         def trusted(digest: str) -> bool:
-            if digest.startswith(ALONE):
-                return digest.removeprefix(ALONE) in approved
-            return digest in approved or digest in seen.committed or digest in followed or every
+            try:
+                if digest.startswith(ALONE):
+                    return digest.removeprefix(ALONE) in approved
+                return digest in approved or digest in seen.committed or digest in followed or every
+            except StorageFailed:  # `_refresh` reports it and empties the lists.
+                return False
 
-        self._checker = lists, trusted
+        self._checker = parts, trusted
         return trusted
 
     def few(self, most: int) -> frozenset[str] | None:
         """Returns the digests of all trusted texts if there are at most `most`, else None."""
         self._refresh()
-        texts = self._approved, (self._git or GitAnswers()).committed
+        texts = self._approved, (self._git or _NO_ANSWERS).committed
         if self._follow or sum(map(len, texts)) > most:
             return None
-        return texts[0].union(texts[1], [f"{ALONE}{digest}" for digest in texts[0]])
+        try:
+            alone = [f"{ALONE}{digest}" for digest in texts[0]]
+            return frozenset([*texts[0], *texts[1], *alone])
+        except StorageFailed:
+            return frozenset()
 
     def approved(self, digest: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
         self._refresh()
-        return digest.removeprefix(ALONE) in self._approved
+        with suppress(StorageFailed):
+            return digest.removeprefix(ALONE) in self._approved
+        return False
 
     @property
     def own_address(self) -> str:
@@ -266,9 +276,9 @@ class Trust:
         with self._changing() as folder:
             new = [digest for digest in wanted if digest not in self._approved]
             if new:
-                files.append(folder / "approved", "".join(f"{d}\n" for d in new).encode())
+                lists.append(folder / "approved", new)
                 # Reading the list again after each of many approvals would be quadratic.
-                self._approved = self._approved.union(new)
+                self._approved = self._approved.with_more(new)
                 self._notice = None
                 self._seen = tuple(map(stamp, self._files))
         return len(new)
@@ -299,13 +309,15 @@ class Trust:
         """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
         revoked = frozenset(digest.removeprefix(ALONE) for digest in digests)
         with self._changing() as folder:
-            committed = self._git.committed if self._git else frozenset()
-            taken = revoked & (self._approved | committed)
-            if revoked & self._approved:
-                _write_list(folder / "approved", self._approved - revoked)
-            if self._git is not None and revoked & committed:
-                self._write_git(folder, self._git._replace(committed=committed - revoked))
-        return len(taken)
+            committed = (self._git or _NO_ANSWERS).committed
+            approved = {digest for digest in revoked if digest in self._approved}
+            own = {digest for digest in revoked if digest in committed}
+            if approved:
+                lists.remove(folder / "approved", approved)
+            if self._git is not None and own:
+                kept = Digests(frozenset(committed) - own)
+                self._write_git(folder, self._git._replace(committed=kept))
+        return len(approved | own)
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
@@ -315,6 +327,8 @@ class Trust:
             return
         with self._locked():
             _remove(self.folder, _FILES)
+            for path in lists.parts(self.folder / "approved"):
+                files.remove(path)
 
     def forget_earlier(self) -> None:
         """Removes the approvals of an earlier version of mind. Raises `StorageFailed`."""
@@ -325,15 +339,14 @@ class Trust:
 
         Returns a message for the user; None if no list was damaged. Raises `StorageFailed`.
         """
-        self._refresh()
+        self.check()
         problem, folder = self._problem, self.folder
         if problem is None or folder is None:
             return None
         with self._locked():
-            for name in _FILES:
-                if (data := files.content(folder / name)) is not None:
-                    files.replace(folder / f"{name}.damaged", data, mode=0o600)
-                    files.remove(folder / name)
+            for path in (*(folder / name for name in _FILES), *lists.parts(folder / "approved")):
+                if os.path.lexists(path):
+                    files.rename(path, path.with_name(f"{path.name}.damaged"))
         self._refresh()
         return f"{problem}; it was renamed to `{folder}/*.damaged`, and earlier approvals ended"
 
@@ -376,10 +389,12 @@ class Trust:
         files.replace(folder / "state.json", f"{text}\n".encode(), mode=0o600)
 
     def _write_git(self, folder: Path, seen: GitAnswers) -> None:
-        if seen.committed != (self._git.committed if self._git else frozenset()):
-            _write_list(folder / "committed", seen.committed)
-        if seen.followed or (folder / "followed").exists():
-            _write_list(folder / "followed", seen.followed)
+        now = self._git or _NO_ANSWERS
+        if seen.committed is not now.committed:
+            lists.write_sorted(folder / "committed", seen.committed)
+        is_stale = not seen.followed and (folder / "followed").exists()
+        if seen.followed is not now.followed or is_stale:
+            lists.write_sorted(folder / "followed", seen.followed)
         plain = seen._asdict()
         del plain["committed"], plain["followed"]
         # Written last: a reader of the new file must get the new lists.
@@ -413,25 +428,47 @@ class Trust:
             self._identify()
         seen = tuple(map(stamp, self._files))
         if seen == self._seen:
+            if damage := self._damage():
+                self._use_nothing(damage)
             return
         if self._seen is None or seen[:1] != self._seen[:1]:
             mark = read_mark(self.location, known_owner(self._home))
             if mark != self._mark or self._owner is None:
                 self._identify()
                 seen = tuple(map(stamp, self._files))
-        self._approved, self._follow, self._git = frozenset(), False, None
+        self._approved, self._follow, self._git = Digests(), False, None
         self._problem = self._notice = None
         if self.folder is not None:
             try:
                 self._read_lists(self.folder)
             except StorageFailed as error:
-                self._approved, self._git, self._notice = frozenset(), None, None
-                self._problem = error.message
+                self._use_nothing(error)
         self._seen = seen
+
+    def check(self) -> None:
+        """Reads all lines of the lists, so that a damaged one is noticed in any place."""
+        self._refresh()
+        for digests in self._lists():
+            with suppress(StorageFailed):
+                digests.check()
+        self._refresh()
+
+    def _lists(self) -> tuple[Digests, ...]:
+        seen = self._git or _NO_ANSWERS
+        return self._approved, seen.committed, seen.followed
+
+    def _damage(self) -> StorageFailed | None:
+        """Returns the error of an earlier lookup."""
+        return next(filter(None, (digests.damage for digests in self._lists())), None)
+
+    def _use_nothing(self, error: StorageFailed) -> None:
+        """Trusts no text, since a list can't be read."""
+        self._approved, self._follow, self._git = Digests(), False, None
+        self._notice, self._problem = None, error.message
 
     def _read_lists(self, folder: Path) -> None:
         """Reads the lists. Raises `StorageFailed` if one is damaged."""
-        self._approved, torn = _read_list(folder / "approved")
+        self._approved, torn = lists.read_log(folder / "approved")
         if torn:
             self._notice = (
                 f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
@@ -448,8 +485,8 @@ class Trust:
                 plain = json.loads(data)
                 seen = GitAnswers(**{**plain, "only": tuple(plain["only"])})
             self._git = seen._replace(
-                committed=_read_list(folder / "committed")[0],
-                followed=_read_list(folder / "followed")[0],
+                committed=lists.read_sorted(folder / "committed"),
+                followed=lists.read_sorted(folder / "followed"),
             )
         self._follow = follow
 
@@ -497,35 +534,13 @@ def _was_outside(folder: Path) -> bool:
     return False
 
 
-def _read_list(path: Path) -> tuple[frozenset[str], bool]:
-    """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
-    log = files.log_of(files.content(path) or b"")
-    # Matching a pattern would take twice as long as all the rest.
-    lines, rest = divmod(len(log.whole), _LINE)
-    ends = log.whole.translate(None, b"0123456789abcdef"), log.whole[_LINE - 1 :: _LINE]
-    if rest or any(end != b"\n" * lines for end in ends):
-        raise _damaged(path)
-    return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
-
-
 @contextmanager
 def _checked(path: Path) -> Iterator[None]:
     """Raises `StorageFailed` if the block can't use the content of a file."""
     try:
         yield
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise _damaged(path) from None
-
-
-def _damaged(path: Path) -> StorageFailed:
-    return StorageFailed(
-        f"`{path}` is damaged, so no text is trusted", hint="run `mind trust` to approve again"
-    )
-
-
-def _write_list(path: Path, digests: Iterable[str]) -> None:
-    data = "".join(f"{digest}\n" for digest in sorted(digests)).encode()
-    files.replace(path, data, mode=0o600)
+        raise damaged(path) from None
 
 
 def _remove(folder: Path, names: Iterable[str]) -> None:

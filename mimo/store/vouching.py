@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.store import git, revisions
+from mimo.store.digests import Digests
 from mimo.store.files import digest, is_shared
 from mimo.store.projects import GitAnswers, Location
 
@@ -77,13 +78,13 @@ class Vouching:
         if common is None or not email:
             return seen
         reflogs = git.reflog_entries(common, seen.positions)
-        digests = seen.committed | self._own(reflogs.made, email)
+        digests = seen.committed.with_more(self._own(reflogs.made, email))
         seen = seen._replace(positions=reflogs.positions, committed=digests)
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
         signed = self._own_signed(seen.signed, email)
         return seen._replace(
-            signed=revisions.commit_id(self._root, "HEAD"), committed=digests | signed
+            signed=revisions.commit_id(self._root, "HEAD"), committed=digests.with_more(signed)
         )
 
     def _own(self, made: Mapping[str, str | None], email: str) -> frozenset[str]:
@@ -183,7 +184,7 @@ class Vouching:
             texts = (
                 self._by(self._only, tip) if self._only else self._digests(self._tree(tip).values())
             )
-            seen = seen._replace(followed=texts, only=self._only)
+            seen = seen._replace(followed=Digests(texts), only=self._only)
         return seen._replace(ref=ref, tip=tip, base=tip, stopped=None)
 
     def _default_ref(self) -> str | None:
@@ -267,7 +268,7 @@ class Vouching:
 
 def _without_branch(seen: GitAnswers) -> GitAnswers:
     """Returns answers without the default branch; the chosen history stays."""
-    return seen._replace(ref=None, tip=None, stopped=None, followed=frozenset())
+    return seen._replace(ref=None, tip=None, stopped=None, followed=GitAnswers().followed)
 
 
 def _is_by(commit: bytes, email: str) -> bool:

@@ -40,6 +40,9 @@ def test_a_damaged_list_of_approvals_is_replaced_by_the_user_alone(
     assert "is damaged" in errors
     assert lists(mind).read_bytes() == damaged
 
+    assert run(mind, "doctor") == 1
+    assert "no text is trusted" in capsys.readouterr().out
+
     assert run(mind, "trust") == 0
     assert ".damaged" in capsys.readouterr().err
     assert lists(mind).with_name("approved.damaged").read_bytes() == damaged

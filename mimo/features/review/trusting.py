@@ -43,6 +43,7 @@ def _others(mind: Mind) -> tuple[str, ...]:
 
 def describe(mind: Mind) -> str:
     """Returns a description of the trust in the project's files, and of the followed changes."""
+    mind.trust.check()
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"

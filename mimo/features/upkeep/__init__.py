@@ -297,6 +297,10 @@ def _procedures(mind: Mind) -> Iterator[Check]:
 
 
 def _trust(mind: Mind) -> Iterator[Check]:
+    mind.trust.check()
+    if problem := mind.trust.state.problem:
+        yield _fault("trust", problem, "run `mind trust` to approve again")
+        return
     if notice := mind.trust.state.notice:
         hint = "the next approval removes it; `mind trust` approves the current files"
         yield _warning("trust", notice, hint)

@@ -392,9 +392,10 @@ class Trust:
         now = self._git or _NO_ANSWERS
         if seen.committed is not now.committed:
             lists.write_sorted(folder / "committed", seen.committed)
-        is_stale = not seen.followed and (folder / "followed").exists()
-        if seen.followed is not now.followed or is_stale:
+        if seen.followed and seen.followed is not now.followed:
             lists.write_sorted(folder / "followed", seen.followed)
+        elif not seen.followed and (folder / "followed").exists():
+            files.remove(folder / "followed")
         plain = seen._asdict()
         del plain["committed"], plain["followed"]
         # Written last: a reader of the new file must get the new lists.

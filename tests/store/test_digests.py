@@ -185,6 +185,13 @@ def test_a_long_list_of_committed_texts_grows_and_shrinks(home, root):
     commit(range(20))
     trust = Trust(home, root, globs=())
     assert all(map(trust.trusted, MANY[:20]))
+    trust.follow(True)
+    assert trust.state.follow
+    followed = next((home / "trust").iterdir()) / "followed"
+    assert len(followed.read_text().split()) == 20
+    trust.follow(False)
+    assert trust.trusted(MANY[1])
+    assert not followed.exists()
     assert trust.revoke(MANY[:2]) == 2
     commit(range(20, 30))
     for each in (trust, Trust(home, root)):

@@ -1,6 +1,6 @@
 """The encoder's vectors of an index, which are made when there is time, and comparisons by them.
 
-Words and static vectors answer at once; the encoder needs about 6 ms for a short memory. So its
+Words and static vectors answer at once; the encoder needs some 17 ms for a short memory. So its
 vectors are made in the background, by `mind index`, and a few at a time by searches. A vector is
 kept under the hash of its text.
 """

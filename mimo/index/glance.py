@@ -111,7 +111,8 @@ class Glance:
             query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(few)})"
             keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, few)]))
             self._approved, self._kept = f"m.key IN ({keys})", "1"
-            self._units = f"AND words.rowid IN (SELECT key FROM units WHERE memory IN ({keys}))"
+            # Without `+`, FTS5 would look for the words once for each unit.
+            self._units = f"AND +words.rowid IN (SELECT key FROM units WHERE memory IN ({keys}))"
             self._by = self._by_importance = "NOT INDEXED"
 
     def count(self) -> int:

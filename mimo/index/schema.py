@@ -105,6 +105,8 @@ CREATE TABLE memories (
     statement BLOB NOT NULL
 );
 CREATE INDEX memories_id ON memories (id, shadowed);
+CREATE INDEX memories_important ON memories (importance, created)
+    WHERE shadowed = 0 AND parent IS NULL;
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
 
 CREATE TABLE parents (
@@ -147,12 +149,11 @@ CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize =
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 """
 
-# These are created after very many rows: each batch would write most of their pages again.
+# These are created after very many rows: each batch would write most of their pages again. None is
+# named by a query (`INDEXED BY`), which would fail meanwhile.
 _POSTPONED = """
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
-CREATE INDEX memories_important ON memories (importance, created)
-    WHERE shadowed = 0 AND parent IS NULL;
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;

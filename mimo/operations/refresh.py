@@ -245,7 +245,7 @@ def _different(
 ) -> _Differences | None:
     """Returns the differences by the portions that were compared; None if all files must be.
 
-    The files of a portion that is no longer there are in one that is new, or missing.
+    A file of a portion that is missing is in a new one, or is missing, too.
     """
     new = [part for digest, part in parts.items() if digest not in compared.portions]
     if sum(part.files for part in new) > on_disk.count // 2:

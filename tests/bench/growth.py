@@ -1,4 +1,4 @@
-"""Measures how costs grow with a store, from 100 memories to a million."""
+"""Measures how costs grow with a store, from 100 memories on."""
 
 import json
 from collections.abc import Iterator

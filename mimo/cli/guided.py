@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mimo import rendering
 from mimo.errors import MindError
-from mimo.features.review import BOTH, Waiting
+from mimo.features.review.actions import OF_ONE, Action, identity, keys_of, named_in
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
-from mimo.memory.merge import is_text
 from mimo.rendering import Part, Screen, accent, dim, strong
 from mimo.rendering.results import screen_for, show_on
 from mimo.text.clean import clean
@@ -28,18 +27,6 @@ Call = Callable[[str, Mapping[str, Any]], object]
 
 _ENDS = ("\x03", "\x04", "")
 """The characters for Ctrl-C, Ctrl-D and the end of input if they don't stop the program."""
-
-
-@frozen
-class Action:
-    """The action of a key."""
-
-    label: str
-    path: str = ""
-    """The command that it runs; empty for an action of the loop itself."""
-    arguments: Mapping[str, Any] | None = None
-    asks: str = ""
-    """The question that the user must confirm first."""
 
 
 @frozen
@@ -107,7 +94,7 @@ def _listed(walk: Walk, arguments: Mapping[str, Any]) -> Review:
 def _next(walk: Walk, arguments: Mapping[str, Any]) -> tuple[ReviewItem, int] | None:
     """Returns the first item that was not skipped, and the number of items left."""
     listed = _listed(walk, arguments)
-    left = [item for item in listed.items if _identity(item) not in walk.skipped]
+    left = [item for item in listed.items if identity(item) not in walk.skipped]
     if not left:
         return None
     if listed.arrived and not walk.skipped and not walk.resolved:
@@ -118,24 +105,19 @@ def _next(walk: Walk, arguments: Mapping[str, Any]) -> tuple[ReviewItem, int] | 
     return left[0], len(left)
 
 
-def _identity(item: ReviewItem) -> tuple[Any, ...]:
-    """Returns the values that identify an item as long as it does not change."""
-    return (item.kind, item.id, item.file, item.field, item.why)
-
-
 def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
     """Shows an item and runs the actions of keys until it is resolved or skipped.
 
     Returns whether to go on with the next item.
     """
-    keys = _keys(item)
+    keys = keys_of(item)
     _show(walk, item, left, keys)
     while True:
         key = _key()
         if key == "q":
             return False
         if key == "s":
-            walk.skipped.append(_identity(item))
+            walk.skipped.append(identity(item))
             return True
         if key == "?":
             _show(walk, item, left, keys, whole=True)
@@ -164,55 +146,11 @@ def _show(
 _ALWAYS = {"s": "skip", "q": "quit", "?": "the keys"}
 
 
-def _keys(item: ReviewItem) -> dict[str, Action]:
-    """Returns the actions of the keys for an item."""
-    return dict(_choices(item)) | dict(_ways(item))
-
-
-def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
-    """Yields a key for each contradicting version, and one for keeping both."""
-    about = {"id": item.id, "kind": item.kind.value}
-    if item.field:
-        about["field"] = item.field
-    for choice in item.choices[:9]:
-        number = str(choice.number)
-        taken = about | {"take": number}
-        yield number, Action(label="holds", path="review settle", arguments=taken)
-    if item.choices and (item.field is None or is_text(item.field)):
-        both = about | {"take": BOTH}
-        yield "b", Action(label="both hold", path="review settle", arguments=both)
-
-
-def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
-    """Yields the keys that the reason for the review allows."""
-    if item.kind is Waiting.UNREADABLE:
-        return
-    memory = {"id": item.id}
-    kept = memory | {"kind": item.kind.value}
-    if item.kind is Waiting.UNTRUSTED:
-        yield "t", Action(label="trust", path="trust", arguments={"ids": [item.id]})
-        question = "approve everything in this project for the agents on this machine?"
-        yield "a", Action(label="trust all", path="trust", arguments={}, asks=question)
-        yield "k", Action(label="leave", path="review keep", arguments=kept)
-    if item.kind in (Waiting.STALE, Waiting.OUTDATED):
-        yield "k", Action(label="still true", path="review keep", arguments=kept)
-    if item.kind is Waiting.FADING:
-        yield "k", Action(label="keep", path="keep", arguments=memory)
-    yield "v", Action(label="view", path="show", arguments=memory)
-    yield "e", Action(label="edit", path="edit", arguments=memory)
-    if item.type == "decision" and item.kind in _REPLACEABLE:
-        yield "u", Action(label="supersede", path="evolve supersede", arguments=memory)
-    yield "f", Action(label="forget", path="rm", arguments=memory, asks=f"remove {item.file}?")
-
-
-_REPLACEABLE = (Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.STALE)
-
-
 def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     """Runs the action of a key and returns whether it changed anything."""
     arguments = dict(action.arguments or {})
-    if action.path in _OF_ONE and len(_named(item)) > 1:
-        chosen = _one_of(walk, _named(item))
+    if action.path in OF_ONE and len(named_in(item)) > 1:
+        chosen = _one_of(walk, named_in(item))
         if chosen is None:
             return False
         arguments["id"] = chosen
@@ -235,14 +173,6 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
         return False
     walk.resolved.append(action.path)
     return True
-
-
-_OF_ONE = ("show", "edit", "rm", "evolve supersede")
-"""Commands on one memory, of which an item may have several."""
-
-
-def _named(item: ReviewItem) -> list[str]:
-    return [choice.id for choice in item.choices if choice.id]
 
 
 def _one_of(walk: Walk, names: Sequence[str]) -> str | None:

@@ -1,0 +1,79 @@
+"""The actions of the keys that resolve an item, for each surface that asks about items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mimo.features.review import BOTH, Waiting
+from mimo.features.review.commands import ReviewItem
+from mimo.frozen import frozen
+from mimo.memory.merge import is_text
+
+OF_ONE = ("show", "edit", "rm", "evolve supersede")
+"""Commands on one memory, of which an item may have several."""
+
+_REPLACEABLE = (Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.STALE)
+
+
+@frozen
+class Action:
+    """The action of a key."""
+
+    label: str
+    path: str = ""
+    """The command that it runs; empty for an action of the surface itself."""
+    arguments: Mapping[str, Any] | None = None
+    asks: str = ""
+    """The question that the user must confirm first."""
+
+
+def identity(item: ReviewItem) -> tuple[Any, ...]:
+    """Returns the values that identify an item as long as it does not change."""
+    return (item.kind, item.id, item.file, item.field, item.why)
+
+
+def named_in(item: ReviewItem) -> list[str]:
+    """Returns the ids of the memories among which an item offers a choice."""
+    return [choice.id for choice in item.choices if choice.id]
+
+
+def keys_of(item: ReviewItem) -> dict[str, Action]:
+    """Returns the actions of the keys for an item."""
+    return dict(_choices(item)) | dict(_ways(item))
+
+
+def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
+    """Yields a key for each contradicting version, and one for keeping both."""
+    about = {"id": item.id, "kind": item.kind.value}
+    if item.field:
+        about["field"] = item.field
+    for choice in item.choices[:9]:
+        number = str(choice.number)
+        taken = about | {"take": number}
+        yield number, Action(label="holds", path="review settle", arguments=taken)
+    if item.choices and (item.field is None or is_text(item.field)):
+        both = about | {"take": BOTH}
+        yield "b", Action(label="both hold", path="review settle", arguments=both)
+
+
+def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
+    """Yields the keys that the reason for the review allows."""
+    if item.kind is Waiting.UNREADABLE:
+        return
+    memory = {"id": item.id}
+    kept = memory | {"kind": item.kind.value}
+    if item.kind is Waiting.UNTRUSTED:
+        yield "t", Action(label="trust", path="trust", arguments={"ids": [item.id]})
+        question = "approve everything in this project for the agents on this machine?"
+        yield "a", Action(label="trust all", path="trust", arguments={}, asks=question)
+        yield "k", Action(label="leave", path="review keep", arguments=kept)
+    if item.kind in (Waiting.STALE, Waiting.OUTDATED):
+        yield "k", Action(label="still true", path="review keep", arguments=kept)
+    if item.kind is Waiting.FADING:
+        yield "k", Action(label="keep", path="keep", arguments=memory)
+    yield "v", Action(label="view", path="show", arguments=memory)
+    yield "e", Action(label="edit", path="edit", arguments=memory)
+    if item.type == "decision" and item.kind in _REPLACEABLE:
+        yield "u", Action(label="supersede", path="evolve supersede", arguments=memory)
+    yield "f", Action(label="forget", path="rm", arguments=memory, asks=f"remove {item.file}?")

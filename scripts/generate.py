@@ -15,7 +15,7 @@ import click
 
 from mimo import __version__, errors
 from mimo.cli.params import metavar_of
-from mimo.cli.program import SUMMARY, hook_command, mcp_command, program
+from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
 from mimo.commands import TOOLSETS, Registry, all_commands, listed, spelled
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
@@ -97,8 +97,8 @@ def pages(commands: Registry) -> Iterator[Page]:
     yield Page("", root, None)
     for path in commands.table:
         yield Page(path, root.leaf(path), commands.at(path))
-    yield Page("hook", hook_command(), None)
-    yield Page("mcp", mcp_command(), None)
+    for name, command in PROGRAM_COMMANDS.items():
+        yield Page(name, command(), None)
 
 
 def man(commands: Registry) -> dict[str, str]:
@@ -243,7 +243,7 @@ def _index_page(commands: Registry, every: list[Page]) -> str:
     titles = {page.path: f"- [{page.title}]({page.name}.md): {page.summary}" for page in every}
     parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
     for section, table in commands.sections.items():
-        also = ["hook", "mcp"] if section == "Agents" else []
+        also = {"Start": ["help"], "Agents": ["hook", "mcp"]}.get(section, [])
         parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in [*table, *also]))
     parts[-1] += "\n- [MCP tools](mcp-tools.md)"
     parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimo.cli.plain import (
     COMMON,
-    FOR_CLIENTS,
+    PROGRAMS,
     Option,
     led,
     named,
@@ -26,7 +26,7 @@ Item = tuple[str, str]
 FILES: Item = (":files", "")
 """Leaves the completion of file names to the shell."""
 
-HELP = Option(key="help", names=("-h", "--help"), help="Show this message and exit.", is_flag=True)
+HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_flag=True)
 VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
 
 
@@ -52,11 +52,16 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
         if not typed.places and start.startswith("-"):
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
-            words = [*commands.below(path), *([] if path else FOR_CLIENTS)]
+            # A word that is not listed completes once it was begun.
+            words = [*(commands.below(path) if start else commands.listed(path))]
+            words += () if path else (*PROGRAMS, *(commands.aliases if start else ()))
             return [(word, "") for word in words if word.startswith(start)]
         path, rest = led(commands, path, typed.places)
-        if not path.partition(" ")[2] and path in FOR_CLIENTS:
-            return _after(FOR_CLIENTS[path], (), rest, start, project)
+        if path == "help" and not start.startswith("-"):
+            words = [*commands.listed(" ".join(rest))]
+            return [(word, "") for word in words if word.startswith(start)]
+        if not path.partition(" ")[2] and path in PROGRAMS:
+            return _after(PROGRAMS[path], (), rest, start, project)
         if path not in commands.table and not commands.below(path):
             return []
     spec = commands.at(path)
@@ -65,7 +70,7 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
     typed = _typed(options_of(spec), rest)
     if typed.places or typed.has_values or typed.open:
         return items
-    return [(word, "") for word in commands.below(path) if word.startswith(start)] + items
+    return [(word, "") for word in commands.listed(path) if word.startswith(start)] + items
 
 
 def _after(

@@ -27,7 +27,15 @@ KEPT = "mimo.options"
 METAVARS = {"integer": "n", "number": "number", "json": "json", "string": "text"}
 
 
-class Command(click.Command):
+class Program(click.Command):
+    """A click command with our text for `--help`."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Returns `--help`."""
+        return with_help(super().get_help_option(ctx))
+
+
+class Command(Program):
     """The click command of a specification."""
 
     def __init__(self, spec: Spec, run: Run, subcommands: tuple[str, ...] = ()) -> None:
@@ -73,15 +81,22 @@ class Command(click.Command):
                     for line in lines:
                         formatter.write(f"{' ' * formatter.current_indent}{line}\n")
         formatter.write_paragraph()
-        formatter.write_text("For the options of every command, see `mind --help`.")
+        formatter.write_text("For the options of every command, see `mind help --all`.")
+
+
+def with_help(option: click.Option | None) -> click.Option | None:
+    """Returns click's `--help` with our text."""
+    if option is not None:
+        option.help = "Print this help"
+    return option
 
 
 # Parameters.
 
 
-def common_options() -> list[click.Option]:
+def common_options(*, hidden: bool = False) -> list[click.Option]:
     """Returns the options that may be before or after any command."""
-    return list(map(clicked, COMMON))
+    return [clicked(option, hidden=hidden) for option in COMMON]
 
 
 def clicked(option: Option, *, hidden: bool = False) -> click.Option:

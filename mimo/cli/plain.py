@@ -61,7 +61,8 @@ ALLOW_SECRET = Option(
 )
 """The option of commands that refuse secrets."""
 
-FOR_CLIENTS: dict[str, tuple[Option, ...]] = {
+PROGRAMS: dict[str, tuple[Option, ...]] = {
+    "help": (Option(key="all", names=("-a", "--all"), help="List every command", is_flag=True),),
     "hook": (),
     "mcp": (
         Option(
@@ -86,7 +87,7 @@ FOR_CLIENTS: dict[str, tuple[Option, ...]] = {
         *(option for option in COMMON if option.key == "project"),
     ),
 }
-"""The programs for clients, which are not in the table of commands, with their options."""
+"""Help and the programs for clients, which are not in the table of commands, with their options."""
 
 
 def params_of(spec: Spec) -> list[Param]:
@@ -223,7 +224,8 @@ def led(commands: Registry, path: str, words: Sequence[str]) -> tuple[str, list[
     A word may be a command and also lead to sub-commands: `search` and `search by-topic`. Options
     that every command has may be before the sub-command.
     """
-    path, rest = f"{path} {words[0]}".strip(), list(words[1:])
+    word = words[0] if path else commands.aliases.get(words[0], words[0])
+    path, rest = f"{path} {word}".strip(), list(words[1:])
     place = 0
     names = named(COMMON)
     while place < len(rest) and rest[place] in names:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mimo import __version__
-from mimo.cli.params import KEPT, SETTINGS, Command, clicked, common_options
-from mimo.cli.plain import FOR_CLIENTS, Run, led
+from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options, with_help
+from mimo.cli.plain import PROGRAMS, Run, led
 from mimo.commands import Registry, all_commands
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
@@ -65,7 +66,7 @@ class Words(click.Group):
         """Serve the commands below `path`, which is empty for the program itself."""
         super().__init__(
             name=path or "mind",
-            params=[*common_options()],
+            params=[*common_options(hidden=bool(path))],
             context_settings=SETTINGS | {"allow_interspersed_args": False},
             no_args_is_help=False,
             invoke_without_command=True,
@@ -82,13 +83,13 @@ class Words(click.Group):
         if ctx.invoked_subcommand is not None:
             return
         if self.path:
-            words = ", ".join(self.list_commands(ctx))
+            words = ", ".join(self.registry.listed(self.path))
             raise Invalid(f"`mind {self.path}` needs a command", hint=f"commands are {words}")
         click.echo(ctx.get_help())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Returns the words that may follow."""
-        return [*self.registry.below(self.path), *([] if self.path else FOR_CLIENTS)]
+        """Returns the words that may follow, without those that are hidden from users."""
+        return [*self.registry.listed(self.path), *([] if self.path else PROGRAMS)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command or the group of that name, or None."""
@@ -97,11 +98,11 @@ class Words(click.Group):
             return self.leaf(path)
         if self.registry.below(path):
             return Words(path, self.registry, self._run, help=self.registry.groups.get(path, ""))
-        return CLIENT_COMMANDS[path]() if path in CLIENT_COMMANDS else None
+        return PROGRAM_COMMANDS[path]() if path in PROGRAM_COMMANDS else None
 
     def leaf(self, path: str) -> click.Command:
         """Returns the command at a path of the table."""
-        return Command(self.registry.at(path), self._run, self.registry.below(path))
+        return Command(self.registry.at(path), self._run, self.registry.listed(path))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -122,43 +123,124 @@ class Words(click.Group):
         from mimo.commands.arguments import nearest
 
         if word.startswith("-"):
-            return Invalid(f"`{word}` is not an option of `mind`", hint="see `mind --help`")
+            return Invalid(f"`{word}` is not an option of `mind`", hint="see `mind help --all`")
         words = self.list_commands(ctx)
         program = f"mind {self.path}".strip()
-        near = nearest(word, words)
-        listed = f"commands are {', '.join(words)}" if self.path else f"see `{program} --help`"
+        meant = self.registry.meant(self.path, word)
+        meant = meant or [f"{self.path} {near}".strip() for near in nearest(word, words)[:1]]
+        lines = " or ".join(f"`mind {line}`" for line in meant)
+        listed = f"commands are {', '.join(words)}" if self.path else "see `mind help --all`"
         return Invalid(
             f"`{word}` is not a command of `{program}`",
-            hint=f"did you mean `{program} {near[0]}`?" if near else listed,
+            hint=f"did you mean {lines}?" if meant else listed,
         )
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under the headings of their sections."""
-        for title, words in self._sections().items():
-            rows = []
-            for word in words:
-                path = f"{self.path} {word}".strip()
-                if path in self.registry.table:
-                    rows.append((word, self.registry.summary(path)))
-                elif command := self.get_command(ctx, word):
-                    rows.append((word, command.get_short_help_str(80)))
+    # The help: of the program, its first page or all; of a group, its commands.
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Returns `--help`."""
+        return with_help(super().get_help_option(ctx))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the options before a command; `--all` is one of them beside `--help`."""
+        start = list(takewhile(lambda word: word.startswith("-"), args))
+        if not self.path and not set(start).isdisjoint(SETTINGS["help_option_names"]):
+            ctx.meta[WHOLE] = not WHOLE_NAMES.isdisjoint(start)
+            args = [word for word in start if word not in WHOLE_NAMES] + args[len(start) :]
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their headings; with all commands, the options too."""
+        is_first = not self.path and self.registry.first and not ctx.meta.get(WHOLE)
+        if is_first:
+            self._write(ctx, formatter, self.registry.first)
+        else:
+            click.Command.format_options(self, ctx, formatter)
+            self._write(ctx, formatter, self._sections())
+        if not self.path:
+            rest = ", `mind help --all` all commands" if is_first else ""
+            formatter.write_paragraph()
+            formatter.write_text(f"`mind help COMMAND` explains a command{rest}.")
+
+    def _write(
+        self,
+        ctx: click.Context,
+        formatter: click.HelpFormatter,
+        sections: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Writes commands under their headings, in columns of the same width."""
+        named = {
+            title: [(self._names(word), self._summary(ctx, word)) for word in words]
+            for title, words in sections.items()
+        }
+        width = max(len(name) for rows in named.values() for name, _ in rows)
+        for title, rows in named.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl([(name.ljust(width), text) for name, text in rows])
+
+    def _names(self, word: str) -> str:
+        """Returns a command with the other words for it."""
+        others = (
+            [] if self.path else [a for a, name in self.registry.aliases.items() if name == word]
+        )
+        return ", ".join([word, *others])
+
+    def _summary(self, ctx: click.Context, word: str) -> str:
+        path = f"{self.path} {word}".strip()
+        if path in self.registry.table:
+            return self.registry.summary(path)
+        command = self.get_command(ctx, word)
+        return command.get_short_help_str(80) if command else ""
 
     def _sections(self) -> dict[str, list[str]]:
         if self.path:
-            return {"Commands": list(self.registry.below(self.path))}
+            return {"Commands": list(self.registry.listed(self.path))}
         sections: dict[str, list[str]] = {}
-        seen: set[str] = set()
+        left = set(self.registry.listed(""))
         for title, table in self.registry.sections.items():
             words = list(dict.fromkeys(path.split()[0] for path in table))
-            sections[title] = [word for word in words if word not in seen]
-            seen.update(words)
-        sections.setdefault("Agents", []).extend(FOR_CLIENTS)
+            sections[title] = [word for word in words if word in left]
+            left.difference_update(words)
+        for title, word in (("Start", "help"), ("Agents", "hook"), ("Agents", "mcp")):
+            sections.setdefault(title, []).append(word)
         return {title: words for title, words in sections.items() if words}
 
 
-# `mind hook` and `mind mcp`: programs for clients, which are not in the table of commands.
+# `mind help`, `mind hook` and `mind mcp`, which are not in the table of commands.
+
+WHOLE = "mimo.whole"
+"""The key of click's contexts for whether the help lists all commands."""
+
+WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
+
+HELP_SUMMARY = "Explain a command, or list the commands"
+
+HELP_HELP = f"""{HELP_SUMMARY}
+
+Without COMMAND it lists the commands to start with, with --all every command.
+"""
+
+
+def help_command() -> click.Command:
+    """Returns `mind help`."""
+
+    def explain(words: tuple[str, ...], all: bool | None) -> None:
+        root = click.get_current_context().find_root().command
+        ask = [*words, "--help", *(["--all"] if all and not words else [])]
+        with root.make_context("mind", ask) as ctx:
+            root.invoke(ctx)
+
+    return Program(
+        "help",
+        callback=explain,
+        help=HELP_HELP,
+        short_help=HELP_SUMMARY,
+        context_settings=SETTINGS,
+        params=[
+            click.Argument(["words"], nargs=-1, metavar="[COMMAND...]"),
+            *map(clicked, PROGRAMS["help"]),
+        ],
+    )
 
 
 HOOK_SUMMARY = "Answer a client's hook with notes and known edges"
@@ -192,7 +274,7 @@ def hook_command() -> click.Command:
 
         main([client] if client else [])
 
-    return click.Command(
+    return Program(
         "hook",
         callback=answer,
         help=HOOK_HELP,
@@ -220,14 +302,14 @@ def mcp_command() -> click.Command:
             exposure=exposure,
         )
 
-    return click.Command(
+    return Program(
         "mcp",
         callback=serve,
         help=MCP_HELP,
         short_help=MCP_SUMMARY,
         context_settings=SETTINGS,
-        params=list(map(clicked, FOR_CLIENTS["mcp"])),
+        params=list(map(clicked, PROGRAMS["mcp"])),
     )
 
 
-CLIENT_COMMANDS = {"hook": hook_command, "mcp": mcp_command}
+PROGRAM_COMMANDS = {"help": help_command, "hook": hook_command, "mcp": mcp_command}

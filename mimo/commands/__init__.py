@@ -1,7 +1,7 @@
 """The table of all commands, for every surface.
 
 The table names each command without loading it. A command is in exactly one section, which is also
-its place in `mind --help`.
+its place in `mind help --all`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -138,6 +138,91 @@ GROUPS: dict[str, str] = {
 }
 """The summaries of words that only lead to other commands."""
 
+FIRST: dict[str, tuple[str, ...]] = {
+    "Start": ("init", "install", "status"),
+    "Remember": ("add", "save", "edit", "rm", "undo"),
+    "Find": ("search", "list", "show", "load", "edges"),
+    "Share": ("sync", "review"),
+}
+"""The commands on the first page of the help, at most fifteen."""
+
+HIDDEN: frozenset[str] = frozenset({"memory", "context get"})
+"""Commands for agents, which help and completion leave out; the reference has them."""
+
+ALIASES: dict[str, str] = {"cat": "show", "find": "search", "ls": "list", "pitfalls": "edges"}
+"""Other words for a command and its sub-commands.
+
+Only words with a single meaning, for commands that read: a guess must not write.
+"""
+
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "approve": ("trust",),
+    "ask": ("recall", "search"),
+    "bug": ("edges add",),
+    "change": ("edit",),
+    "checkpoint": ("save checkpoint", "load checkpoint"),
+    "commit": ("sync",),
+    "conflicts": ("review",),
+    "continue": ("load checkpoint",),
+    "create": ("add", "init", "procedure new"),
+    "decide": ("save decision",),
+    "decision": ("save decision", "load context"),
+    "decisions": ("list --type decision",),
+    "delete": ("rm",),
+    "forget": ("rm", "rm --purge"),
+    "get": ("show", "value get"),
+    "gotcha": ("pitfalls",),
+    "gotchas": ("pitfalls",),
+    "grep": ("search",),
+    "history": ("log", "search by-topic"),
+    "info": ("status", "show"),
+    "insight": ("save insight",),
+    "learn": ("save insight", "ingest"),
+    "lesson": ("save insight",),
+    "link": ("graph",),
+    "links": ("graph",),
+    "logs": ("daemon logs", "events"),
+    "merge": ("review",),
+    "new": ("add", "procedure new"),
+    "next": ("load checkpoint",),
+    "note": ("add",),
+    "outcome": ("evolve outcome",),
+    "pull": ("sync --pull",),
+    "push": ("sync --push",),
+    "put": ("add", "value put"),
+    "query": ("search",),
+    "read": ("show",),
+    "rebuild": ("index",),
+    "recent": ("search recent", "list"),
+    "reindex": ("index",),
+    "remember": ("add",),
+    "remove": ("rm",),
+    "replace": ("evolve supersede",),
+    "resolve": ("review",),
+    "resume": ("load checkpoint", "procedure resume"),
+    "revert": ("undo", "restore"),
+    "run": ("procedure run",),
+    "serve": ("mcp",),
+    "server": ("mcp",),
+    "set": ("config", "value put"),
+    "settings": ("config",),
+    "setup": ("init", "install"),
+    "start": ("init", "daemon start"),
+    "stats": ("status", "metrics"),
+    "stop": ("daemon stop", "procedure cancel"),
+    "store": ("add",),
+    "supersede": ("evolve supersede",),
+    "tag": ("edit --tag",),
+    "topic": ("search by-topic",),
+    "update": ("edit", "index"),
+    "verify": ("doctor", "audit verify"),
+    "version": ("--version",),
+    "view": ("show",),
+    "why": ("load context", "search by-context"),
+    "write": ("add",),
+}
+"""Words that users of other programs may try, with the commands that the error names."""
+
 LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
 """Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
 
@@ -162,6 +247,10 @@ class Registry:
         unlisted: Iterable[str] = (),
         groups: Mapping[str, str] | None = None,
         lone: Iterable[str] = (),
+        first: Mapping[str, Sequence[str]] | None = None,
+        hidden: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        synonyms: Mapping[str, Sequence[str]] | None = None,
         load: Callable[[str], Iterable[Spec]] = load_module,
         summary: Callable[[str], str | None] = lambda _: None,
     ) -> None:
@@ -170,6 +259,10 @@ class Registry:
         self.table = {path: name for section in sections.values() for path, name in section.items()}
         self.groups = dict(groups or {})
         self.lone = frozenset(lone)
+        self.first = dict(first or {})
+        self.hidden = frozenset(hidden)
+        self.aliases = dict(aliases or {})
+        self.synonyms = dict(synonyms or {})
         self._unlisted = tuple(unlisted)
         self._load = load
         self._summary = summary
@@ -198,6 +291,20 @@ class Registry:
         rests = (path[len(start) :] for path in self.table if path.startswith(start))
         return tuple(dict.fromkeys(rest.split()[0] for rest in rests))
 
+    def listed(self, path: str) -> tuple[str, ...]:
+        """Returns the words that may follow `path`, without those that are hidden from users."""
+        return tuple(
+            word for word in self.below(path) if f"{path} {word}".strip() not in self.hidden
+        )
+
+    def meant(self, path: str, word: str) -> list[str]:
+        """Returns the command lines that a user who typed an unknown word may mean, best first."""
+        lines = self.synonyms.get(word) or filter(None, [self.aliases.get(word)])
+        if not path:
+            return list(lines)
+        ends = [end for line in lines for end in (line.split()[0], line.split()[-1])]
+        return [f"{path} {end}" for end in dict.fromkeys(ends) if end in self.listed(path)]
+
     def all(self) -> tuple[Spec, ...]:
         """Returns every command, in the table's order."""
         names = dict.fromkeys([*self.table.values(), *self._unlisted])
@@ -214,7 +321,17 @@ class Registry:
 
 def all_commands() -> "Registry":
     """Returns the table of all commands."""
-    return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE, summary=_summary)
+    return Registry(
+        SECTIONS,
+        unlisted=UNLISTED,
+        groups=GROUPS,
+        lone=LONE,
+        first=FIRST,
+        hidden=HIDDEN,
+        aliases=ALIASES,
+        synonyms=SYNONYMS,
+        summary=_summary,
+    )
 
 
 def _summary(path: str) -> str | None:

@@ -1,23 +1,75 @@
-"""The text of `mind --help` for the real commands."""
+"""The help of the real commands, and the words that lead to them."""
 
 import re
 
 import pytest
 
+from mimo.cli.completing import completions
 from mimo.cli.main import main
+from mimo.cli.program import PROGRAM_COMMANDS
+from mimo.commands import SYNONYMS, all_commands
+
+COMMANDS = all_commands()
+ROW = r"  ([a-z]+)(?:, [a-z]+)* +([A-Z].*)"
 
 
 @pytest.fixture
-def sections(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
-    """The lines of each section, below its heading."""
-    assert main(["--help"]) == 0
-    parts = capsys.readouterr().out.split("\n\n")
+def run(capsys: pytest.CaptureFixture[str]) -> "Run":
+    """Runs a command line."""
+    return Run(capsys)
+
+
+class Run:
+    """Runs a command line; returns its exit status, or its output."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *words: str) -> str:
+        assert main(words) == 0
+        return self.capsys.readouterr().out
+
+    def error(self, *words: str) -> list[str]:
+        assert main(words) == 2
+        return self.capsys.readouterr().err.splitlines()
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """Returns the lines of each section, below its heading."""
+    parts = text.split("\n\n")
     matches = [re.fullmatch(r"([A-Z][^\n]*):\n(.*?)\n?", part, re.DOTALL) for part in parts]
     return {match[1]: match[2].splitlines() for match in matches if match and match[1] != "Options"}
 
 
-def test_a_newcomer_finds_the_commands_in_a_few_sections(sections: dict[str, list[str]]) -> None:
-    assert list(sections) == [
+def commands(text: str) -> list[str]:
+    """Returns the first words of the rows of all sections."""
+    rows = [line for lines in sections(text).values() for line in lines]
+    return [match[1] for match in (re.match(ROW, row) for row in rows) if match]
+
+
+def test_the_first_page_has_at_most_fifteen_commands_and_names_the_rest(run: Run) -> None:
+    page = run("help")
+
+    assert 5 < len(commands(page)) <= 15
+    assert page.endswith("`mind help --all` all commands.\n")
+    assert len(page.splitlines()) <= 35
+    assert max(map(len, page.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h", "--no-color --help"])
+def test_the_program_without_a_command_shows_the_first_page(run: Run, line: str) -> None:
+    assert run(*line.split()) == run("help")
+
+
+@pytest.mark.parametrize("line", ["help -a", "--help --all", "--all -h"])
+def test_all_commands_are_listed_on_request(run: Run, line: str) -> None:
+    assert run(*line.split()) == run("help", "--all")
+
+
+def test_a_newcomer_finds_all_commands_in_a_few_sections(run: Run) -> None:
+    titles = sections(run("help", "--all"))
+
+    assert list(titles) == [
         "Start",
         "Remember",
         "Find",
@@ -27,11 +79,119 @@ def test_a_newcomer_finds_the_commands_in_a_few_sections(sections: dict[str, lis
         "Upkeep",
         "Agents",
     ]
-    assert max(len(lines) for lines in sections.values()) <= 10
+    assert max(len(lines) for lines in titles.values()) <= 14
 
 
-def test_every_summary_fits_on_one_line(sections: dict[str, list[str]]) -> None:
-    lines = [line for rows in sections.values() for line in rows]
+def test_every_command_but_those_of_agents_is_listed_once(run: Run) -> None:
+    listed = commands(run("help", "--all"))
 
-    assert [line for line in lines if not re.match(r"  [a-z]+  +[A-Z]", line)] == []
-    assert [line for line in lines if line.endswith("...")] == []
+    assert sorted(listed) == sorted({*COMMANDS.below(""), *PROGRAM_COMMANDS} - {"memory"})
+    assert set(commands(run("help"))) < set(listed)
+
+
+def test_a_hidden_command_still_explains_itself(run: Run) -> None:
+    assert "decay-check" in run("help", "memory")
+    assert "Store a fact" in run("memory", "store", "--help")
+    assert "get" not in commands(run("help", "context"))
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["rm"], "Usage: mind rm [OPTIONS] ID"),
+        (["pitfalls"], "Usage: mind edges [OPTIONS]"),
+        (["pitfalls", "add"], "Usage: mind edges add [OPTIONS]"),
+        (["search", "by-topic"], "Usage: mind search by-topic [OPTIONS]"),
+        (["value"], "Usage: mind value [OPTIONS]"),
+        (["mcp"], "Usage: mind mcp [OPTIONS]"),
+        (["help"], "Usage: mind help [OPTIONS]"),
+    ],
+)
+def test_help_explains_a_command(run: Run, words: list[str], start: str) -> None:
+    assert run("help", *words).startswith(start)
+
+
+def test_help_of_an_unknown_command_is_an_error(run: Run) -> None:
+    message, hint = run.error("help", "sarch")
+
+    assert message.startswith("error: `sarch` is not a command of `mind`")
+    assert hint == "hint: did you mean `mind search`?"
+
+
+# Other words for a command.
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("ls --help", "mind list"),
+        ("find --help", "mind search"),
+        ("--no-color cat --help", "mind show"),
+        ("pitfalls --help", "mind edges"),
+        ("pitfalls list --help", "mind edges list"),
+        ("find by-topic --help", "mind search by-topic"),
+    ],
+)
+def test_an_alias_runs_the_command_and_its_sub_commands(run: Run, line: str, path: str) -> None:
+    assert run(*line.split()).startswith(f"Usage: {path} [")
+
+
+def test_an_alias_is_not_another_command() -> None:
+    assert set(COMMANDS.aliases).isdisjoint({*COMMANDS.below(""), *PROGRAM_COMMANDS})
+    assert set(COMMANDS.aliases.values()) <= set(COMMANDS.table)
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("delete k3v7mq", "`mind rm`"),
+        ("remove k3v7mq", "`mind rm`"),
+        ("forget it", "`mind rm` or `mind rm --purge`"),
+        ("grep tea", "`mind search`"),
+        ("get k3v7mq", "`mind show` or `mind value get`"),
+        ("note tea", "`mind add`"),
+        ("remember tea", "`mind add`"),
+        ("new tea", "`mind add` or `mind procedure new`"),
+        ("history", "`mind log` or `mind search by-topic`"),
+        ("info", "`mind status` or `mind show`"),
+        ("stats", "`mind status` or `mind metrics`"),
+        ("commit", "`mind sync`"),
+        ("gotchas", "`mind pitfalls`"),
+        ("value delete a b", "`mind value rm`"),
+        ("value set a b", "`mind value put`"),
+        ("procedure ls", "`mind procedure list`"),
+        ("procedure stop x", "`mind procedure cancel`"),
+    ],
+)
+def test_a_word_of_other_programs_is_answered_with_the_command(
+    run: Run, line: str, hint: str
+) -> None:
+    assert run.error(*line.split())[1] == f"hint: did you mean {hint}?"
+
+
+def test_every_word_of_other_programs_names_an_existing_command() -> None:
+    names = {*COMMANDS.below(""), *COMMANDS.aliases, *PROGRAM_COMMANDS}
+    assert names.isdisjoint(SYNONYMS)
+    for word, lines in SYNONYMS.items():
+        for line in lines:
+            first, _, rest = line.partition(" ")
+            second = rest.partition(" ")[0]
+            assert first in names | {"--version"}, word
+            assert not second or second[0] == "-" or second in COMMANDS.below(first), word
+
+
+def test_completion_offers_the_commands_of_agents_and_aliases_once_they_are_begun() -> None:
+    assert {"memory", "pitfalls"}.isdisjoint(completions(COMMANDS, [""]))
+    assert completions(COMMANDS, ["pit"]) == ["pitfalls"]
+    assert completions(COMMANDS, ["mem"]) == ["memory"]
+    assert completions(COMMANDS, ["pitfalls", "st"]) == ["starter"]
+    assert completions(COMMANDS, ["memory", "sto"]) == ["store"]
+    assert completions(COMMANDS, ["help", "und"]) == ["undo"]
+    assert completions(COMMANDS, ["help", "search", "by-t"]) == ["by-topic"]
+    assert "--all\tList every command" in completions(COMMANDS, ["help", "-"])
+
+
+def test_every_summary_is_a_phrase_on_one_line() -> None:
+    for path in COMMANDS.table:
+        summary = COMMANDS.at(path).summary
+        assert re.fullmatch(r"[A-Z].*[^.]", summary), path

@@ -109,7 +109,13 @@ SETTINGS = (
         (0, 10_000),
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
-    Setting("decay.rate", 0.1, ANY, "Rate at which memories fade, per day", (0, 1)),
+    Setting(
+        "decay.rate",
+        0.01,
+        ANY,
+        "Rate at which memories fade, per day (half-life: 0.69 / rate)",
+        (0, 1),
+    ),
     Setting(
         "decay.floor", 0.05, ANY, "Decay score below which a memory counts as forgotten", (0.001, 1)
     ),

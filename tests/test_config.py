@@ -20,7 +20,7 @@ def write(path: Path, text: str) -> Path:
 def test_without_files_every_setting_has_its_default(tmp_path):
     config = load(user=tmp_path / "none.toml", project=None)
 
-    assert config["decay.rate"] == 0.1
+    assert config["decay.rate"] == 0.01
     assert set(config.origins.values()) == {"default"}
 
 
@@ -50,7 +50,7 @@ def test_a_project_may_not_choose_the_model(tmp_path):
 def test_an_invalid_setting_is_reported_and_ignored(tmp_path, text):
     config = load(user=tmp_path / "none.toml", project=write(tmp_path / "p.toml", text))
 
-    assert config["decay.rate"] == 0.1
+    assert config["decay.rate"] == 0.01
     assert len(config.warnings) == 1
 
 

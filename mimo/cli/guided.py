@@ -11,12 +11,13 @@ import click
 
 from mimo import rendering
 from mimo.errors import MindError
+from mimo.features.review import Waiting
 from mimo.features.review.actions import OF_ONE, Action, identity, keys_of, named_in
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
 from mimo.rendering import Part, Screen, accent, dim, strong
-from mimo.rendering.results import screen_for, show_on
+from mimo.rendering.results import count, screen_for, show_on
 from mimo.text.clean import clean
 
 if TYPE_CHECKING:
@@ -50,17 +51,36 @@ class Walk:
 
 
 def review(call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Asks about each open item until none is left or the user quits; changes apply at once."""
+    """Asks about each open item until none is left or the user quits; changes apply at once.
+
+    Then it offers to go through the fading memories, which are not listed with the others.
+    """
     walk = Walk(call=call, options=options, skipped=[], resolved=[])
     try:
-        while (item := _next(walk, arguments)) is not None and _resolve(walk, *item):
-            continue
+        if _go_through(walk, arguments) and _wants_fading(walk, arguments):
+            arguments = {**arguments, "kinds": [Waiting.FADING.value]}
+            _go_through(walk, arguments)
     except KeyboardInterrupt:
         walk.line()
     finally:
         left = _listed(walk, arguments).total
         done = f"{len(walk.resolved):,} resolved" if walk.resolved else "nothing was changed"
         walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing is left"))
+
+
+def _go_through(walk: Walk, arguments: Mapping[str, Any]) -> bool:
+    """Asks about each open item; returns whether the user has answered all and did not quit."""
+    while (item := _next(walk, arguments)) is not None:
+        if not _resolve(walk, *item):
+            return False
+    return True
+
+
+def _wants_fading(walk: Walk, arguments: Mapping[str, Any]) -> bool:
+    """Returns whether memories fade that were not listed, and the user wants to see each."""
+    fading = _listed(walk, arguments).fading
+    fade = count(fading or 0, "memory fades", "memories fade")
+    return bool(fading) and _confirmed(f"{fade}; go through them?")
 
 
 def trust(

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import pairwise
 
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.schema import from_digest, from_sql, marks, newest_first, portions, to_digest
+from mimo.memory.decay import never_fades
 from mimo.memory.model import Kind, Record
 
 
@@ -129,28 +130,35 @@ class Age(NamedTuple):
     created: int
     """In microseconds since 1970."""
     protected: bool
-    """True if it never fades: by its file, or else by its type or place."""
+    """True if it never fades."""
 
 
-def ages(sql: sqlite3.Connection) -> list[Age]:
-    """Returns what the fading of every memory depends on, in no particular order."""
-    kept = ",".join(f"'{kind}'" for kind in Kind if kind.protected)
+def ages(sql: sqlite3.Connection, reviewed: Container[str]) -> list[Age]:
+    """Returns what the fading of every memory depends on, in no particular order.
+
+    `reviewed` has the digests of the texts that the user approved.
+    """
     selected = sql.execute(
-        "SELECT key, id, importance, created,"
-        f" type IN ({kept}) OR CAST(path AS TEXT) NOT GLOB '{STORE}/*',"
+        "SELECT key, id, importance, created, type, path, parent IS NOT NULL, digest,"
         " CASE WHEN instr(rest, '\"protected\":') THEN rest END"
         " FROM memories WHERE +shadowed = 0"
     )
     return [
-        Age(key, id, importance, created, _given(rest, kept) if rest else bool(kept))
-        for key, id, importance, created, kept, rest in selected
+        Age(
+            key,
+            id,
+            importance,
+            created,
+            never_fades(
+                type,
+                from_sql(path),
+                given=json.loads(rest).get("protected") if rest else None,
+                is_part=bool(is_part),
+                is_reviewed=from_digest(digest) in reviewed,
+            ),
+        )
+        for key, id, importance, created, type, path, is_part, digest, rest in selected
     ]
-
-
-def _given(rest: str, kept: int) -> bool:
-    """Returns whether a memory never fades by its file, or else as given."""
-    given = json.loads(rest).get("protected")
-    return bool(kept if given is None else given)
 
 
 def records(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:

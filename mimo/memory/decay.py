@@ -2,21 +2,25 @@
 
 score = importance * e^(-rate * days) * (1 + 0.1 * ln(1 + accesses)), clamped to 0..1
 (the forgetting curve of the system that the `memory` tool comes from). `days` count from the last
-access, or from the creation if there was none; `rate` is the setting `decay.rate`.
+access, or from the creation if there was none; `rate` is the setting `decay.rate`. They are 0 for a
+memory that does not fade.
 
 A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / rate days from now.
+At the default rate, an unused memory of importance 0.5 is at risk after 161 days and forgotten
+after 230, one of importance 0.7 after 195 and 264.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from datetime import datetime
 
 from mimo.frozen import NamedTuple
-from mimo.memory.model import Record
+from mimo.memory.model import Kind, Record, is_elsewhere
 
-RATE = 0.1
-"""Share lost a day, as the exponent's factor."""
+RATE = 0.01
+"""Share lost a day, as the exponent's factor: the half-life is ln(2) / rate, 69 days."""
 FLOOR = 0.05
 """A memory below this score counts as forgotten."""
 AT_RISK = 0.1
@@ -63,10 +67,31 @@ def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float 
     return math.log(now_score / floor) / rate if rate else math.inf
 
 
-def is_protected(record: Record) -> bool:
-    """Returns whether the memory never fades: by its file, or else by its type.
+_LASTING = frozenset(kind.value for kind in Kind if kind.protected)
 
-    By default, a document outside `.mind/` does not fade either.
+
+def never_fades(
+    type: str, path: str, *, given: bool | None, is_part: bool, is_reviewed: bool
+) -> bool:
+    """Returns whether a memory of this type, at this path, keeps its strength.
+
+    `given` is what its file states, which decides. By default, decisions (superseded ones too: they
+    are the reasons of the current one), checkpoints and edges last, and so do texts that mind did
+    not write, which are documents outside `.mind/` and parts of ingested files, and texts that the
+    user approved (`is_reviewed`). Writing a memory is not approving it: agents write, too.
     """
-    given = record.memory.protected
-    return record.memory.type.protected or record.place.elsewhere if given is None else given
+    if given is not None:
+        return given
+    return type in _LASTING or is_part or is_reviewed or is_elsewhere(path)
+
+
+def is_protected(record: Record, reviewed: Container[str] = frozenset()) -> bool:
+    """Returns whether the memory never fades; `reviewed` has the digests that the user approved."""
+    memory, place = record.memory, record.place
+    return never_fades(
+        memory.type,
+        place.path,
+        given=memory.protected,
+        is_part=record.parent is not None,
+        is_reviewed=place.digest in reviewed,
+    )

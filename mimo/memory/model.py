@@ -211,7 +211,12 @@ class Place:
     @property
     def elsewhere(self) -> bool:
         """Returns whether the file is a document of the project, outside `.mind/`."""
-        return not self.path.startswith(".mind/")
+        return is_elsewhere(self.path)
+
+
+def is_elsewhere(path: str) -> bool:
+    """Returns whether a path is that of a document of the project, outside `.mind/`."""
+    return not path.startswith(".mind/")
 
 
 @frozen

@@ -8,7 +8,7 @@ from enum import StrEnum
 from operator import itemgetter
 
 from mimo.errors import Invalid
-from mimo.frozen import NamedTuple, frozen
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index import rows, survey
 from mimo.index.survey import Age, Origins
 from mimo.memory import decay
@@ -106,17 +106,18 @@ def strength(mind: Mind) -> Strength:
 
 def _strengths(mind: Mind) -> list[tuple[Age, Use | None, float]]:
     """Returns the age of every memory, its use, and its decay score."""
-    ages = refresh.up_to_date(mind).ask(survey.ages)
+    ages = refresh.up_to_date(mind).ask(survey.ages, mind.trust.reviewed())
     uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
     every = []
     number = rows.to_number(now)
     for age in ages:
+        lasting = 0.0 if age.protected else rate
         if use := uses.get(age.id):
             created = rows.to_time(age.created)
-            score = decay.strength(age.importance, created, now=now, use=use, rate=rate)
+            score = decay.strength(age.importance, created, now=now, use=use, rate=lasting)
         else:  # As above, without a time for each.
             days = max(0, number - age.created) / 1_000_000 / 86_400
-            score = decay.score(age.importance, days, rate=rate)
+            score = decay.score(age.importance, days, rate=lasting)
         every.append((age, use, score))
     return every
 
@@ -144,19 +145,30 @@ class AtRisk:
     checked: int
 
 
-def scores(mind: Mind, records: Sequence[Record]) -> list[float]:
-    """Returns the decay score of each memory, 0..1."""
+class Strong(NamedTuple):
+    """The strength of a memory."""
+
+    score: float
+    protected: bool
+    """True if it never fades."""
+
+
+def scores(mind: Mind, records: Sequence[Record]) -> list[Strong]:
+    """Returns the decay score of each memory, 0..1, and whether it fades."""
     uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
-    return [
-        decay.strength(
-            record.memory.importance,
-            record.memory.created,
+    reviewed = mind.trust.reviewed()
+    every = []
+    for record in records:
+        memory, protected = record.memory, decay.is_protected(record, reviewed)
+        score = decay.strength(
+            memory.importance,
+            memory.created,
             now=now,
-            use=uses.get(record.memory.id),
-            rate=rate,
+            use=uses.get(memory.id),
+            rate=0.0 if protected else rate,
         )
-        for record in records
-    ]
+        every.append(Strong(score, protected))
+    return every
 
 
 def strongest_first(mind: Mind, options: finding.Options) -> Page:
@@ -164,7 +176,7 @@ def strongest_first(mind: Mind, options: finding.Options) -> Page:
     everything = finding.listing(mind, finding.Options(filter=options.filter))
     ranked = sorted(
         zip(everything.records, scores(mind, everything.records), strict=True),
-        key=lambda pair: -pair[1],
+        key=lambda pair: -pair[1].score,
     )
     page = tuple(record for record, _ in ranked[options.offset : options.offset + options.limit])
     return Page(records=page, total=everything.total)
@@ -201,8 +213,8 @@ def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Rec
 def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     """Protects a memory from fading, or ends the protection, and returns the changed memory.
 
-    Its file states the protection only if that differs from its type's. Raises `Invalid` for a file
-    that mind only reads.
+    Its file states the protection only if that differs from the default, which an approval on this
+    machine does not change. Raises `Invalid` for a file that mind only reads.
     """
     record = finding.one(mind, wanted)
     path = record.place.path
@@ -216,7 +228,10 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
             f"`{path}` is a document that mind only reads",
             hint=f"add `protected: true` to its header: `mind edit {record.memory.id}`",
         )
-    protected = None if record.memory.type.protected is keep else keep
+    by_default = replace(record, memory=replace(record.memory, protected=None))
+    is_reviewed = decay.is_protected(by_default, mind.trust.reviewed())
+    is_stated = decay.is_protected(by_default) is not keep or is_reviewed is not keep
+    protected = keep if is_stated else None
     if record.memory.protected is protected:
         return record
     return saving.edit(mind, record, protected=protected)

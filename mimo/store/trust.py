@@ -10,6 +10,7 @@ worktrees of a repository share them, and a clone can't bring any. The files are
 `committed`  digests of the texts that the user committed in this repository
 `followed`   digests of the texts on the default branch, if the user follows it
 `made`       checkpoints that were saved on this machine, each with its branch
+`reviewed`   digests of the texts in `approved` that the user approved, without mind's own writes
 
 A procedure whose text is in `approved` may run. Texts in the other lists may only be shown. If a
 list can't be read, nothing in it is trusted.
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 _DIGEST = rf"(?!{NAMES_LIST})[0-9a-f]{{64}}"
 _MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
-_FILES = ("state.json", "approved", "git.json", "committed", "followed")
+_FILES = ("state.json", "approved", "git.json", "committed", "followed", "reviewed")
 
 
 def read_mark(location: Location, owner: str | None) -> str | None:
@@ -268,8 +269,11 @@ class Trust:
         texts = self._vouching.admitted() if self._vouching else None
         return lambda digest: texts is None or digest.removeprefix(ALONE) in texts
 
-    def approve(self, digests: Iterable[str]) -> int:
-        """Approves texts by their digests and returns how many were new. Raises `StorageFailed`."""
+    def approve(self, digests: Iterable[str], *, reviewed: Iterable[str] = ()) -> int:
+        """Approves texts by their digests and returns how many were new. Raises `StorageFailed`.
+
+        `reviewed` has those of them that the user approved, which mind did not just write.
+        """
         wanted = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
         if wrong := [digest for digest in wanted if not compiled(_DIGEST).fullmatch(digest)]:
             raise ValueError(wrong[0])
@@ -281,7 +285,18 @@ class Trust:
                 self._approved = self._approved.with_more(new)
                 self._notice = None
                 self._seen = tuple(map(stamp, self._files))
+            if more := {digest.removeprefix(ALONE) for digest in reviewed} - self.reviewed():
+                lists.write_sorted(folder / "reviewed", more | self.reviewed())
         return len(new)
+
+    def reviewed(self) -> frozenset[str]:
+        """Returns the digests of the texts that the user approved; none if they can't be read."""
+        self._refresh()
+        with suppress(StorageFailed):
+            if self.folder is not None:
+                texts = lists.read_sorted(self.folder / "reviewed")
+                return frozenset(digest for digest in texts if digest in self._approved)
+        return frozenset()
 
     def follow(self, follow: bool) -> None:
         """Sets whether later changes are followed. Raises `StorageFailed`.
@@ -313,6 +328,8 @@ class Trust:
             approved = {digest for digest in revoked if digest in self._approved}
             own = {digest for digest in revoked if digest in committed}
             if approved:
+                if approved & (reviewed := self.reviewed()):
+                    lists.write_sorted(folder / "reviewed", reviewed - approved)
                 lists.remove(folder / "approved", approved)
             if self._git is not None and own:
                 kept = Digests(frozenset(committed) - own)

@@ -202,6 +202,25 @@ def test_editing_opens_the_editor(project, tmp_path):
     assert "protected: true" in (project / ".mind/facts/a.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_fading_memories_are_offered_after_the_others(project, wanted):
+    for name in ("a", "b"):
+        head = f"---\nid: {name}1\ntype: fact\ncreated: 2020-01-01T00:00:00Z\n---\n"
+        write(project, f"facts/{name}.md", f"{head}tea {name}\n")
+    with terminal(project, "review") as screen:
+        screen.until("2 memories fade; go through them? [y/N] ")
+        screen.press("y" if wanted else "n")
+        if wanted:
+            assert "fading" in screen.until("? the keys")
+            screen.press("k")
+            screen.until("? the keys")
+            screen.press("q")
+        screen.until("1 resolved; 1 left" if wanted else "nothing was changed; nothing is left")
+        assert screen.ended() == 0
+    kept = [(project / f".mind/facts/{name}.md").read_text("utf-8") for name in ("a", "b")]
+    assert ["protected: true" in text for text in kept].count(True) == wanted
+
+
 def test_an_error_is_printed_and_the_item_stays(project):
     write(project, "decisions/d1.md", TWO)
     with terminal(project, "review", EDITOR="false") as screen:

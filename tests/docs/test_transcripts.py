@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 
@@ -99,6 +100,14 @@ def edges(stage: Stage) -> None:
     stage.write("orders.ts", "const one = await api.get(url)\n")
 
 
+def fading(stage: Stage) -> None:
+    assert stage.mind
+    for text in ("The staging server runs in the office", "Uploads go through the proxy"):
+        saving.store(stage.mind, saving.draft(Kind.FACT, text))
+    later = NOW + timedelta(days=200)
+    stage.mind.clock = lambda: later
+
+
 def git(stage: Stage) -> None:
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=stage.root, check=True)
     assert stage.mind
@@ -154,6 +163,7 @@ PAGES: dict[str, Callable[[Stage], None]] = {
     "audit": audit,
     "duplicates": lambda _: None,
     "edges": edges,
+    "fading": fading,
     "git": git,
     "ingest": ingest,
     "install": install,

@@ -1,7 +1,9 @@
 """The fading of a memory."""
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -28,13 +30,13 @@ def test_a_new_memory_is_as_strong_as_it_is_important():
 
 
 def test_strength_falls_by_the_documented_exponential():
-    assert strength(record(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
+    assert strength(record(days=100), now=NOW) == pytest.approx(0.5 * math.exp(-1))
 
 
 def test_the_age_counts_from_the_last_access():
-    used = decay.Use(times=1, last=NOW - timedelta(days=2))
+    used = decay.Use(times=1, last=NOW - timedelta(days=20))
 
-    assert strength(record(days=30), now=NOW, use=used) == pytest.approx(
+    assert strength(record(days=300), now=NOW, use=used) == pytest.approx(
         0.5 * math.exp(-0.2) * (1 + 0.1 * math.log(2))
     )
 
@@ -61,6 +63,18 @@ def test_days_until_forgotten_count_from_now():
     left = decay.days_until_forgotten(0.08)
 
     assert decay.score(0.08, left) == pytest.approx(decay.FLOOR)
+
+
+def test_the_page_states_the_days_that_follow_from_the_default_rate():
+    page = (Path(__file__).parents[2] / "docs" / "fading.md").read_text("utf-8")
+    rows = re.findall(r"^\| (0\.\d).* \| (\d+) days \| (\d+) days \|$", page, re.MULTILINE)
+
+    assert len(rows) == 4
+    for importance, risk, lost in rows:
+        for limit, days in ((decay.AT_RISK, int(risk)), (decay.FLOOR, int(lost))):
+            left = decay.days_until_forgotten(float(importance), floor=limit)
+            assert math.floor(left) <= days <= math.ceil(left)
+    assert f"half-life of {math.log(2) / decay.RATE:.0f} days" in page
 
 
 def test_below_the_floor_no_days_are_left_and_without_a_rate_nothing_fades():

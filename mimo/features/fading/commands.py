@@ -165,9 +165,10 @@ def decay_check(
 def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
     """List memories that are about to be forgotten, weakest first
 
-    A memory fades from the day on which it was last found or shown. Fading deletes nothing:
-    `mind keep ID` protects a memory, `mind rm ID` removes item. Decisions, checkpoints, edges and
-    documents outside `.mind/` do not fade.
+    A memory fades from the day on which it was last found or shown, at the setting `decay.rate`.
+    Fading deletes nothing: `mind keep ID` protects a memory, `mind rm ID` removes it. Decisions,
+    checkpoints, edges, ingested files, documents outside `.mind/`, and memories that you approved
+    with `mind trust` or in the review do not fade.
     """
     weak = overview.at_risk(mind, threshold)
     return FadingRows(
@@ -195,14 +196,14 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
 def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
     """Protect a memory from fading
 
-    Sets `protected: true` in its file. `--off` removes that, or sets `protected: false` if its
-    type is protected.
+    Sets `protected: true` in its file. `--off` removes that, or sets `protected: false` if it does
+    not fade by default.
     """
     record = overview.keep(mind, id, keep=not off)
     return Kept(
         id=record.memory.id,
         title=record.memory.heading,
-        protected=decay.is_protected(record),
+        protected=decay.is_protected(record, mind.trust.reviewed()),
         file=record.place.path,
         notice=mind.notice,
     )

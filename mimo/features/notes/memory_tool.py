@@ -35,7 +35,6 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
-from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, overview, saving
@@ -275,7 +274,7 @@ def _found(trusts: Callable[[str], bool], hit: Hit, stale: str | None) -> FoundM
     )
 
 
-def _listed(record: Record, memory: Facts, score: float) -> ListedMemory:
+def _listed(record: Record, memory: Facts, strength: overview.Strong) -> ListedMemory:
     text = record.memory.text
     is_long = len(text) > MAX_CONTENT_BYTES
     return memory.row(
@@ -283,8 +282,8 @@ def _listed(record: Record, memory: Facts, score: float) -> ListedMemory:
         content=text[:_BEGINNING] if is_long else text,
         excerpt=is_long or None,
         category=memory.type.category,
-        decay_score=round(score, 4),
-        protected=decay.is_protected(record),
+        decay_score=round(strength.score, 4),
+        protected=strength.protected,
     )
 
 

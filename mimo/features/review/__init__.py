@@ -41,6 +41,9 @@ class Waiting(StrEnum):
 CHEAP = tuple(Waiting)[:6]
 """The kinds that need neither git nor a comparison of all pairs."""
 
+LISTED = tuple(kind for kind in Waiting if kind is not Waiting.FADING)
+"""The kinds whose items a review lists unasked; of the fading memories it states the number."""
+
 BY_CHOICE = (Waiting.VERSIONS, Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.DOUBLE)
 
 BOTH = "both"
@@ -138,6 +141,11 @@ def _heeding(mind: Mind, items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         mind.heed()
         yield item
+
+
+def fading(mind: Mind) -> int:
+    """Returns the number of memories that are at risk of being forgotten."""
+    return len(overview.at_risk(mind, decay.AT_RISK).fading)
 
 
 def count(mind: Mind) -> dict[str, int]:
@@ -239,8 +247,8 @@ def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
             f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
             hint=f"mind review settle {stuck[0].id} --take 1",
         )
-    fading = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
-    changed = [overview.keep(mind, id, keep=True).place.path for id in fading]
+    weak = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
+    changed = [overview.keep(mind, id, keep=True).place.path for id in weak]
     if others := [item.key for item in items if off or item.kind is not Waiting.FADING]:
         _hide(mind, others, off=off)
     message = "is shown again" if off else "is hidden until it changes"
@@ -464,8 +472,8 @@ class _Fading:
     def __iter__(self) -> Iterator[Item]:
         for start in range(0, len(self), _READ_AT_ONCE):
             some = self._fading[start : start + _READ_AT_ONCE]
-            for fading, record in overview.with_records(self._mind, some):
-                left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
+            for weak, record in overview.with_records(self._mind, some):
+                left = f"{weak.days:.0f} days left" if weak.days else "it counts as forgotten"
                 yield _item(Waiting.FADING, record, f"it fades: {left}")
 
 

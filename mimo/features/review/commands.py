@@ -8,7 +8,17 @@ from mimo.commands.common import File, Id, Limit, Trust, TrustLabel, trust_of
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
-from mimo.features.review import BOTH, BY_CHOICE, CHEAP, Choice, Item, Resolved, Waiting, trusting
+from mimo.features.review import (
+    BOTH,
+    BY_CHOICE,
+    CHEAP,
+    LISTED,
+    Choice,
+    Item,
+    Resolved,
+    Waiting,
+    trusting,
+)
 from mimo.features.review.trusting import FirstLook, look_of, short, show_look
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -68,6 +78,10 @@ class Review:
     arrived: Annotated[
         FirstLook | None, Out("A summary of what is not approved here", omit=True)
     ] = None
+    fading: Annotated[
+        Omitted[int],
+        Out("Number of fading memories, if they are not among the items", omit=True),
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -115,16 +129,18 @@ def review(
     """List items that need a decision, most urgent first
 
     These are unreadable files, versions that a merge left, competing decisions, contradictions, and
-    memories that are not approved here, cite changed files, are near-duplicates or fade. On a
-    terminal it asks about them one by one; nothing is changed without an answer.
+    memories that are not approved here, cite changed files or are near-duplicates. On a terminal it
+    asks about them one by one; nothing is changed without an answer. Fading memories are counted;
+    `--kind fading` lists them.
     """
-    items, counts = reviewing.first(mind, kinds or Waiting, limit, kept=all)
+    items, counts = reviewing.first(mind, kinds or LISTED, limit, kept=all)
     untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
     return Review(
         items=tuple(_row(mind, item) for item in items),
         total=sum(counts.values()),
         counts={kind.value: number for kind, number in counts.items() if number},
         arrived=look_of(mind) if untrusted else None,
+        fading=None if kinds else reviewing.fading(mind) or None,
         notice=mind.notice,
     )
 
@@ -327,6 +343,7 @@ def _(result: Review, screen: Screen) -> None:
         screen.note(result.notice)
     if not result.total:
         screen.line(good("✓ "), "nothing to review")
+        _show_fading(result, screen)
         return
     if result.arrived:
         show_look(result.arrived, screen)
@@ -339,6 +356,13 @@ def _(result: Review, screen: Screen) -> None:
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
+    _show_fading(result, screen)
+
+
+def _show_fading(result: Review, screen: Screen) -> None:
+    if result.fading:
+        fade = count(result.fading, "memory fades", "memories fade")
+        screen.line(dim(f"{fade}; "), accent("`mind fading`"), dim(" lists them"))
 
 
 @render.register

@@ -86,10 +86,16 @@ def approve_all(mind: Mind, *, follow: bool) -> None:
     If the user's setting `trust.only` names authors, only files that they committed are approved.
     """
     _repair(mind)
-    mind.trust.approve(filter(mind.trust.admitted(), digests(mind)))
+    _approve_new(mind, filter(mind.trust.admitted(), digests(mind)))
     mind.trust.forget_earlier()
     if follow:
         mind.trust.follow(follow)
+
+
+def _approve_new(mind: Mind, texts: Iterable[str]) -> None:
+    """Approves texts; the user has reviewed those that were not trusted before."""
+    every, trusted = tuple(texts), mind.trust.checker()
+    mind.trust.approve(every, reviewed=[digest for digest in every if not trusted(digest)])
 
 
 def _repair(mind: Mind) -> None:
@@ -105,13 +111,14 @@ def approve_own(mind: Mind) -> None:
     """
     own = mind.trust.by_own_address()
     memories = refresh.up_to_date(mind).ask(survey.digests)
-    mind.trust.approve(digest for digest in (*memories, *values.digests(mind)) if digest in own)
+    _approve_new(mind, (digest for digest in (*memories, *values.digests(mind)) if digest in own))
 
 
 def approve(mind: Mind, wanted: Iterable[str]) -> None:
     """Approves the files of these memories, or ingested files."""
     _repair(mind)
-    mind.trust.approve(record.place.digest for record in _named(mind, wanted))
+    named = [record.place.digest for record in _named(mind, wanted)]
+    mind.trust.approve(named, reviewed=named)
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> None:

@@ -12,15 +12,19 @@ from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.fading.commands import decay_check, fading, keep, stats
+from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add, edit
 from mimo.features.notes.memory_tool import MemorySort, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.notes.reading import list_, show
+from mimo.features.review.commands import trust, untrust
 from mimo.features.search.browse import by_context, by_topic, recent
 from mimo.features.search.commands import Scope, search
 from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config, init
+from mimo.index import survey
 from mimo.memory import decay
+from mimo.operations import overview
 from mimo.server import resources
 from tests.conftest import git
 
@@ -141,19 +145,19 @@ class TestFading:
     @pytest.mark.req("000-57")
     def test_the_weakest_come_first_with_the_days_that_are_left(self, mind, clock):
         old = add(mind, "the old fact").id
-        clock.forward(days=5)
+        clock.forward(days=50)
         newer = add(mind, "the newer fact").id
         add(mind, "what was decided", type="decision")
-        clock.forward(days=14)
+        clock.forward(days=140)
 
         answer = fading(mind, threshold=0.2)
 
         assert [row.id for row in answer.memories] == [old, newer]
-        assert [row.days_left for row in answer.memories] == [4.03, 9.03]
+        assert [row.days_left for row in answer.memories] == [40.26, 90.26]
         assert (answer.total, answer.forgotten, answer.checked) == (2, 0, 3)
 
     def test_a_used_memory_starts_to_fade_again(self, mind, clock, tea):
-        clock.forward(days=20)
+        clock.forward(days=200)
         assert tea in {row.id for row in fading(mind).memories}
 
         show(mind, tea)
@@ -165,7 +169,7 @@ class TestFading:
     def test_forgotten_memories_are_marked_and_counted_beyond_the_limit(self, mind, clock):
         for number in range(5):
             add(mind, f"fact {number}")
-        clock.forward(days=40)
+        clock.forward(days=400)
 
         answer = fading(mind, limit=2)
 
@@ -174,7 +178,7 @@ class TestFading:
 
     @pytest.mark.req("000-54")
     def test_decay_check_and_fading_agree(self, mind, clock, tea):
-        clock.forward(days=18)
+        clock.forward(days=180)
 
         checked, listed = decay_check(mind), fading(mind)
 
@@ -184,7 +188,7 @@ class TestFading:
         assert checked.total_checked == listed.checked == 2
 
     def test_the_rate_is_a_setting(self, mind, clock, tea):
-        clock.forward(days=18)
+        clock.forward(days=180)
         config(mind, "decay.rate", "0")
         steady = mind.reopened()
 
@@ -206,7 +210,7 @@ class TestFading:
     def test_sorted_by_decay_used_memories_come_first(self, mind, clock):
         strong = add(mind, "important", importance=0.9).id
         used = add(mind, "used").id
-        clock.forward(days=30)
+        clock.forward(days=300)
         show(mind, used)
 
         rows = list_memories(mind, sort=MemorySort.DECAY_SCORE).memories
@@ -215,11 +219,135 @@ class TestFading:
         assert rows[0].decay_score == pytest.approx(decay.score(0.5, 0, accesses=1), abs=1e-4)
 
 
+def written(mind, name: str, text: str) -> str:
+    """Writes a fact as another author would, unapproved, and returns its id."""
+    mind.trust.follow(False)
+    path = mind.folder / "facts" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    header = "---\nid: {}\ntype: fact\ncreated: 2026-11-20T15:30:00Z\n---\n"
+    path.write_text(f"{header.format(name)}{text}\n", encoding="utf-8")
+    return name
+
+
+def fades(mind) -> set[str]:
+    return {row.id for row in fading(mind, limit=1000).memories}
+
+
+class TestLasting:
+    @pytest.mark.parametrize("importance", [0.5, 0.7])
+    def test_an_unused_fact_is_not_at_risk_for_five_months(self, mind, clock, importance):
+        fact = add(mind, "the proxy cuts uploads", importance=importance).id
+
+        clock.forward(days=150)
+        assert (fades(mind), stats(mind).at_risk_count) == (set(), 0)
+        clock.forward(days=100)
+        assert (fades(mind), stats(mind).at_risk_count) == ({fact}, 1)
+
+    @pytest.mark.req("000-55")
+    def test_parts_of_ingested_files_do_not_fade(self, mind, clock):
+        source = mind.project.root / "guide.md"
+        source.write_text("# A\n\nUse tea.\n\n# B\n\nUse milk.\n", encoding="utf-8")
+        chunks = ingest(mind, str(source), chunk_size=50).ids
+        clock.forward(days=2000)
+
+        assert len(chunks) > 1
+        assert (fades(mind), decay_check(mind).total_checked) == (set(), len(chunks))
+        assert stats(mind).avg_decay_score == pytest.approx(0.5)
+        assert {row.decay_score for row in list_memories(mind).memories} == {0.5}
+
+    def test_current_and_superseded_decisions_do_not_fade(self, mind, clock):
+        save_decision(mind, "auth", "Use sessions", "They are simple")
+        save_decision(mind, "auth", "Use JWT", "There are two servers")
+        clock.forward(days=2000)
+
+        assert fades(mind) == set()
+
+    @pytest.mark.parametrize(
+        "approve", [lambda mind, _: trust(mind), lambda mind, id_: trust(mind, (id_,))]
+    )
+    def test_a_text_that_the_user_approved_does_not_fade(self, mind, clock, approve):
+        own = add(mind, "written by mind itself").id
+        theirs = written(mind, "theirs", "written by a colleague")
+        clock.forward(days=400)
+        assert fades(mind) == {own, theirs}
+
+        approve(mind, theirs)
+        assert fades(mind) == {own}
+        assert {row.id: row.protected for row in list_memories(mind).memories} == {
+            own: False,
+            theirs: True,
+        }
+
+        untrust(mind, (theirs,))
+        assert fades(mind) == {own, theirs}
+
+    def test_a_text_that_is_changed_after_the_approval_fades_again(self, mind, clock):
+        theirs = written(mind, "theirs", "written by a colleague")
+        trust(mind)
+        written(mind, "theirs", "written again")
+        clock.forward(days=400)
+
+        assert fades(mind) == {theirs}
+
+    def test_approving_an_own_memory_by_its_id_keeps_it(self, mind, clock, tea):
+        clock.forward(days=400)
+        trust(mind)
+        assert tea in fades(mind)
+
+        trust(mind, (tea,))
+        assert tea not in fades(mind)
+
+    def test_ending_all_approvals_ends_the_protection(self, mind, clock):
+        theirs = written(mind, "theirs", "written by a colleague")
+        trust(mind)
+        clock.forward(days=400)
+        assert fades(mind) == set()
+
+        mind.trust.forget()
+        assert fades(mind) == {theirs}
+
+    def test_a_damaged_list_of_reviewed_texts_protects_nothing(self, mind, clock):
+        theirs = written(mind, "theirs", "written by a colleague")
+        trust(mind)
+        clock.forward(days=400)
+        (mind.trust.folder / "reviewed").write_text("damaged", encoding="utf-8")
+
+        assert fades(mind) == {theirs}
+        assert search(mind, "colleague").results[0].trust == "trusted"
+
+    def test_a_reviewed_memory_that_is_let_go_fades(self, mind, clock):
+        theirs = written(mind, "theirs", "written by a colleague")
+        trust(mind)
+        clock.forward(days=400)
+
+        assert not keep(mind, theirs, off=True).protected
+        assert fades(mind) == {theirs}
+        assert keep(mind, theirs).protected
+        assert "protected: true" in text_of(mind, ".mind/facts/theirs.md")
+
+    def test_the_index_and_the_records_follow_one_rule(self, mind, tea):
+        source = mind.project.root / "guide.md"
+        source.write_text("# A\n\nUse tea.\n", encoding="utf-8")
+        ingest(mind, str(source))
+        add(mind, "Use JWT", type="decision")
+        keep(mind, add(mind, "Let go", type="decision").id, off=True)
+        keep(mind, tea)
+        written(mind, "theirs", "written by a colleague")
+        trust(mind)
+
+        reviewed = mind.trust.reviewed()
+        ages = {age.id: age.protected for age in mind.index.ask(survey.ages, reviewed)}
+
+        records = overview.everything(mind)
+        assert ages == {r.memory.id: decay.is_protected(r, reviewed) for r in records}
+        assert sorted(ages.values()) == [False, False, True, True, True, True]
+
+
 class TestKeep:
     def test_a_kept_memory_is_marked_in_its_file_and_does_not_fade(self, mind, clock, tea):
         before = text_of(mind, show(mind, tea).file)
         kept = keep(mind, tea)
-        clock.forward(days=90)
+        clock.forward(days=900)
 
         assert kept.protected
         assert text_of(mind, kept.file).splitlines() == _with(before, "protected: true")
@@ -242,7 +370,7 @@ class TestKeep:
         made = add(mind, "Use JWT", type="decision")
         before = text_of(mind, made.file)
         assert "protected: false" in text_of(mind, keep(mind, made.id, off=True).file)
-        clock.forward(days=30)
+        clock.forward(days=300)
         assert [row.id for row in fading(mind).memories] == [made.id]
 
         keep(mind, made.id)

@@ -4,6 +4,7 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.commands.spec import to_json
+from mimo.features.review import Waiting
 from mimo.features.review.commands import keep, review, settle
 from mimo.features.upkeep.commands import status
 
@@ -23,6 +24,21 @@ TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", "decision"
 
 def test_a_new_project_has_nothing_to_review(mind):
     assert to_json(review(mind)) == {"items": [], "total": 0, "counts": {}}
+
+
+def test_fading_memories_are_one_line(mind, clock, capsys):
+    write(mind, "decisions/d1.md", TWO)
+    for number in range(12):
+        write(mind, f"facts/{number}.md", memory(f"f{number}", f"fact {number}"))
+    clock.forward(days=400)
+
+    listed = review(mind)
+    assert ([item.id for item in listed.items], listed.total, listed.fading) == (["d1"], 1, 12)
+    assert main(["review"], open=lambda _: mind.reopened()) == 0
+    assert "12 memories fade; `mind fading` lists them\n" in capsys.readouterr().out
+
+    asked = review(mind, kinds=(Waiting.FADING,))
+    assert (asked.total, asked.counts, asked.fading) == (12, {"fading": 12}, None)
 
 
 def test_an_item_has_its_reason_and_commands(mind):

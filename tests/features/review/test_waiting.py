@@ -272,7 +272,7 @@ class TestTheRest:
         write(mind.project.root, "facts/conflict.md", "<<<<<<< ours\na\n=======\nb\n>>>>>>> x\n")
         write(mind.project.root, "decisions/d1.md", TWO)
         stored(mind, "tea")
-        clock.forward(days=40)
+        clock.forward(days=400)
         mind.trust.forget()
         kinds = [kind for kind, _ in listed(mind)]
         assert kinds == ["unreadable", "versions", "versions", "untrusted", "untrusted", "fading"]
@@ -309,7 +309,7 @@ class TestTheRest:
 
     def test_keeping_a_fading_memory_protects_it_in_its_file(self, mind, clock):
         record = stored(mind, "tea")
-        clock.forward(days=40)
+        clock.forward(days=400)
         done = review.keep(mind, record.memory.id)
         assert done.files == (record.place.path,)
         assert finding.one(mind, record.memory.id).memory.protected is True

@@ -218,7 +218,7 @@ class TestConfig:
     def test_unset_restores_the_default(self, mind):
         config(mind, "decay.rate", "0.05")
 
-        assert config(mind, "decay.rate", unset=True).settings[0].value == 0.1
+        assert config(mind, "decay.rate", unset=True).settings[0].value == 0.01
 
     def test_a_user_setting_is_written_to_the_users_file(self, mind, home):
         config(mind, "mcp.tool_names", "slash")

@@ -28,13 +28,22 @@ class MindError(Exception):
     """True if the wire form omits the hint, which is then shown only to people."""
 
     def __init__(
-        self, message: str, *, hint: str = "", details: Mapping[str, Any] | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        details: Mapping[str, Any] | None = None,
+        typed: tuple[str, str] | None = None,
     ) -> None:
-        """Takes a message without a full stop, what to do next, and data for programs."""
+        """Takes a message without a full stop, what to do next, and data for programs.
+
+        `typed` is the message and the hint for a terminal, if they differ: `--limit` for `limit`.
+        """
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.details: dict[str, Any] = dict(details or {})
+        self.typed = typed
 
     def wire(self) -> dict[str, Any]:
         """Returns the JSON form, which is the same on every surface."""

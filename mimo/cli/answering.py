@@ -53,7 +53,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
     is_other = arguments.get(_REVISION) is not None or arguments.get(_SCOPE) == "all"
     if line.spec.effect is not Effect.READ or is_other:
         return None
-    if set(options) - {"json", "no_color", "no_pager"}:
+    if set(options) - {"json", "no_color", "no_pager", "verbose"}:
         return None
     caller = Caller(surface=Surface.CLI, agent=agent_of(mind.environ))
     try:
@@ -61,7 +61,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
     except (Internal, Cancelled):
         raise
     except MindError as error:
-        return _failed(error, wide=bool(request["wide"]), json="json" in options)
+        return _failed(error, wide=bool(request["wide"]), options=options)
     notice = None if getattr(result, "notice", None) else mind.notice
     warnings = (*mind.config.warnings, *([notice] if notice else []))
     notes = [safe(f"note: {warning}") for warning in warnings]
@@ -82,11 +82,11 @@ def _has_input(spec: Spec) -> bool:
     return any(param.arg.stdin or param.arg.file for param in spec.params)
 
 
-def _failed(error: MindError, *, wide: bool, json: bool) -> dict[str, Any]:
+def _failed(error: MindError, *, wide: bool, options: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the answer of a command that failed, as `rendering.report` prints it."""
-    if json:
+    if "json" in options:
         redact_error(error)
         notes = [as_json(error.wire(), wide=wide)]
     else:
-        notes = [safe(line) for line in lines_of(error)]
+        notes = [safe(line) for line in lines_of(error, coded="verbose" in options)]
     return {"status": error.exit_status, "notes": notes, "text": ""}

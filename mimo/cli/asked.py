@@ -111,7 +111,7 @@ def _print(reply: Mapping[str, Any]) -> int:
 
         rendering.give_up_stdout()
         failed = StorageFailed(f"the answer could not be written: {error.strerror}")
-        return rendering.report(failed, "--json" in sys.argv)
+        return rendering.report(failed, as_wire="--json" in sys.argv)
     return int(reply["status"])
 
 

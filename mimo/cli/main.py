@@ -55,7 +55,12 @@ def main(
 
         sys.stdout.write("".join(f"{line}\n" for line in completions(registry, args)))
         return 0
-    as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
+    options = args[: args.index("--")] if "--" in args else args
+    report = partial(
+        rendering.report,
+        as_wire="--json" in options,
+        coded=not {"-v", "--verbose"}.isdisjoint(options),
+    )
     try:
         rendering.prepare()
         run = partial(run_command, open)
@@ -68,7 +73,7 @@ def main(
         rendering.flush()
         return status
     except MindError as error:
-        return rendering.report(error, as_json)
+        return report(error)
     except KeyboardInterrupt as error:
         rendering.interrupted()
         return status_of(error)
@@ -80,7 +85,7 @@ def main(
 
         unexpected = fault()
         unexpected.__cause__ = error
-        return rendering.report(unexpected, as_json)
+        return report(unexpected)
 
 
 def run_command(

@@ -14,7 +14,6 @@ from mimo.cli.plain import (
     gathered,
     options_of,
     params_of,
-    singular,
     takes_rest,
 )
 from mimo.commands.spec import Param, Spec
@@ -28,11 +27,19 @@ METAVARS = {"integer": "n", "number": "number", "json": "json", "string": "text"
 
 
 class Program(click.Command):
-    """A click command with our text for `--help`."""
+    """A click command with our text for `--help`, whose name is in every error about its words."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Returns `--help`."""
         return with_help(super().get_help_option(ctx))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the words. Raises `UsageError` with the context, which click omits for some."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
 
 
 class Command(Program):
@@ -140,8 +147,7 @@ def _argument(param: Param) -> click.Argument:
 
 def metavar_of(param: Param) -> str:
     """Returns a positional parameter as usage lines show it: `QUERY`, `[TEXT]`, `PATH…`."""
-    name = singular(param.name) if param.shape.items else param.name
-    shown = name.upper().replace("_", "-") + ("..." if takes_rest(param) else "")
+    shown = f"{param.typed}{'...' if takes_rest(param) else ''}"
     return shown if param.required and not param.arg.stdin else f"[{shown}]"
 
 

@@ -50,6 +50,7 @@ COMMON = (
     Option(key="project", names=("--project",), help="Work on this project", metavar="DIR"),
     Option(key="no_color", names=("--no-color",), help="Print without colours", is_flag=True),
     Option(key="no_pager", names=("--no-pager",), help="Never page long output", is_flag=True),
+    Option(key="verbose", names=("-v", "--verbose"), help="Show the codes of errors", is_flag=True),
 )
 """The options that may be before or after any command."""
 
@@ -110,13 +111,12 @@ def options_of(spec: Spec) -> list[Option]:
 def _option(param: Param) -> Option:
     kind = (param.shape.items or param.shape).kind
     is_repeated = param.shape.items is not None or param.arg.many
-    long = _long_names(param)
     is_switch = param.shape.kind == "boolean" and param.default is not False
     return Option(
         key=param.attribute,
         names=_names(param),
         help=_help(param, is_repeated=is_repeated),
-        negated=tuple(f"--no-{name}" for name in long) if is_switch else (),
+        negated=tuple(f"--no-{name[2:]}" for name in param.options) if is_switch else (),
         is_flag=kind == "boolean",
         is_repeated=is_repeated and kind != "boolean",
         choices=(param.shape.items or param.shape).choices,
@@ -132,19 +132,7 @@ def _by_name(param: Param) -> Option:
 
 def _names(param: Param) -> tuple[str, ...]:
     short = (f"-{param.arg.short}",) if param.arg.short else ()
-    return (*short, *(f"--{name}" for name in _long_names(param)))
-
-
-def _long_names(param: Param) -> list[str]:
-    words = (param.name, *param.aliases)
-    return [(singular(word) if param.shape.items else word).replace("_", "-") for word in words]
-
-
-def singular(word: str) -> str:
-    """Returns the singular of a plural: `tags` -> `tag`, `categories` -> `category`."""
-    if word.endswith("ies"):
-        return f"{word[:-3]}y"
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    return (*short, *param.options)
 
 
 def _help(param: Param, *, is_repeated: bool) -> str:

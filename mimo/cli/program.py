@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -11,9 +12,10 @@ from typing import Any
 import click
 
 from mimo import __version__
-from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options, with_help
+from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options
 from mimo.cli.plain import PROGRAMS, Run, led
 from mimo.commands import Registry, all_commands
+from mimo.commands.arguments import nearest
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 
@@ -51,15 +53,26 @@ def program(commands: Registry | None = None, command: Run = lambda *_: 0) -> Wo
 def usage(error: click.ClickException) -> Invalid:
     """Returns an error of click as one of ours."""
     ctx = getattr(error, "ctx", None)
-    command = f"{ctx.command_path} --help" if ctx else "mind --help"
-    message = error.format_message().strip().removesuffix(".")
-    return Invalid(f"{message[:1].lower()}{message[1:]}", hint=f"see `{command}`")
+    program = ctx.command_path if ctx else "mind"
+    text = error.format_message().strip().removesuffix(".")
+    message, hint = f"{text[:1].lower()}{text[1:]}", f"see `{program} --help`"
+    if isinstance(error, click.NoSuchOption):
+        message = f"`{error.option_name}` is not an option of `{program}`"
+        near = nearest(error.option_name, error.possibilities or ())
+        hint = f"did you mean `{near[0]}`? {hint}" if near else hint
+    elif isinstance(error, click.BadOptionUsage):
+        takes = "takes no value" if "not take a value" in text else "needs a value"
+        message = f"`{error.option_name}` {takes}"
+    elif extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", text, re.DOTALL):
+        message = f"`{program}` does not take `{extra[1]}`"
+        hint = f"put a text of several words in quotes; {hint}"
+    return Invalid(message, hint=hint)
 
 
 # The words of a command line.
 
 
-class Words(click.Group):
+class Words(Program, click.Group):
     """Commands by the words that lead to them, each loaded when it is named."""
 
     def __init__(self, path: str, commands: Registry, run: Run, **attrs: Any) -> None:
@@ -120,8 +133,6 @@ class Words(click.Group):
         return (args[0] if command else None), command, rest
 
     def _unknown(self, ctx: click.Context, word: str) -> Invalid:
-        from mimo.commands.arguments import nearest
-
         if word.startswith("-"):
             return Invalid(f"`{word}` is not an option of `mind`", hint="see `mind help --all`")
         words = self.list_commands(ctx)
@@ -136,10 +147,6 @@ class Words(click.Group):
         )
 
     # The help: of the program, its first page or all; of a group, its commands.
-
-    def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Returns `--help`."""
-        return with_help(super().get_help_option(ctx))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the options before a command; `--all` is one of them beside `--help`."""

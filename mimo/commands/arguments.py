@@ -1,8 +1,8 @@
 """The decoding of arguments: as a surface received them -> as the command's function takes them.
 
-Every surface shares these checks, so that a wrong value causes the same error everywhere. They
-accept exactly the arguments that the published schema accepts, which a test verifies. An optional
-argument that is null counts as absent.
+Every surface shares these checks, so that a wrong value causes the same error everywhere; on a
+terminal it names options as they are typed. They accept exactly the arguments that the published
+schema accepts, which a test verifies. An optional argument that is null counts as absent.
 """
 
 from __future__ import annotations
@@ -74,16 +74,17 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
         raise Invalid("arguments must be an object", hint="pass {} for no arguments")
     params = [param for param in spec.params if surface in param.arg.surfaces]
     given = _by_name(params, arguments, spec)
-    return {param.attribute: _value(param, given) for param in params}
+    try:
+        return {param.attribute: _value(param, given) for param in params}
+    except _Wrong as error:
+        raise _explained(error, spec) from None
 
 
 def _value(param: Param, given: Mapping[str, Any]) -> Any:
     value = given.get(param.name)
     if value is None:
         if param.required and param.name not in given:
-            raise Invalid(
-                f"`{param.name}` is missing", hint=_meaning(param), details={"field": param.name}
-            )
+            raise _Wrong(param)
         return param.default
     _check_limits(param, value)
     if param.arg.spellings and isinstance(value, str):
@@ -138,28 +139,28 @@ def _checked(param: Param, shape: Shape, value: Any) -> Any:
             return _text(param, shape, value)
         case "integer" | "number" if _is_number(value):
             return _number(param, shape, value)
-    raise _wrong(param, f"must be {NOUNS[shape.kind]}", value)
+    raise _Wrong(param, f"must be {NOUNS[shape.kind]}", value)
 
 
 def _json(param: Param, value: Any) -> Any:
     if param.arg.object and not isinstance(value, Mapping):
-        raise _wrong(param, "must be an object", value)
+        raise _Wrong(param, "must be an object", value)
     try:
         same = to_json(value)
     except (TypeError, ValueError, RecursionError):
-        raise _wrong(param, "must be JSON, without infinite numbers", value) from None
+        raise _Wrong(param, "must be JSON, without infinite numbers", value) from None
     if same != value:
-        raise _wrong(param, "must be JSON in UTF-8", value)
+        raise _Wrong(param, "must be JSON in UTF-8", value)
     return same
 
 
 def _text(param: Param, shape: Shape, value: str) -> str:
     if shape.choices and value not in shape.choices:
-        raise _wrong(param, f"must be one of {', '.join(shape.choices)}", value)
+        raise _Wrong(param, f"must be one of {', '.join(shape.choices)}", value)
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise _wrong(param, "must be text in UTF-8", value) from None
+        raise _Wrong(param, "must be text in UTF-8", value) from None
     return shape.enum(value) if shape.enum else value
 
 
@@ -173,7 +174,7 @@ def _number(param: Param, shape: Shape, value: float) -> float:
     if shape.kind == "number":
         return float(value)
     if value != int(value):
-        raise _wrong(param, f"must be {NOUNS['integer']}", value)
+        raise _Wrong(param, f"must be {NOUNS['integer']}", value)
     return int(value)
 
 
@@ -183,24 +184,88 @@ def _check_limits(param: Param, value: Any) -> None:
         return
     if (low is None or value >= low) and (high is None or value <= high):
         return
+    raise _Wrong(param, f"must be {_range(param)}", value)
+
+
+def _range(param: Param) -> str:
+    """Returns the numbers that a parameter accepts, `between 1 and 1000`; empty for all."""
+    low, high = (
+        None if bound is None else str(int(bound) if bound == int(bound) else bound)
+        for bound in (param.arg.ge, param.arg.le)
+    )
     if low is not None and high is not None:
-        must = f"must be between {low:g} and {high:g}"
-    else:
-        must = f"must be at least {low:g}" if low is not None else f"must be at most {high:g}"
-    raise _wrong(param, must, value)
+        return f"between {low} and {high}"
+    if low is None:
+        return f"at most {high}" if high is not None else ""
+    return f"at least {low}"
 
 
-def _wrong(param: Param, must: str, value: Any) -> Invalid:
+# Messages: a name as the caller types it, what is wrong with the value, and what to do next.
+
+
+class _Wrong(Exception):
+    """An argument is missing, or has a value that its parameter does not accept."""
+
+    def __init__(self, param: Param, must: str = "", value: Any = None) -> None:
+        """Take what the value must be; an empty text means that it is missing."""
+        super().__init__(param.name)
+        self.param = param
+        self.must = must
+        self.value = value
+
+
+def _explained(error: _Wrong, spec: Spec) -> Invalid:
+    """Returns the error for programs, with the words for a terminal."""
+    param = error.param
+    inner = param.shape.items or param.shape
+    near = nearest(error.value, inner.choices) if isinstance(error.value, str) else []
+    meant = f"did you mean `{near[0]}`?" if near else ""
+    help = param.arg.help
+    problem = f"{error.must}, not {shown(error.value)}" if error.must else "is missing"
+    typed = (
+        f"`{param.typed}` {problem}" if error.must else f"`mind {spec.path}` needs `{param.typed}`"
+    )
     return Invalid(
-        f"`{param.name}` {must}, not {shown(value)}",
-        hint=_meaning(param),
+        f"`{param.name}` {problem}",
+        hint=meant or f"it takes {_kind(param)}: {help[:1].lower()}{help[1:]}",
         details={"field": param.name},
+        typed=(typed, meant or _example(spec, param)),
     )
 
 
-def _meaning(param: Param) -> str:
-    help = param.arg.help
-    return f"`{param.name}` means: {help[:1].lower()}{help[1:]}"
+def _kind(param: Param) -> str:
+    """Returns the values that a parameter accepts: `a whole number between 1 and 1000`."""
+    inner = param.shape.items or param.shape
+    if inner.kind == "json":
+        kind = "an object" if param.arg.object else "any JSON value"
+    elif inner.choices:
+        kind = f"one of {', '.join(inner.choices)}"
+    else:
+        kind = " ".join(filter(None, (NOUNS[inner.kind], _range(param))))
+    return f"a list, each item {kind}" if param.shape.items else kind
+
+
+def _example(spec: Spec, param: Param) -> str:
+    """Returns a hint with a command line that gives the parameter."""
+    lines = [line for line in spec.examples if line.startswith("mind ")]
+    if not param.positional:
+        lines = [line for line in lines if f"{param.typed} " in f"{line} "]
+        value = _sample(param)
+        if not lines and value:
+            needed = (other.typed for other in spec.params if other.positional and other.required)
+            lines = [" ".join(("mind", spec.path, *needed, param.typed, value))]
+    example = f"for example `{lines[0]}`; " if lines else ""
+    return f"{example}see `mind {spec.path} --help`"
+
+
+def _sample(param: Param) -> str:
+    """Returns a value for an example; an empty text if nothing declares one."""
+    inner = param.shape.items or param.shape
+    if inner.choices:
+        return str(param.default or inner.choices[0])
+    if inner.kind == "integer" and param.default is not None:
+        return str(param.default or 1)
+    return "0.5" if inner.kind == "number" else ""
 
 
 def shown(value: Any) -> str:

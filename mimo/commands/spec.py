@@ -212,6 +212,26 @@ class Param:
         alias = self.arg.alias
         return (alias,) if isinstance(alias, str) else alias
 
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Returns its long names on the command line, such as `--tag` for `tags`."""
+        words = (self.name, *self.aliases)
+        names = (singular(word) if self.shape.items else word for word in words)
+        return tuple(f"--{name.replace('_', '-')}" for name in names)
+
+    @property
+    def typed(self) -> str:
+        """Returns its name as the command line shows it: `QUERY` by its place, or `--limit`."""
+        option = self.options[0]
+        return option[2:].upper() if self.positional else option
+
+
+def singular(word: str) -> str:
+    """Returns the singular of a plural: `tags` -> `tag`, `categories` -> `category`."""
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
 
 @frozen
 class Tool:

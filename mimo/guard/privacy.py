@@ -144,7 +144,7 @@ def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
 
 
 def redact_error(error: MindError, *, personal: bool = False, key: str | None = None) -> None:
-    """Redacts the message, hint and details of an error.
+    """Redacts the message, hint and details of an error, and its words for a terminal.
 
     `key` is the key of a value, and is redacted as in answers.
     """
@@ -152,6 +152,7 @@ def redact_error(error: MindError, *, personal: bool = False, key: str | None = 
         "message": error.message,
         "hint": error.hint,
         "details": error.details,
+        "typed": error.typed,
     }
     if key is not None:
         parts = masked(parts, key)

@@ -67,8 +67,8 @@ def give_up_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def report(error: MindError, as_wire: bool) -> int:
-    """Print an error on standard error and return its exit status."""
+def report(error: MindError, *, as_wire: bool, coded: bool = False) -> int:
+    """Print an error on standard error, with its code on request; return its exit status."""
     if isinstance(error, Internal) and os.environ.get("MIND_DEBUG"):
         import traceback
 
@@ -81,15 +81,16 @@ def report(error: MindError, as_wire: bool) -> int:
         redact_error(error)
         _write_error(as_json(error.wire()))
     else:
-        for line in lines_of(error):
+        for line in lines_of(error, coded=coded):
             complain(line)
     return error.exit_status
 
 
-def lines_of(error: MindError) -> list[str]:
-    """Returns the lines of an error on a terminal: `error: message [CODE]`, then the hint."""
-    lines = [f"error: {error.message} [{error.code}]"]
-    return [*lines, f"hint: {error.hint}"] if error.hint else lines
+def lines_of(error: MindError, *, coded: bool = False) -> list[str]:
+    """Returns the lines of an error: `error: message`, with ` [CODE]` on request, and the hint."""
+    message, hint = error.typed or (error.message, error.hint)
+    lines = [f"error: {message}{f' [{error.code}]' if coded else ''}"]
+    return [*lines, f"hint: {hint}"] if hint else lines
 
 
 def complain(text: str) -> None:

@@ -161,7 +161,7 @@ def test_following_a_log_ends_when_the_pipe_is_closed(memory: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_failed_write_to_standard_output_is_an_error(memory: Path) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = mind("list", stdout=full, stderr=subprocess.PIPE)
+        done = mind("list", "-v", stdout=full, stderr=subprocess.PIPE)
 
     assert done.returncode == 1
     assert b"[STORAGE_ERROR]" in done.stderr

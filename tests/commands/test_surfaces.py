@@ -16,10 +16,9 @@ from jsonschema import Draft202012Validator
 from mcp.client import Client
 
 from mimo.cli.main import main
-from mimo.cli.plain import singular
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.spec import Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
 from mimo.mind import Mind, Timer
 from mimo.operations.listening import Memory

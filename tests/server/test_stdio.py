@@ -218,7 +218,7 @@ def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Pat
 def test_a_wrong_setting_of_the_server_ends_it_with_an_error(project: Path) -> None:
     for option in (["--toolsets", "core,nope"], ["--tool-names", "camel"]):
         ended = subprocess.run(
-            [sys.executable, "-m", "mimo", "mcp", *option],
+            [sys.executable, "-m", "mimo", "-v", "mcp", *option],
             capture_output=True,
             cwd=project,
             env=environment(),

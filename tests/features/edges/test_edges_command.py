@@ -246,7 +246,7 @@ class TestAdding:
 
         assert run(mind, *words, "--severity", "info", "--code", "staging") == 0
         assert ".mind/edges/" in capsys.readouterr().out
-        assert run(mind, *words) == 1
+        assert run(mind, *words, "-v") == 1
         assert "[EDGE_EXISTS]" in capsys.readouterr().err
 
 

@@ -161,4 +161,4 @@ def test_a_terminal_does_not_break_the_lines_of_a_drawing(
 
 
 def test_an_unknown_id_is_refused(linked: None, say: Say) -> None:
-    assert "error: Memory not found: `jwx` [NOT_FOUND]" in say("graph", "jwx", status=1)
+    assert "error: Memory not found: `jwx`\n" in say("graph", "jwx", status=1)

@@ -85,7 +85,7 @@ def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:
         0,
         "note: it runs programs or sends requests: its first run on a terminal asks",
     )
-    status, output = run("procedure", "run", "ls")
+    status, output = run("procedure", "run", "ls", "--verbose")
     assert (status, "[UNTRUSTED]" in output) == (5, True)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from mimo import __version__, errors
-from mimo.cli.params import metavar_of
+from mimo.cli.params import metavar_of, usage_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
 from mimo.commands import TOOLSETS, Registry, all_commands, listed, spelled
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
@@ -62,8 +62,7 @@ class Page:
     @property
     def usage(self) -> str:
         """Returns the form of its command line."""
-        words = [metavar_of(param) for param in self.params if param.positional]
-        return " ".join([self.title, "[OPTIONS]", *words])
+        return " ".join([self.title, *(usage_of(self.spec) if self.spec else ["[OPTIONS]"])])
 
     @property
     def params(self) -> list[Param]:

@@ -12,11 +12,16 @@ from mimo.cli.plain import (
     Option,
     Run,
     gathered,
+    is_text,
+    named,
     options_of,
     params_of,
+    required_options,
     takes_rest,
 )
+from mimo.commands.arguments import shown
 from mimo.commands.spec import Param, Spec
+from mimo.errors import Invalid
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -58,16 +63,48 @@ class Command(Program):
             params=[*arguments, *options],
             help=spec.help,
             short_help=spec.summary,
-            context_settings=dict(SETTINGS),
+            context_settings=SETTINGS | {"allow_extra_args": True},
         )
         self._spec = spec
         self._run = run
         self._params = params
         self._subcommands = subcommands
 
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Returns click's parser, to which a text that begins with a dash is not an option."""
+        parser = super().make_parser(ctx)
+        names = named(options_of(self._spec))
+        read_option = parser._process_opts  # noqa: SLF001 - click has no other place for it
+
+        def read(word: str, state: Any) -> None:
+            if is_text(word, names):
+                state.largs.append(word)
+            else:
+                read_option(word, state)
+
+        vars(parser)["_process_opts"] = read
+        return parser
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Returns the parts of the usage line, with the required options."""
+        return usage_of(self._spec)
+
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command."""
-        self._run(self._spec, gathered(self._params, ctx.params), ctx.meta.get(KEPT, {}))
+        """Run the command. Raises `Invalid` for more words than it takes."""
+        if ctx.args:
+            raise self._left_over(ctx)
+        self._run(self._spec, gathered(self._spec, ctx.params), ctx.meta.get(KEPT, {}))
+
+    def _left_over(self, ctx: click.Context) -> Invalid:
+        """Returns the error for words that are left over, as of a text without quotes."""
+        program, words = ctx.command_path, shown(" ".join(ctx.args))
+        taken = " ".join(metavar_of(param) for param in self._params if param.positional)
+        hint = f"see `{program} --help`"
+        if required_options(self._spec):
+            hint = f"for example: {self._spec.examples[0]}"
+        elif taken:
+            hint = f"it takes {taken}; put a text of several words in quotes"
+        return Invalid(f"`{program}` does not take {words}", hint=hint)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then the options."""
@@ -99,6 +136,12 @@ def with_help(option: click.Option | None) -> click.Option | None:
 
 
 # Parameters.
+
+
+def usage_of(spec: Spec) -> list[str]:
+    """Returns the parts of a command's usage line: options, required ones, arguments."""
+    required = [f"--{param.name.replace('_', '-')} TEXT" for param in required_options(spec)]
+    return ["[OPTIONS]", *required, *(metavar_of(p) for p in params_of(spec) if p.positional)]
 
 
 def common_options(*, hidden: bool = False) -> list[click.Option]:

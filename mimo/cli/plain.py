@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,8 @@ def _help(param: Param, *, is_repeated: bool) -> str:
     help = param.arg.help
     if is_repeated:
         help += " (can be repeated)"
+    if param.required:
+        return f"{help} (required)"
     if param.default in (None, (), False) or param.shape.kind == "boolean":
         return help
     return f"{help} (default {param.default})"
@@ -164,7 +166,7 @@ class Line:
 
     def arguments(self) -> dict[str, Any]:
         """Returns the arguments for `invoke`. Raises `Invalid`."""
-        return gathered(params_of(self.spec), self.given)
+        return gathered(self.spec, self.given)
 
 
 def read(commands: Registry, words: Sequence[str]) -> Line | None:
@@ -181,7 +183,7 @@ def read(commands: Registry, words: Sequence[str]) -> Line | None:
         if rest[0] == "--":
             places += rest[1:]
             break
-        if not rest[0].startswith("-") or rest[0] == "-":
+        if not rest[0].startswith("-") or rest[0] == "-" or is_text(rest[0], names):
             places.append(rest.pop(0))
         elif not _read_option(rest, names, options, given):
             return None
@@ -231,6 +233,15 @@ def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
     """Returns options by each of their names, with whether the name switches them off."""
     table = {name: (option, False) for option in options for name in option.names}
     return table | {name: (option, True) for option in options for name in option.negated}
+
+
+def is_text(word: str, names: Iterable[str]) -> bool:
+    """Returns whether a word that begins with a dash is a text, such as `- use yarn`.
+
+    It has a space, and is neither `--title=Two words` nor `-t` joined with its value.
+    """
+    name = word.partition("=")[0]
+    return any(map(str.isspace, name)) and word[:2] not in names
 
 
 def _read_option(
@@ -284,10 +295,13 @@ def _is_readable(folder: str | None) -> bool:
 # Values: typed or piped text -> arguments as `invoke` takes them.
 
 
-def gathered(params: Sequence[Param], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments that were given, by their published names."""
+def gathered(spec: Spec, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments that were given, by their published names.
+
+    Raises `Invalid` if a required option is missing, or a parameter is given twice.
+    """
     arguments = {}
-    for param in params:
+    for param in params_of(spec):
         by_place, by_name = given.get(param.attribute), given.get(f"{param.attribute}{BY_NAME}")
         if by_place is not None and by_name is not None:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
@@ -298,7 +312,17 @@ def gathered(params: Sequence[Param], given: Mapping[str, Any]) -> dict[str, Any
             value = param.arg.fallback[1]
         if value is not None or is_null:
             arguments[param.name] = value
+    missing = [f"`{_names(p)[0]}`" for p in required_options(spec) if p.name not in arguments]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        message = f"{' and '.join(missing)} {verb} missing"
+        raise Invalid(message, hint=f"for example: {spec.examples[0]}")
     return arguments
+
+
+def required_options(spec: Spec) -> list[Param]:
+    """Returns the required parameters that the command line takes by their names."""
+    return [param for param in params_of(spec) if param.required and not param.positional]
 
 
 def _gathered(param: Param, value: Any) -> Any:

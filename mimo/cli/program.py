@@ -59,7 +59,10 @@ def usage(error: click.ClickException) -> Invalid:
     if isinstance(error, click.NoSuchOption):
         message = f"`{error.option_name}` is not an option of `{program}`"
         near = nearest(error.option_name, error.possibilities or ())
-        hint = f"did you mean `{near[0]}`? {hint}" if near else hint
+        if near:
+            hint = f"did you mean `{near[0]}`? {hint}"
+        elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):
+            hint += "; put `--` before a text that begins with a dash"
     elif isinstance(error, click.BadOptionUsage):
         takes = "takes no value" if "not take a value" in text else "needs a value"
         message = f"`{error.option_name}` {takes}"

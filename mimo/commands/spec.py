@@ -160,6 +160,8 @@ class Arg(NamedTuple):
     """True if the command line joins all remaining words into it."""
     named: bool = False
     """True if the command line accepts a positional parameter also by its name."""
+    option: bool = False
+    """True if the command line takes a required parameter by its name, not by its place."""
     many: bool = False
     """True if the option may be repeated for a JSON value; several values become a list."""
     spellings: Mapping[str, str] | None = None
@@ -414,7 +416,7 @@ def _param(
         shape=shape_of(annotation),
         arg=arg,
         required=required,
-        positional=required or not is_keyword,
+        positional=(required or not is_keyword) and not arg.option,
         default=defaults.get(name),
     )
 

@@ -471,7 +471,13 @@ COMMANDS = (
     Command("import", ("import", "mama", "--db", "../mama.db"), _foreign_database),
     Command("undo", ("undo",), _removed),
     Command("restore", ("restore", "{fact}"), _changed),
-    Command("edges add", ("edges", "add", "Cold cup", "Tea cools", "Warm the cup")),
+    Command(
+        "edges add",
+        (
+            *("edges", "add", "--title", "Cold cup"),
+            *("--description", "Tea cools", "--workaround", "Warm the cup"),
+        ),
+    ),
     Command("keep", ("keep", "{fact}")),
     Command("procedure run", ("procedure", "run", "greet", "--context", '{"who": 1}'), _procedure),
     Command("index --rebuild", ("index", "--rebuild")),

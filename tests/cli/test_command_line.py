@@ -346,6 +346,20 @@ def test_a_wrong_command_line_exits_2_with_a_message_and_a_hint(
     assert err.splitlines()[1].startswith("hint: ")
 
 
+def test_words_that_are_left_over_are_named_with_the_arguments_of_the_command(run: Any) -> None:
+    message, hint = run("value", "get", "a", "b", "c", "d")[2].splitlines()
+
+    assert message == "error: `mind value get` does not take `c d`"
+    assert hint == "hint: it takes NAMESPACE KEY; put a text of several words in quotes"
+
+
+def test_the_error_for_an_unknown_option_names_the_double_dash_where_a_text_may_be(
+    run: Any,
+) -> None:
+    assert "put `--` before a text" in run("find", "--yarn")[2]
+    assert "put `--` before a text" not in run("find", "recent", "--yarn")[2]
+
+
 def test_the_error_for_a_misspelled_command_suggests_the_nearest(run: Any) -> None:
     assert "did you mean `mind find`?" in run("fnd")[2]
     assert "did you mean `mind value get`?" in run("value", "gte")[2]

@@ -18,7 +18,10 @@ from mimo.errors import MindError
 
 COMMANDS = all_commands()
 
-WORDS = ["tea", "", "-", "--", "-1", "0.5", "a b", "recent", "by-topic", "--json", "-h", "--", "{}"]
+DASHED = ["- a b", "-n 5", "--x y", "-t a"]
+"""Words with a space after a dash."""
+
+WORDS = ["tea", "", "-", "--", "-1", "0.5", "a b", "recent", "by-topic", "--json", "-h", "{}"]
 """Words as arguments and values, some of which only click reads."""
 
 Read = tuple[Spec, dict[str, Any], dict[str, Any]]
@@ -57,7 +60,7 @@ def lines(draw: st.DrawFn) -> list[str]:
     for option in draw(st.lists(st.sampled_from(options_of(spec)), max_size=4)):
         name = draw(st.sampled_from([*option.names, *option.negated]))
         choices = option.param.shape.choices if option.param else ()
-        value = draw(st.sampled_from([*choices[:1], *WORDS]))
+        value = draw(st.sampled_from([*choices[:1], *WORDS, *DASHED]))
         form = draw(st.sampled_from(["apart", "apart", "joined", "alone", "typo"]))
         if form == "typo":
             words.append(draw(st.sampled_from([name[:-1], f"{name}x", f"{name}{value}"])))
@@ -66,7 +69,7 @@ def lines(draw: st.DrawFn) -> list[str]:
         else:
             words += [name, value] if form == "apart" and not option.is_flag else [name]
     for _ in range(draw(st.integers(0, 2 + len(params_of(spec)) // 4))):
-        words.insert(draw(st.integers(1, len(words))), draw(st.sampled_from(WORDS)))
+        words.insert(draw(st.integers(1, len(words))), draw(st.sampled_from([*WORDS, *DASHED])))
     return words
 
 
@@ -98,6 +101,8 @@ def test_a_plain_line_is_read_as_click_reads_it(words: list[str]) -> None:
         "--json search tea leaves -n 5 --tag a --tag=b",
         "search --json by-topic tea",
         "search -- --json",
+        "ls --json",
+        "pitfalls check --staged",
         "edges list --no-color",
         "add text --type decision --private",
         "save decision db postgres --reasoning -",
@@ -116,6 +121,19 @@ def test_usual_lines_are_plain(line: str) -> None:
 )  # fmt: skip
 def test_other_lines_are_left_to_click(line: str) -> None:
     assert read(COMMANDS, line.split()) is None
+
+
+@pytest.mark.parametrize("text", ["- use yarn", "-a\n-b", "--use yarn, not npm", "-- no"])
+def test_a_text_with_a_space_may_begin_with_a_dash(text: str) -> None:
+    for words in (["add", text, "--private"], ["search", "-n", "3", text], ["recall", text]):
+        assert plainly(words) == by_click(words)
+        assert text in by_click(words)[1].values()
+
+
+def test_an_option_joined_with_a_value_is_not_a_text() -> None:
+    for words in (["add", "tea", "--title=Two words"], ["add", "tea", "-tgreen tea"]):
+        assert by_click(words)[1]["content"] == "tea"
+        assert plainly(words) in (None, by_click(words))
 
 
 def test_a_word_that_is_a_command_leads_to_its_sub_commands() -> None:

@@ -90,7 +90,10 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("value", "put", "session", "b", "2"),
             ("procedure", "new", "deploy"),
             ("procedure", "run", "deploy"),
-            ("edges", "add", "Vercel crypto", "--project"),
+            (
+                *("edges", "add", "--project", "--title", "Vercel crypto"),
+                *("--description", "There is none", "--workaround", "Web Crypto"),
+            ),
             ("search", "limit"),
             ("fading",),
             ("events",),

@@ -270,15 +270,21 @@ def add_global_edge(
     needs=Needs(Operation.WRITE),
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
-        "mind edges add 'Safari drops cookies' 'In 7 days' 'Renew them' --task 'stay logged in'",
-        "mind edges add --project 'Staging allows 100 calls a minute' 'It answers 429' 'Wait'",
+        (
+            "mind edges add --title 'Safari drops cookies' --description 'After 7 days'"
+            " --workaround 'Renew them' --task 'stay logged in'"
+        ),
+        (
+            "mind edges add --project --title 'Staging allows 100 calls a minute'"
+            " --description 'It answers 429' --workaround 'Wait' --task 'call the API in a loop'"
+        ),
     ),
 )
 def add(
     mind: Mind,
-    title: Annotated[str, Arg("The problem in a few words")],
-    description: Annotated[str, Arg("What the problem is")],
-    workaround: Annotated[str, Arg("How to fix or avoid it")],
+    title: Annotated[str, Arg("The problem in a few words", option=True)],
+    description: Annotated[str, Arg("The problem in a sentence or two", option=True)],
+    workaround: Annotated[str, Arg("A way to fix or avoid it", option=True)],
     *,
     task: Annotated[
         tuple[str, ...], Arg("Task in which it occurs, in some words (one to three times)")

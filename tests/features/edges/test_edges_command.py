@@ -153,7 +153,7 @@ class TestAsking:
             check(nowhere, ("a.py",))
 
     def test_a_task_of_several_words_is_kept_with_the_edge(self, mind, capsys):
-        words = ("edges", "add", "Safari drops cookies", "After 7 days", "Set them again")
+        words = ("edges", "add", *named("Safari drops cookies", "After 7 days", "Set them again"))
 
         assert run(mind, *words, "--task", "keep users logged in", "--json") == 0
         made = json.loads(capsys.readouterr().out)
@@ -242,7 +242,7 @@ class TestAdding:
         assert second.added == ()
 
     def test_the_command_line_takes_a_flag_for_this_project(self, mind, capsys):
-        words = ("edges", "add", "Staging is slow", "It sleeps", "Wait", "--project")
+        words = ("edges", "add", *named("Staging is slow", "It sleeps", "Wait"), "--project")
 
         assert run(mind, *words, "--severity", "info", "--code", "staging") == 0
         assert ".mind/edges/" in capsys.readouterr().out
@@ -300,12 +300,28 @@ class TestChecking:
         assert run(risky, "edges", "check", "--code", "-") == 0
 
 
+def named(title: str, description: str, workaround: str) -> tuple[str, ...]:
+    """Returns the required options of `mind edges add`."""
+    return ("--title", title, "--description", description, "--workaround", workaround)
+
+
 class TestErrors:
+    def test_prose_is_not_an_edge(self, mind, capsys):
+        assert run(mind, "edges", "add", "a", "token", "table") == 2
+        message, hint = capsys.readouterr().err.splitlines()
+        assert "`mind edges add` does not take `a token table`" in message
+        assert hint.startswith("hint: for example: mind edges add --title ")
+        assert run(mind, "pitfalls", "add", "--title", "Tokens leak") == 2
+        message, hint = capsys.readouterr().err.splitlines()
+        assert "`--description` and `--workaround` are missing" in message
+        assert hint.startswith("hint: for example: mind edges add --title ")
+        assert list_(mind).edges == ()
+
     @pytest.mark.req("003-40", "003-41")
     def test_an_error_is_printed_with_its_code_message_and_details(self, mind, capsys):
         made = add_global_edge(mind, **CRYPTO)
 
-        assert run(mind, "edges", "add", CRYPTO["title"], "a", "b", "--json") == 1
+        assert run(mind, "edges", "add", *named(CRYPTO["title"], "a", "b"), "--json") == 1
         error = json.loads(capsys.readouterr().err)["error"]
         assert (error["code"], error["details"]["id"]) == ("EDGE_EXISTS", made.id)
         assert CRYPTO["title"] in error["message"]

@@ -15,6 +15,7 @@ from mimo import disk
 from mimo.config import Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
 from mimo.frozen import NamedTuple
+from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, stamp
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mimo.guard.guard import Guard
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
+    from mimo.index.names import Handle
     from mimo.store.accesses import Accesses
     from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
@@ -517,6 +519,19 @@ class Mind:
         index.approvals = approvals
         index.encoder = lambda: self.encoder
         return index
+
+    def handle(self, id: str) -> Handle:
+        """Returns the name of a memory in people's output.
+
+        Only an index that is open already is asked for its abbreviation.
+        """
+        from mimo.index.names import Handle
+
+        index: Index | None = self._parts.get("index")
+        with suppress(MindError, OSError):
+            if index and (handle := index.handle(id)):
+                return handle
+        return Handle(handle_of(id), 0)
 
     def use_index(self, index: Index, *, notice: str) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""

@@ -19,7 +19,7 @@ from mimo.errors import Cancelled, Internal, MindError
 from mimo.guard.privacy import redact_error
 from mimo.operations.asking import agent_of
 from mimo.rendering import as_json, lines_of, safe
-from mimo.rendering.results import Recorded, show_on
+from mimo.rendering.results import Recorded, setting_of, show_on
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -69,7 +69,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
     if "json" in options:
         data = as_json(to_json(result), indent=2, wide=bool(request["wide"]))
         return {**answer, "text": f"{data}\n"}
-    screen = Recorded()
+    screen = Recorded(setting_of(mind))
     show_on(screen, result)
     notes += screen.notes
     if request["screen"]:

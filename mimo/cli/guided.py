@@ -16,8 +16,8 @@ from mimo.features.review.actions import OF_ONE, Action, identity, keys_of, name
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
-from mimo.rendering import Part, Screen, accent, dim, strong
-from mimo.rendering.results import count, screen_for, show_on
+from mimo.rendering import Part, Screen, Setting, accent, dim, strong
+from mimo.rendering.results import count, screen_for, setting_of, show_on
 from mimo.text.clean import clean
 
 if TYPE_CHECKING:
@@ -36,12 +36,15 @@ class Walk:
 
     call: Call
     options: Mapping[str, Any]
+    setting: Setting
     skipped: list[tuple[Any, ...]]
     resolved: list[str]
 
     def screen(self) -> Screen:
         """Returns a new screen to write on."""
-        return screen_for(sys.stdout, os.environ, colour=not self.options.get("no_color"))
+        screen = screen_for(sys.stdout, os.environ, colour=not self.options.get("no_color"))
+        screen.setting = self.setting
+        return screen
 
     def line(self, *parts: Part) -> None:
         """Write one line at once."""
@@ -50,12 +53,14 @@ class Walk:
         screen.finish(pager=False)
 
 
-def review(call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+def review(
+    mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
     """Asks about each open item until none is left or the user quits; changes apply at once.
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    walk = Walk(call=call, options=options, skipped=[], resolved=[])
+    walk = Walk(call=call, options=options, setting=setting_of(mind), skipped=[], resolved=[])
     try:
         if _go_through(walk, arguments) and _wants_fading(walk, arguments):
             arguments = {**arguments, "kinds": [Waiting.FADING.value]}
@@ -92,7 +97,7 @@ def trust(
     """
     look = None if arguments.get("ids") or arguments.get("mine") else look_of(mind)
     if look is not None and look.memories:
-        walk = Walk(call=call, options=options, skipped=[], resolved=[])
+        walk = Walk(call=call, options=options, setting=setting_of(mind), skipped=[], resolved=[])
         screen = walk.screen()
         show_look(look, screen)
         screen.blank()

@@ -23,6 +23,7 @@ from mimo.rendering import complain, is_terminal
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
     from mimo.mind import Mind, Question
+    from mimo.rendering import Setting
 
 Open = Callable[[Path | None], "Mind"]
 """Opens the memory of a named project, or of the one around the working directory."""
@@ -93,10 +94,12 @@ def run_command(
 ) -> int:
     """Runs one command, prints its result, and returns the exit status."""
     from mimo.commands.invoke import Caller, invoke
+    from mimo.rendering.results import drawn, setting_of
 
     named = options.get("project")
     mind = open_(Path(named) if named else None)
-    _connect(mind, options)
+    setting = setting_of(mind, arguments)
+    _connect(mind, options, setting)
     caller = Caller(
         surface=Surface.CLI,
         agent=agent_of(os.environ),
@@ -112,13 +115,12 @@ def run_command(
         notice = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([notice] if notice else [])):
             complain(f"note: {warning}")
+        finish = None if result is None else drawn(result, options, setting)
     finally:
         mind.close()
-    if result is None:
+    if finish is None:
         return 0
-    from mimo.rendering.results import show
-
-    show(result, options)
+    finish()
     writes = spec.effect is not Effect.READ and spec.needs_project
     if writes and named is None and not options.get("json"):
         _print_project(mind)
@@ -152,11 +154,11 @@ def standby_lock(mind: Mind) -> Path:
     return mind.index_folder / "standby"
 
 
-def _connect(mind: Mind, options: Mapping[str, Any]) -> None:
+def _connect(mind: Mind, options: Mapping[str, Any], setting: Setting) -> None:
     """Lets a command print parts of its result and, on a terminal, show progress and ask."""
     from mimo.rendering.results import show_part
 
-    mind.partial = partial(show_part, options=options)
+    mind.partial = partial(show_part, options=options, setting=setting)
     mind.answers = answers
     if is_terminal(sys.stderr) and not options.get("json"):
         mind.progress = rendering.progress
@@ -215,7 +217,7 @@ def _with_user(
 
     if spec.name == "mind_trust":
         return guided.trust(mind, call, arguments, options)
-    guided.review(call, arguments, options)
+    guided.review(mind, call, arguments, options)
     return None
 
 

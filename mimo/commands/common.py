@@ -21,7 +21,7 @@ MOST_CONTENT = 2_000
 MEMORY = Tool(name="memory", description="Unified memory operations")
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
 
-Id = Annotated[str, Arg("Id of the memory, or an unambiguous start or end of it", complete="id")]
+Id = Annotated[str, Arg("Id or short id of the memory; a unique start is enough", complete="id")]
 Query = Annotated[
     str,
     Arg(

@@ -37,12 +37,6 @@ _ORDERS = {
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
 
-_SUGGESTED = 3
-_COMPARED_TOPICS = 200
-_COMPARED_IDS = 2_000
-"""The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
-
-
 _DIGEST, _COUNT = 16, 4
 """The lengths of a digest and of a number of files, in bytes."""
 
@@ -74,37 +68,6 @@ def get(sql: sqlite3.Connection, id: str) -> Record | None:
     return records[0] if records else None
 
 
-def named(sql: sqlite3.Connection, target: str) -> Record | None:
-    """Returns the memory that a link leads to: by its id, or else by its title."""
-    rest = (
-        "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
-        " ORDER BY m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
-    )
-    return next(iter(rows.select(sql, rest, (target, target, target))), None)
-
-
-def matching(
-    sql: sqlite3.Connection, abbreviation: str, *, sources: bool = False
-) -> tuple[str, ...]:
-    """Returns the ids that begin or end with an abbreviation, sorted; a full id matches itself.
-
-    They are ids of memories or, with `sources`, of ingested files.
-    """
-    column = "parent" if sources else "id"
-    if not abbreviation:
-        return ()
-    exact = f"SELECT 1 FROM memories WHERE {column} = ? AND shadowed = 0"
-    if sql.execute(exact, (abbreviation,)).fetchone():
-        return (abbreviation,)
-    length = len(abbreviation)
-    selected = sql.execute(
-        f"SELECT DISTINCT {column} FROM memories WHERE {column} IS NOT NULL AND shadowed = 0"
-        f" AND (substr({column}, 1, ?) = ? OR substr({column}, ?) = ?) ORDER BY {column}",
-        (length, abbreviation, -length, abbreviation),
-    )
-    return tuple(id for (id,) in selected)
-
-
 def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
     """Returns the parts of a source, in their order."""
     rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
@@ -123,50 +86,6 @@ def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
     _, path, digest, created = selected[0]
     ids = tuple(id for id, *_ in selected)
     return Chunks(ids, from_sql(path), from_digest(digest), rows.to_time(created))
-
-
-def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
-    """Returns up to three ids that are spelled most like `wrong`, the nearest first."""
-    from difflib import get_close_matches
-
-    # If there are more ids than can be compared, those that share a word are compared first.
-    words = _long_words(wrong.replace("-", "_"))
-    shared = " + ".join("(instr(id, ?) > 0)" for _ in words) or "NULL"
-    selected = sql.execute(
-        f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
-        (*words, _COMPARED_IDS),
-    )
-    # An abbreviation is compared with as many characters of the beginning and end of each id.
-    whole: dict[str, str] = {}
-    for (id,) in selected:
-        ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
-        for text in (id, *ends):
-            whole.setdefault(text, id)
-    near = get_close_matches(wrong, whole, n=3 * _SUGGESTED, cutoff=0.6)
-    return tuple(dict.fromkeys(whole[text] for text in near))[:_SUGGESTED]
-
-
-def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
-    """Returns up to three topics that are spelled most like `wrong` or share a word with it."""
-    from difflib import get_close_matches
-
-    key = topic_key(wrong)
-    words = _long_words(key)
-    shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
-    selected = sql.execute(
-        f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
-        " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
-        " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
-        (*words, _COMPARED_TOPICS),
-    ).fetchall()
-    topics = {other: topic for other, topic, _ in selected}
-    spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=0.6)
-    alike = [other for other, _, count in selected if count]
-    return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
-
-
-def _long_words(name: str) -> list[str]:
-    return [word for word in name.split("_") if len(word) > 2][:8]
 
 
 def condition(filter: Filter) -> tuple[str, list[Any]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
-from mimo.index import catalog, database, rows, schema
+from mimo.index import catalog, database, names, rows, schema
 from mimo.index.catalog import Compared
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
@@ -301,10 +301,11 @@ class Index:
     # Reading.
 
     get = _query(catalog.get)
-    named = _query(catalog.named)
-    matching = _query(catalog.matching)
-    nearest_ids = _query(catalog.nearest_ids)
-    nearest_topics = _query(catalog.nearest_topics)
+    named = _query(names.named)
+    matching = _query(names.matching)
+    handle = _query(names.handle)
+    nearest_ids = _query(names.nearest_ids)
+    nearest_topics = _query(names.nearest_topics)
     parts = _query(catalog.parts)
     chunks = _query(catalog.chunks)
     records = _query(catalog.records)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 9
+FORMAT = 10
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _AT_ONCE = 500
@@ -79,6 +79,7 @@ CREATE TABLE files (
 CREATE TABLE memories (
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
+    handle TEXT NOT NULL,
     path TEXT NOT NULL,
     line INTEGER NOT NULL,
     digest NOT NULL,
@@ -111,8 +112,10 @@ CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT 
 
 CREATE TABLE parents (
     path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, is_chat INTEGER NOT NULL,
+    handle TEXT NOT NULL,
     PRIMARY KEY (path, id)
 ) WITHOUT ROWID;
+CREATE INDEX parents_handle ON parents (handle, id);
 
 CREATE TABLE tags (
     memory INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (memory, tag)
@@ -152,6 +155,7 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 # These are created after very many rows: each batch would write most of their pages again. None is
 # named by a query (`INDEXED BY`), which would fail meanwhile.
 _POSTPONED = """
+CREATE INDEX memories_handle ON memories (handle, id);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
 CREATE INDEX memories_type ON memories (type, shadowed, created);

@@ -18,6 +18,7 @@ from mimo.index.rows import Change
 from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
 
 Batch = tuple[list[Change], list[Document]]
@@ -124,8 +125,8 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
     return change, documents
 
 
-_MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
-passages, vector, statement) VALUES ({marks(range(25))})"
+_MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, handle, topic_key, title_tokens, \
+topic_tokens, passages, vector, statement) VALUES ({marks(range(26))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
@@ -222,6 +223,7 @@ class Writer:
                 (
                     key,
                     *document.row,
+                    handle_of(record.memory.id),
                     topic or None,
                     document.title,
                     document.topic,
@@ -257,8 +259,11 @@ class Writer:
         self._sql.executemany(_UNIT, units)
         self._sql.executemany(_WORDS, words)
         self._sql.executemany(
-            "INSERT INTO parents VALUES (?, ?, ?, ?)",
-            [(*name, " ".join(sorted(times)), is_chat(times)) for name, times in parents.items()],
+            "INSERT INTO parents VALUES (?, ?, ?, ?, ?)",
+            [
+                (*name, " ".join(sorted(times)), is_chat(times), handle_of(name[1]))
+                for name, times in parents.items()
+            ],
         )
 
     def _delete(self, place: str | bytes) -> None:

@@ -109,6 +109,9 @@ MEMORY_URI = "mind://memory/"
 """Prefix of the URI of a memory, followed by its id."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_MADE = r"(?:[a-z]+_(?:[a-z0-9_]+_)?[0-9]{8}|source(?:_[a-z0-9_]+)?)_([a-z2-7]{6})"
+"""The ids of new memories, see `new_id`, and those of ingested files."""
+_BEGINNING = r"[a-z2-7]{1,6}"
 _SLUG_LENGTH = 40
 _DERIVED_LENGTH = 100
 _FOLDERS = frozenset(kind.folder for kind in Kind)
@@ -133,6 +136,23 @@ def slug(text: str) -> str:
             break
         words = longer
     return words
+
+
+def handle_of(id: str) -> str:
+    """Returns the six letters by which people name a memory or an ingested file.
+
+    They are the random end of an id that mind made, and a digest of any other id.
+    """
+    if made := compiled(_MADE).fullmatch(id):
+        return made[1]
+    import hashlib
+
+    return suffix(hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest())
+
+
+def begins_handle(word: str) -> bool:
+    """Returns whether `word` can be a handle, or the beginning of one."""
+    return compiled(_BEGINNING).fullmatch(word) is not None
 
 
 def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:

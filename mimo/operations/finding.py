@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
 from mimo.store import projects
-from mimo.text.phrases import notices
+from mimo.text.phrases import cut, notices
 
 if TYPE_CHECKING:
     from mimo.memory.relations import Graph
@@ -58,6 +58,8 @@ _READ = 300
 """The number of memories that a list reads if its first ones are parts of documents."""
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
+_LISTED, _TITLE = 5, 40
+"""The number of candidates in a hint, and of characters of their titles."""
 _TYPES = frozenset({"source", *(kind.value for kind in Kind)})
 
 
@@ -384,22 +386,23 @@ def successor(mind: Mind, id: str) -> str | None:
 
 
 def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
-    """Returns the memory with that id, or the only one whose id begins or ends with it.
+    """Returns the memory with that id, or the only one that the abbreviation fits.
 
-    `surely` refuses an abbreviation that may match by accident: a short one, or the name of a
-    type. Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
+    `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
+    The beginning of a handle is one too: once its memory is removed, it may fit the next one.
+    Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
     """
     ids = refresh.up_to_date(mind).matching(wanted)
     if len(ids) > 1:
-        raise _ambiguous(wanted, "memories", ids)
+        raise _ambiguous(mind, wanted, "memories", ids)
     if surely and ids:
-        _check_sure(wanted, ids[0], ids)
+        _check_sure(mind, wanted, ids[0], ids)
     record = mind.index.get(ids[0]) if ids else None
     if record is None:
         near = mind.index.nearest_ids(wanted) if wanted else ()
         raise NotFound(
             f"Memory not found: `{wanted}`",
-            hint=f"did you mean {' or '.join(near)}?" if near else "`mind list` shows all memories",
+            hint=_did_you_mean(mind, near) if near else "`mind list` shows all memories",
             details={"id": wanted, "nearest": list(near)},
         )
     return record
@@ -419,27 +422,45 @@ def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ..
     chunks = tuple(f"{parent}." for parent in parents)
     candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]
     if len(candidates) > 1:
-        raise _ambiguous(wanted, "sources and memories", candidates)
+        raise _ambiguous(mind, wanted, "sources and memories", candidates)
     if surely:
-        _check_sure(wanted, parents[0], candidates)
+        _check_sure(mind, wanted, parents[0], candidates)
     return mind.index.parts(parents[0])
 
 
-def _ambiguous(wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
+def _ambiguous(mind: Mind, wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
+    listed = ", ".join(_presented(mind, candidates[:_LISTED]))
     return AmbiguousId(
         f"`{wanted}` fits {len(candidates)} {kinds}",
-        hint=f"use more of the id: {', '.join(candidates[:5])}{', …' if candidates[5:] else ''}",
+        hint=f"use more letters: {listed}{', …' if candidates[_LISTED:] else ''}",
         details={"candidates": list(candidates[:20])},
     )
 
 
-def _check_sure(wanted: str, id: str, candidates: Sequence[str]) -> None:
+def _did_you_mean(mind: Mind, ids: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(_presented(mind, ids))}?"
+
+
+def _presented(mind: Mind, ids: Sequence[str]) -> Iterator[str]:
+    """Yields memories and ingested files as a hint names them: by handle and title.
+
+    An agent reads hints too: the titles of unapproved memories are left out.
+    """
+    for id in ids:
+        record = mind.index.get(id)
+        first = record or next(iter(mind.index.parts(id)))
+        title = cut(record.memory.heading if record else first.origin, _TITLE)
+        about = f" ({title})" if mind.trust.trusted(first.place.digest) else ""
+        yield f"{mind.handle(id).text}{about}"
+
+
+def _check_sure(mind: Mind, wanted: str, id: str, candidates: Sequence[str]) -> None:
     """Raises `AmbiguousId` if `wanted` is too short an abbreviation of `id`, or names a type."""
     name = wanted.strip("_")
     if wanted != id and (len(name) < SURE_LENGTH or name in _TYPES):
         raise AmbiguousId(
             f"`{wanted}` is too short or too general an abbreviation",
-            hint=f"did you mean {id}?",
+            hint=_did_you_mean(mind, [id]),
             details={"candidates": list(candidates)},
         )
 

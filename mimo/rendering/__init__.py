@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
 
 from mimo.errors import Internal, MindError, StorageFailed
 from mimo.frozen import NamedTuple
+from mimo.memory.ids import handle_of, is_id
 from mimo.text.clean import escaped, inert, one_line
 
 
@@ -142,6 +144,8 @@ class Styled(NamedTuple):
 
     text: str
     role: str
+    unique: int = 0
+    """Of a handle, the number of letters at its beginning that are highlighted."""
 
 
 Part: TypeAlias = str | Styled
@@ -153,7 +157,7 @@ def strong(text: str) -> Styled:
 
 
 def dim(text: str) -> Styled:
-    """Returns text of less weight, such as an id, a date or a path."""
+    """Returns text of less weight, such as a date or a path."""
     return Styled(text, "dim")
 
 
@@ -177,13 +181,36 @@ def accent(text: str) -> Styled:
     return Styled(text, "accent")
 
 
+def ident(id: str) -> Styled:
+    """Returns the name of a memory or an ingested file, which a screen prints as its handle."""
+    return Styled(id, "id")
+
+
 def text_of(part: Part) -> str:
     """Returns a part's text on one line, without control characters."""
     return one_line(part.text if isinstance(part, Styled) else part)
 
 
+class Setting(NamedTuple):
+    """The facts around a result that its output depends on."""
+
+    handle: Callable[[str], tuple[str, int]] = lambda id: (handle_of(id), 0)
+    """Returns the handle of a memory, and the number of its letters that are unique."""
+    now: datetime | None = None
+    """The time from which ages are counted; None for the present."""
+
+
 class Screen(ABC):
     """The output of a renderer. It removes control characters from all text."""
+
+    setting = Setting()
+
+    def resolved(self, part: Part) -> Part:
+        """Returns a part as it is printed: an id as the handle."""
+        if not isinstance(part, Styled) or part.role != "id":
+            return part
+        handle, unique = self.setting.handle(part.text) if is_id(part.text) else (part.text, 0)
+        return Styled(handle, "handle", unique)
 
     @abstractmethod
     def line(self, *parts: Part, indent: int = 0) -> None:
@@ -242,7 +269,8 @@ class PlainScreen(Screen):
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Write one line."""
-        self._lines.append(inert((" " * indent + "".join(map(text_of, parts))).rstrip()))
+        texts = [text_of(self.resolved(part)) for part in parts]
+        self._lines.append(inert((" " * indent + "".join(texts)).rstrip()))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
         """Write prose line by line."""
@@ -261,7 +289,7 @@ class PlainScreen(Screen):
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
         """Write rows in aligned columns, never cut."""
-        cells = [[" ".join(text_of(cell).split()) for cell in row] for row in rows]
+        cells = [[" ".join(text_of(self.resolved(cell)).split()) for cell in row] for row in rows]
         if not cells:
             return
         every = [list(headers), *cells]

@@ -17,13 +17,17 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TextIO, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from mimo import rendering
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
-from mimo.rendering import Part, PlainScreen, Screen, Styled, bad, dim, good, warn
+from mimo.rendering import Part, PlainScreen, Screen, Setting, Styled, bad, dim, good, warn
+
+if TYPE_CHECKING:
+    from mimo.mind import Mind
 
 Renderer = TypeVar("Renderer", bound=Callable[[Any, Screen], None])
 
@@ -42,6 +46,8 @@ class Renderers(dict[object, Callable[[Any, Screen], None]]):
 
 
 render = Renderers()
+_ALONE = Setting()
+"""The setting of a result without a memory around it."""
 
 
 def show_on(screen: Screen, result: object) -> None:
@@ -56,6 +62,16 @@ def show_on(screen: Screen, result: object) -> None:
     render(result, screen)
 
 
+def setting_of(mind: Mind, arguments: Mapping[str, Any] = MappingProxyType({})) -> Setting:
+    """Returns the setting of a command's result.
+
+    The letters that are unique now may not be so at another revision, which arguments may name.
+    """
+    if arguments.get("at") is not None:
+        return Setting(now=mind.now())
+    return Setting(handle=mind.handle, now=mind.now())
+
+
 def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
     """Returns a screen with colour for a terminal, and a plain one for anything else."""
     if not stream.isatty() or environ.get("TERM") == "dumb":
@@ -65,15 +81,21 @@ def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> S
     return TerminalScreen(colour=colour and not environ.get("NO_COLOR"))
 
 
-def show(result: object, options: Mapping[str, Any]) -> None:
-    """Print a result: as JSON with `--json`, otherwise as text."""
+def drawn(
+    result: object, options: Mapping[str, Any], setting: Setting = _ALONE
+) -> Callable[[], None]:
+    """Returns the function that prints a result: as JSON with `--json`, otherwise as text.
+
+    The text is complete before: nothing that the setting refers to is used later.
+    """
     if options.get("json"):
-        rendering.write(rendering.as_json(to_json(result), indent=2) + "\n")
-        return
-    _show(result, options, pager=not options.get("no_pager"))
+        text = rendering.as_json(to_json(result), indent=2) + "\n"
+        return lambda: rendering.write(text)
+    screen = _filled(result, options, setting)
+    return lambda: screen.finish(pager=not options.get("no_pager"))
 
 
-def show_part(part: object, options: Mapping[str, Any]) -> None:
+def show_part(part: object, options: Mapping[str, Any], setting: Setting = _ALONE) -> None:
     """Print a part of a result that arrives in parts, such as a log line that was just written.
 
     Masks secrets, because a part does not pass through `invoke`. Ends the program if standard
@@ -86,24 +108,26 @@ def show_part(part: object, options: Mapping[str, Any]) -> None:
         if options.get("json"):
             rendering.write(rendering.as_json(to_json(part)) + "\n")
         else:
-            _show(part, options, pager=False)
+            _filled(part, options, setting).finish(pager=False)
     except BrokenPipeError:
         rendering.give_up_stdout()
         raise SystemExit(0) from None
 
 
-def _show(result: object, options: Mapping[str, Any], *, pager: bool) -> None:
+def _filled(result: object, options: Mapping[str, Any], setting: Setting) -> Screen:
     screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    screen.setting = setting
     show_on(screen, result)
-    screen.finish(pager=pager)
+    return screen
 
 
 class Recorded(PlainScreen):
     """The calls of a renderer, for a screen of another process, and the same as plain text."""
 
-    def __init__(self) -> None:
+    def __init__(self, setting: Setting = _ALONE) -> None:
         """Start with nothing recorded."""
         super().__init__()
+        self.setting = setting
         self.calls: list[list[Any]] = []
         self.notes: list[str] = []
 
@@ -114,6 +138,7 @@ class Recorded(PlainScreen):
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Records a line."""
+        parts = tuple(map(self.resolved, parts))
         self.calls.append(["line", list(parts), {"indent": indent}])
         super().line(*parts, indent=indent)
 
@@ -134,7 +159,7 @@ class Recorded(PlainScreen):
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
         """Records a table."""
-        listed = [list(row) for row in rows]
+        listed = [list(map(self.resolved, row)) for row in rows]
         self.calls.append(["table", [list(headers), listed], {}])
         self._quietly(super().table, headers, listed)
 
@@ -162,8 +187,8 @@ def replay(calls: Sequence[Sequence[Any]], options: Mapping[str, Any]) -> None:
     screen.finish(pager=not options.get("no_pager"))
 
 
-def _part(part: str | list[str]) -> Part:
-    return part if isinstance(part, str) else Styled(part[0], part[1])
+def _part(part: str | list[Any]) -> Part:
+    return part if isinstance(part, str) else Styled(*part)
 
 
 def by_fields(result: object, screen: Screen) -> None:

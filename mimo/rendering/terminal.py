@@ -24,7 +24,10 @@ STYLES = {
     "bad": "bold red",
     "warn": "yellow",
     "accent": "cyan",
+    "handle": "cyan",
 }
+UNIQUE, REST = "bold magenta", "dim"
+"""The letters of a handle that are unique, and those after them."""
 MARK = "bold yellow"
 
 
@@ -54,7 +57,7 @@ class TerminalScreen(Screen):
             return
         text = Text()
         for part in parts:
-            text.append_text(styled(part))
+            text.append_text(styled(self.resolved(part)))
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
@@ -82,7 +85,7 @@ class TerminalScreen(Screen):
         for column in table.columns:
             column.overflow = "fold"
         for row in listed:
-            table.add_row(*map(styled, row))
+            table.add_row(*[styled(self.resolved(cell)) for cell in row])
         self._console.print(table)
 
     def finish(self, *, pager: bool) -> None:
@@ -102,4 +105,7 @@ class TerminalScreen(Screen):
 
 def styled(part: Part) -> Text:
     """Returns a part as text of rich."""
+    if isinstance(part, Styled) and part.unique:
+        text = text_of(part)
+        return Text.assemble((text[: part.unique], UNIQUE), (text[part.unique :], REST))
     return Text(text_of(part), style=STYLES[part.role] if isinstance(part, Styled) else "")

@@ -238,7 +238,7 @@ def test_ids_near_a_misspelled_one_are_suggested(index: Index, change_of: Make) 
 def test_near_ids_are_suggested_among_many(
     index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.catalog._COMPARED_IDS", 2)
+    monkeypatch.setattr("mimo.index.names._COMPARED_IDS", 2)
     index.apply([change_of(name) for name in ("aa_x", "bb_x", "cc_x", "zebra_stripes")], now_ns=1)
 
     assert index.nearest_ids("zebra_strips") == ("zebra_stripes",)

@@ -116,3 +116,33 @@ def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
 )
 def test_a_folder_named_after_a_type_gives_the_type(path, kind):
     assert ids.folder_kind(path) is kind
+
+
+HANDLES = {
+    "decision_auth_strategy_20261120_k3v7mq": "k3v7mq",
+    "decision_20261120_k3v7mq": "k3v7mq",
+    "source_api_md_t3o7jx": "t3o7jx",
+    "source_t3o7jx": "t3o7jx",
+    "source_api_md_t3o7jx.12": "z57g46",
+    "notes.README": "34hpep",
+    "edge_go_origin": "tuxfkc",
+    "fact_20261120_k3v7m1": "xy6r7j",
+    "": "ccrb3r",
+}
+
+
+@pytest.mark.parametrize(("id", "expected"), HANDLES.items())
+def test_a_handle_is_the_random_end_of_an_id_or_a_digest(id, expected):
+    assert ids.handle_of(id) == expected
+
+
+@given(st.text(max_size=60))
+def test_every_id_has_a_handle(id):
+    assert ids.begins_handle(ids.handle_of(id))
+    assert len(ids.handle_of(id)) == 6
+
+
+@given(st.sampled_from(Kind), st.text(max_size=90), st.binary(min_size=4, max_size=9))
+def test_the_handle_of_a_new_id_is_its_end(kind, text, randomness):
+    letters = ids.suffix(randomness)
+    assert ids.handle_of(ids.new_id(kind, text, DAY, letters)) == letters

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo import rendering
-from mimo.rendering import PlainScreen, Screen, bad, dim, strong
-from mimo.rendering.results import render, screen_for, show_on
+from mimo.rendering import PlainScreen, Screen, Setting, bad, dim, ident, strong
+from mimo.rendering.results import Recorded, render, replay, screen_for, show_on
 from mimo.rendering.terminal import TerminalScreen
 from mimo.text.clean import clean, escaped
 
@@ -250,3 +250,53 @@ def test_both_screens_have_the_same_lines(capsys: pytest.CaptureFixture[str]) ->
             "",
             "  two",
         ]
+
+
+NAMED = Setting(handle=lambda _: ("k3v7mq", 2))
+
+
+def with_ident(screen: Screen) -> Screen:
+    screen.line(ident("decision_auth_20261120_k3v7mq"), "  Use JWT")
+    screen.table(("id",), [[ident("decision_auth_20261120_k3v7mq")]])
+    return screen
+
+
+def test_an_id_is_printed_as_its_handle(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = written(with_ident(PlainScreen()), capsys)
+
+    assert plain.splitlines() == ["k3v7mq  Use JWT", "id", "k3v7mq"]
+
+
+def test_the_unique_letters_of_a_handle_are_bold_on_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for colour, bold in ((True, "\x1b[1;35m"), (False, "\x1b[1m")):
+        screen = TerminalScreen(colour=colour, width=60)
+        screen.setting = NAMED
+        out = written(with_ident(screen), capsys)
+
+        assert out.count(f"{bold}k3\x1b[0m\x1b[2mv7mq\x1b[0m") == 2
+
+
+def test_a_recorded_handle_keeps_its_unique_letters(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = Recorded(NAMED)
+    with_ident(recorded)
+    screen = TerminalScreen(colour=True, width=60)
+    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
+
+    replay(json.loads(json.dumps(recorded.calls)), {"no_pager": True})
+
+    assert recorded.plain.splitlines() == ["k3v7mq  Use JWT", "id", "k3v7mq"]
+    assert capsys.readouterr().out.count("\x1b[1;35mk3\x1b[0m") == 2
+
+
+@pytest.mark.parametrize("text", ["[secret]", "a title with words", ""])
+def test_a_name_that_is_not_an_id_is_printed_unchanged(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    screen = PlainScreen()
+    screen.line("to ", ident(text))
+
+    assert written(screen, capsys).rstrip() == f"to {text}".rstrip()

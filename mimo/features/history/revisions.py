@@ -12,6 +12,7 @@ from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
+from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
@@ -157,7 +158,7 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
 def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one of it, newest first.
 
-    A deleted memory is searched by the name of its file.
+    A deleted memory is searched by the name of its file, or by the handle of that name.
     """
     root, path = repository(mind), None
     if id:
@@ -165,10 +166,16 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
             path = finding.one(mind, id).place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
-            named = (file.path for file in files if file.path.rpartition("/")[2] == f"{id}.md")
-            if (path := next(named, None)) is None:
+            path = next((file.path for file in files if id in _names(file.path)), None)
+            if path is None:
                 raise
     return revisions.steps(root, path, limit)
+
+
+def _names(path: str) -> tuple[str, str]:
+    """Returns the id of a deleted memory and its handle, by the path of its file."""
+    stem = path.rpartition("/")[2].removesuffix(".md")
+    return stem, handle_of(stem)
 
 
 def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:

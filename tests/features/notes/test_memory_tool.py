@@ -11,6 +11,7 @@ from mimo.commands.spec import Surface, spec_of, to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.fading.commands import decay_check, stats
 from mimo.features.notes.memory_tool import MemorySort, delete, list_memories, search, store
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Category
 from mimo.operations import finding
 from tests.conftest import NOW
@@ -292,7 +293,8 @@ class TestDelete:
         with pytest.raises(NotFound) as caught:
             delete(mind, f"{stored.id[:-1]}x")
 
-        assert stored.id in caught.value.hint
+        assert f"{handle_of(stored.id)} (uploads fail" in caught.value.hint
+        assert caught.value.details["nearest"] == [stored.id]
 
     def test_an_id_can_be_cut_while_it_is_unambiguous(self, mind):
         store(mind, "uploads one")

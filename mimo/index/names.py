@@ -1,0 +1,157 @@
+"""Names of memories and ingested files: ids, their abbreviations, and handles."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from mimo.frozen import NamedTuple
+from mimo.index import rows
+from mimo.index.schema import marks
+from mimo.memory.ids import begins_handle, handle_of
+from mimo.memory.model import Record, topic_key
+
+_SUGGESTED = 3
+_COMPARED_TOPICS = 200
+_COMPARED_IDS = 2_000
+"""The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
+
+
+class Handle(NamedTuple):
+    """The name of a memory, or of an ingested file, in people's output."""
+
+    text: str
+    """Its handle, or its id if another one has the same handle."""
+    unique: int
+    """The number of letters at its beginning that abbreviate it alone; 0 if not known."""
+
+
+_AROUND = (
+    "SELECT handle FROM {0} WHERE handle < :handle ORDER BY handle DESC LIMIT 1",
+    "SELECT handle FROM {0} WHERE handle > :handle ORDER BY handle LIMIT 1",
+    "SELECT handle FROM {0} WHERE handle = :handle AND id <> :id LIMIT 1",
+)
+"""The queries for the neighbours of a handle in a table."""
+
+NEIGHBOURS = "SELECT " + ", ".join(
+    f"({query.format(table)})" for table in ("memories", "parents") for query in _AROUND
+)
+
+
+def handle(sql: sqlite3.Connection, id: str) -> Handle | None:
+    """Returns the name of a memory or an ingested file; None if it is not one of the index."""
+    selected = sql.execute("SELECT handle FROM memories WHERE id = ? LIMIT 1", (id,)).fetchone()
+    if selected is None:
+        of_source = "SELECT handle FROM parents WHERE handle = ? AND id = ?"
+        selected = sql.execute(of_source, (handle_of(id), id)).fetchone()
+    if selected is None:
+        return None
+    (own,) = selected
+    neighbours = sql.execute(NEIGHBOURS, {"handle": own, "id": id}).fetchone()
+    shared = [_shared(own, other) for other in neighbours if other is not None]
+    # An exact id takes precedence over the beginning of a handle.
+    beginnings = [own[: end + 1] for end in range(len(own))]
+    ids = f"SELECT length(id) FROM memories WHERE id IN ({marks(beginnings)}) AND id <> ?"
+    shared += [length for (length,) in sql.execute(ids, (*beginnings, id))]
+    unique = max(shared, default=0) + 1
+    return Handle(id, 0) if unique > len(own) else Handle(own, unique)
+
+
+def _shared(own: str, other: str) -> int:
+    """Returns the number of letters with which both texts begin."""
+    pairs = enumerate(zip(own, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(own), len(other)))
+
+
+def named(sql: sqlite3.Connection, target: str) -> Record | None:
+    """Returns the memory that a link leads to: by its id, or else by its title."""
+    rest = (
+        "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
+        " ORDER BY m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
+    )
+    return next(iter(rows.select(sql, rest, (target, target, target))), None)
+
+
+def matching(
+    sql: sqlite3.Connection, abbreviation: str, *, sources: bool = False
+) -> tuple[str, ...]:
+    """Returns the ids that an abbreviation fits, sorted; a full id matches itself.
+
+    The beginning of a handle fits the ids with that handle, and no others: the letters that an
+    output shows as unique are unique. Any other abbreviation fits the ids that begin or end with
+    it. The ids are of memories or, with `sources`, of ingested files.
+    """
+    column = "parent" if sources else "id"
+    if not abbreviation:
+        return ()
+    exact = f"SELECT 1 FROM memories WHERE {column} = ? AND shadowed = 0"
+    if sql.execute(exact, (abbreviation,)).fetchone():
+        return (abbreviation,)
+    if begins_handle(abbreviation):
+        memories, parents = _with_handle(sql, abbreviation)
+        if memories or parents:
+            return parents if sources else memories
+    length = len(abbreviation)
+    selected = sql.execute(
+        f"SELECT DISTINCT {column} FROM memories WHERE {column} IS NOT NULL AND shadowed = 0"
+        f" AND (substr({column}, 1, ?) = ? OR substr({column}, ?) = ?) ORDER BY {column}",
+        (length, abbreviation, -length, abbreviation),
+    )
+    return tuple(id for (id,) in selected)
+
+
+def _with_handle(
+    sql: sqlite3.Connection, beginning: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns the ids of the memories, and of the ingested files, with handles that begin so."""
+    of_memories, of_sources = (
+        tuple([id for (id,) in sql.execute(query, (beginning, f"{beginning}{{"))])  # After "z".
+        for query in (
+            "SELECT DISTINCT id FROM memories WHERE handle >= ? AND handle < ? ORDER BY id",
+            "SELECT DISTINCT id FROM parents WHERE handle >= ? AND handle < ? ORDER BY id",
+        )
+    )
+    return of_memories, of_sources
+
+
+def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
+    """Returns up to three ids that are spelled most like `wrong`, the nearest first."""
+    from difflib import get_close_matches
+
+    # If there are more ids than can be compared, those that share a word are compared first.
+    words = _long_words(wrong.replace("-", "_"))
+    shared = " + ".join("(instr(id, ?) > 0)" for _ in words) or "NULL"
+    selected = sql.execute(
+        f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
+        (*words, _COMPARED_IDS),
+    )
+    # An abbreviation is compared with as many characters of the beginning and end of each id.
+    whole: dict[str, str] = {}
+    for (id,) in selected:
+        ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
+        for text in (id, *ends):
+            whole.setdefault(text, id)
+    near = get_close_matches(wrong, whole, n=3 * _SUGGESTED, cutoff=0.6)
+    return tuple(dict.fromkeys(whole[text] for text in near))[:_SUGGESTED]
+
+
+def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
+    """Returns up to three topics that are spelled most like `wrong` or share a word with it."""
+    from difflib import get_close_matches
+
+    key = topic_key(wrong)
+    words = _long_words(key)
+    shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
+    selected = sql.execute(
+        f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
+        " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
+        " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
+        (*words, _COMPARED_TOPICS),
+    ).fetchall()
+    topics = {other: topic for other, topic, _ in selected}
+    spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=0.6)
+    alike = [other for other, _, count in selected if count]
+    return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
+
+
+def _long_words(name: str) -> list[str]:
+    return [word for word in name.split("_") if len(word) > 2][:8]

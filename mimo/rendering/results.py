@@ -308,6 +308,16 @@ def tally(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{kind} {number:,}" for kind, number in numbers.items())
 
 
+def paged(shown: int, total: int, offset: int, noun: str, plural: str | None = None) -> str:
+    """Returns which part of a list is shown: `17 memories`, or `1 to 10 of 17 memories`."""
+    every = count(total, noun, plural)
+    if shown == total:
+        return every
+    if not shown:
+        return f"0 of {every}: the offset {offset:,} is after the last one"
+    return f"{offset + 1:,} to {offset + shown:,} of {every}"
+
+
 def count(number: int, noun: str, plural: str | None = None) -> str:
     """Returns a number with its noun: `1 memory`, `1,204 memories`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mimo import rendering
 from mimo.rendering import PlainScreen, Screen, Setting, bad, dim, ident, strong
-from mimo.rendering.results import Recorded, render, replay, screen_for, show_on
+from mimo.rendering.results import Recorded, paged, render, replay, screen_for, show_on
 from mimo.rendering.terminal import TerminalScreen
 from mimo.text.clean import clean, escaped
 
@@ -300,3 +300,18 @@ def test_a_name_that_is_not_an_id_is_printed_unchanged(
     screen.line("to ", ident(text))
 
     assert written(screen, capsys).rstrip() == f"to {text}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("shown", "total", "offset", "text"),
+    [
+        (17, 17, 0, "17 notes"),
+        (1, 1, 0, "1 note"),
+        (10, 17, 0, "1 to 10 of 17 notes"),
+        (7, 17, 10, "11 to 17 of 17 notes"),
+        (0, 17, 1000, "0 of 17 notes: the offset 1,000 is after the last one"),
+        (0, 0, 5, "0 notes"),
+    ],
+)
+def test_a_page_of_a_list_names_its_part(shown: int, total: int, offset: int, text: str) -> None:
+    assert paged(shown, total, offset, "note") == text

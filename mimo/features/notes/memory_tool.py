@@ -39,7 +39,7 @@ from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, overview, saving
 from mimo.rendering import Screen, accent, bad, dim, good, strong
-from mimo.rendering.results import count, day, render, row_labels, tagged
+from mimo.rendering.results import count, day, paged, render, row_labels, tagged
 from mimo.text.phrases import notices
 
 _BEGINNING = 2_000
@@ -334,7 +334,7 @@ def _(result: MemoryList, screen: Screen) -> None:
     screen.table(
         ("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "OUTCOME", "TRUST", "CONTENT"), rows
     )
-    screen.line(dim(f"{len(rows):,} of {count(result.total, 'memory', 'memories')}"))
+    screen.line(dim(paged(len(rows), result.total, result.offset, "memory", "memories")))
 
 
 def _first_line(content: str) -> str:

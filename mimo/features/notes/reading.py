@@ -27,7 +27,7 @@ from mimo.frozen import frozen
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, strong
-from mimo.rendering.results import count, day, render, row_labels, tagged
+from mimo.rendering.results import count, day, paged, render, row_labels, tagged
 
 
 @frozen
@@ -278,10 +278,9 @@ def _(result: MemoryRows, screen: Screen) -> None:
     for row in result.memories:
         _row(row, screen)
     shown = len(result.memories)
-    first = result.offset + 1
-    part = "" if shown == result.total else f"{first:,} to {result.offset + shown:,} of "
-    screen.blank()
-    screen.line(dim(f"{part}{count(result.total, 'memory', 'memories')}"))
+    if shown:
+        screen.blank()
+    screen.line(dim(paged(shown, result.total, result.offset, "memory", "memories")))
 
 
 def _row(row: MemoryRow, screen: Screen) -> None:

@@ -55,6 +55,7 @@ from mimo import __version__
 from mimo.commands import Registry, all_commands, called, listed, near, spelled
 from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.leniency import understood
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Effect, Spec, Surface, to_json
 from mimo.disk import home_of, working_directory
@@ -223,8 +224,9 @@ def answer(
     """Returns the result of a tool, or an error that the model can read."""
     try:
         spec, rest = choose(specs, arguments)
-        data = to_json(invoke(spec, mind, caller, rest))
+        data = to_json(invoke(spec, mind, caller, understood(spec, rest)))
     except MindError as error:
+        redact_error(error)
         return refused(error)
     except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
         unexpected = fault()

@@ -84,6 +84,37 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
     assert content.text == next((project / ".mind/facts").glob("*.md")).read_text(encoding="utf-8")
 
 
+def test_arguments_that_can_mean_one_thing_are_accepted(project: Path) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("save_insight", {"content": "Vercel strips cookies", "tags": "api", "private": "false"}),
+        ("save_checkpoint", {"text": "Half done", "next_steps": '["write the test"]'}),
+        ("mind_list", {"limit": "5", "tag": '["api"]', "type": "insight"}),
+        ("search_recent", {"days": "3", "limit": "1"}),
+        ("search_recent", {"since": "yesterday", "type": "checkpoint"}),
+        ("mind_list", {"limit": "many"}),
+        ("mind_list", {"limits": 5}),
+        ("save_insight", {"content": "a", "insight": "b"}),
+    ]
+
+    async def talk(client: Client) -> list[Any]:
+        return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+    *answers, wrong, unknown, twice = asked(project, "auto", talk)
+
+    assert [answer.is_error for answer in answers] == [False] * 5
+    rows = answers[2].structured_content["memories"]
+    assert [(row["title"], row["tags"]) for row in rows] == [("Vercel strips cookies", ["api"])]
+    newest, checkpoints = (answer.structured_content["results"] for answer in answers[3:])
+    assert [row["type"] for row in (*newest, *checkpoints)] == ["checkpoint", "checkpoint"]
+    for refused, message in (
+        (wrong, "`limit` must be a whole number, not `many`"),
+        (unknown, "did you mean `limit`?"),
+        (twice, "`content` and `insight` are names of the same argument"),
+    ):
+        assert refused.is_error
+        assert message in refused.content[0].text
+
+
 def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any) -> None:
     async def talk(client: Client) -> list[MCPError]:
         errors = []

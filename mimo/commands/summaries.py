@@ -29,6 +29,7 @@ SUMMARIES = {
     "show": "Show a whole memory",
     "list": "List the memories, newest first",
     "graph": "Show how memories are linked",
+    "web": "Show the memory in a browser, until Ctrl-C",
     "fading": "List memories that are about to be forgotten, weakest first",
     "edges": "Check a plan against known pitfalls",
     "edges check": "Check a change against edges and failed decisions",

@@ -36,6 +36,23 @@ def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
     return {Kind(type): number for type, number in selected}
 
 
+def tags(sql: sqlite3.Connection, most: int) -> list[tuple[str, int]]:
+    """Returns the tags of the most memories, each with their number, the most frequent first."""
+    return sql.execute(
+        "SELECT tag, count(*) FROM tags JOIN memories m ON m.key = memory"
+        " WHERE +m.shadowed = 0 GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
+        (most,),
+    ).fetchall()
+
+
+def months(sql: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Returns the number of memories created in each month, such as `2026-11`, oldest first."""
+    return sql.execute(
+        "SELECT strftime('%Y-%m', created / 1000000, 'unixepoch') AS month, count(*)"
+        " FROM memories WHERE shadowed = 0 GROUP BY month ORDER BY month"
+    ).fetchall()
+
+
 def sessions(sql: sqlite3.Connection, gap: int) -> int:
     """Returns the number of sessions; memories further apart than this belong to different ones.
 

@@ -152,6 +152,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "daemon_status": {},
     "daemon_logs": {"lines": 5},
     "daemon_run": {},
+    "mind_web": {"port": 8123},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
     "recall_decision": {"topic": "auth"},
@@ -212,7 +213,8 @@ def fresh(
     stdin = io.TextIOWrapper(io.BytesIO(b""))
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", stdin)
-    # A real daemon has tests of its own.
+    # A real daemon and a real viewer have tests of their own.
+    monkeypatch.setattr("mimo.features.web.serving.serve", lambda _, port, __: f"port {port}")
     running = Running(pid=1, started=clock(), watching=())
     monkeypatch.setattr(process, "start", lambda _: (running, False))
     monkeypatch.setattr(process, "stop", lambda _: running)

@@ -1,0 +1,569 @@
+"""The answers of the viewer: its own queries, which pass `invoke` like any command.
+
+They are not in the table of commands. Each is bound by the rules of the command that gives the same
+access, and none counts as a use of a memory: looking at a list keeps nothing from fading.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Annotated
+
+from mimo.commands.common import (
+    Competing,
+    File,
+    Id,
+    Limit,
+    Offset,
+    Query,
+    Stale,
+    TagFilter,
+    TimeFilter,
+    Trust,
+    TrustLabel,
+    Types,
+    Warning,
+    Weak,
+    facts,
+    narrowed,
+)
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed
+from mimo.features.edges import sources
+from mimo.features.edges.edge import Edge, Severity
+from mimo.frozen import frozen, replace
+from mimo.guard import Operation
+from mimo.index import survey
+from mimo.memory import outcomes
+from mimo.memory.ids import handle_of
+from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
+from mimo.memory.relations import MAX_DEPTH
+from mimo.mind import Mind
+from mimo.operations import finding, refresh
+
+MOST_NODES = 1_000
+"""Memories in the graph: a screen has no room for more."""
+
+MOST_LINKS = 200
+"""Memories around one that its page names."""
+
+_MOST_TAGS = 60
+_PASSAGE = 600
+"""Characters of a passage in a list of matches."""
+
+
+@frozen
+class Row:
+    """A memory in a list."""
+
+    id: str
+    handle: Annotated[str, Out("Six letters by which commands name it")]
+    type: Kind
+    title: str
+    topic: Omitted[str]
+    tags: tuple[str, ...]
+    created_at: datetime
+    by: Omitted[str]
+    outcome: Omitted[Outcome]
+    warning: Warning
+    superseded_by: Omitted[str]
+    competing: Competing
+    private: Omitted[bool]
+    trust: Trust
+    stale: Stale
+    file: File
+    line: int
+    parent: Omitted[str] = None
+    """The id of the ingested file that it is a part of."""
+    origin: Omitted[str] = None
+    """The path of that file."""
+
+
+@frozen
+class Rows:
+    """One page of a list."""
+
+    memories: tuple[Row, ...]
+    total: int
+    offset: int
+
+
+@frozen
+class Match:
+    """A memory that matches a query, and its best passage."""
+
+    memory: Row
+    passage: str
+    relevance: float
+    weak: Weak = None
+
+
+@frozen
+class Matches:
+    """The memories that match a query, best first."""
+
+    query: str
+    matches: tuple[Match, ...]
+    notice: Omitted[str] = None
+
+
+@frozen
+class Arc:
+    """A link; `source` is the memory that holds it."""
+
+    source: str
+    target: str
+    type: str
+
+
+@frozen
+class Neighbour:
+    """A link of a memory, with the memory at its other end."""
+
+    id: str
+    type: str
+    incoming: bool
+    """True if the other memory holds the link."""
+    memory: Omitted[Row] = None
+    """None if no memory has that id."""
+
+
+@frozen
+class Page:
+    """A whole memory."""
+
+    memory: Row
+    importance: float
+    confidence: Omitted[float]
+    category: Omitted[str]
+    source: Omitted[str]
+    status: Omitted[str]
+    content: str
+    sections: dict[str, str]
+    extra: dict[str, Json]
+    """Header keys that mind itself does not use."""
+    links: tuple[Neighbour, ...]
+    versions: tuple[Row, ...] = ()
+    """The memories that supersede each other, newest first, with this one among them."""
+    parts: tuple[Row, ...] = ()
+    """The parts of an ingested file."""
+
+
+@frozen
+class Chain:
+    """The decisions on a topic, newest first."""
+
+    topic: str
+    versions: tuple[Row, ...]
+    links: tuple[Arc, ...]
+
+
+@frozen
+class Chains:
+    """Some of the topics, the most recently decided first."""
+
+    chains: tuple[Chain, ...]
+    total: int
+    offset: int
+
+
+@frozen
+class Node:
+    """A memory in the graph."""
+
+    id: str
+    type: Kind
+    title: str
+    created_at: datetime
+    trust: Trust
+    outcome: Omitted[Outcome]
+    superseded_by: Omitted[str]
+    depth: int
+
+
+@frozen
+class Graph:
+    """Memories and the links between them."""
+
+    start: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    links: tuple[Arc, ...]
+    cut: bool
+    """True if there are more linked memories."""
+    total: int
+    """The number of memories, linked or not."""
+
+
+@frozen
+class Pitfall:
+    """A known pitfall."""
+
+    id: str
+    title: str
+    description: str
+    workaround: str
+    severity: Severity
+    source: Annotated[str, Out("project, or global for one of the user's own")]
+    stack_tags: tuple[str, ...]
+    trust: Trust
+    file: File
+    line: int
+
+
+@frozen
+class Fault:
+    """A file with pitfalls, or a pattern, that can't be used."""
+
+    file: str
+    line: Omitted[int]
+    reason: str
+
+
+@frozen
+class Pitfalls:
+    """All pitfalls, the most severe first."""
+
+    pitfalls: tuple[Pitfall, ...]
+    problems: tuple[Fault, ...] = ()
+
+
+@frozen
+class Overview:
+    """The size and the vocabulary of a project's memory."""
+
+    project: str
+    total: int
+    types: dict[str, int]
+    tags: dict[str, int]
+    months: dict[str, int]
+    """The number of memories created in each month, such as 2026-11."""
+
+
+@frozen
+class Contents:
+    """Everything that a report holds."""
+
+    project: str
+    pages: tuple[Page, ...]
+    total: int
+    """The number of memories of the project, in the report or not."""
+
+
+_answer = partial(command, effect=Effect.READ, toolset="extra", surfaces=Surface.CLI)
+
+
+def _like(tool: str) -> Needs:
+    return Needs(Operation.READ, like=tool)
+
+
+OutcomeFilter = Annotated[tuple[str, ...], Arg("Only these outcomes", wire="outcomes")]
+TrustFilter = Annotated[TrustLabel | None, Arg("Only memories that are, or are not, approved")]
+
+
+@_answer("web_overview", needs=_like("mind_list"))
+def overview(mind: Mind) -> Overview:
+    """Return the size and the vocabulary of the memory"""
+    index = refresh.up_to_date(mind)
+    types = {kind.value: number for kind, number in index.ask(survey.by_type).items()}
+    return Overview(
+        project=mind.project.name,
+        total=index.count(Filter()),
+        types=dict(sorted(types.items())),
+        tags=dict(index.ask(survey.tags, _MOST_TAGS)),
+        months=dict(index.ask(survey.months)),
+    )
+
+
+@_answer("web_list", needs=_like("mind_list"), errors=(Invalid,))
+def list_(
+    mind: Mind,
+    *,
+    types: Types = (),
+    tags: TagFilter = (),
+    outcomes_: OutcomeFilter = (),
+    trust: TrustFilter = None,
+    time_filter: TimeFilter = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> Rows:
+    """Return one page of the memories, newest first"""
+    wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    wanted = replace(wanted, approved=trust is TrustLabel.TRUSTED)
+    if trust is not TrustLabel.UNTRUSTED:
+        page = finding.listing(mind, finding.Options(filter=wanted, limit=limit, offset=offset))
+        return Rows(memories=_rows(mind, page.records), total=page.total, offset=offset)
+    every = finding.listing(mind, finding.Options(filter=wanted)).records
+    approved = mind.trust.checker()
+    records = [record for record in every if not approved(record.place.digest)]
+    some = records[offset : offset + limit]
+    return Rows(memories=_rows(mind, some), total=len(records), offset=offset)
+
+
+@_answer("web_search", needs=_like("mind_search"), errors=(Invalid, SearchFailed))
+def search(
+    mind: Mind,
+    query: Query,
+    *,
+    types: Types = (),
+    tags: TagFilter = (),
+    outcomes_: OutcomeFilter = (),
+    trust: TrustFilter = None,
+    time_filter: TimeFilter = None,
+    limit: Limit = 30,
+) -> Matches:
+    """Return the memories that match a query, best first"""
+    wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
+    wanted = replace(wanted, approved=trust is TrustLabel.TRUSTED)
+    options = finding.Options(filter=wanted, limit=limit)
+    answer = finding.search(mind, query, options, counted=False)
+    matches = tuple(
+        Match(
+            memory=row,
+            passage=hit.passage[:_PASSAGE],
+            relevance=round(hit.score, 4),
+            weak=finding.is_weak(hit),
+        )
+        for hit, row in zip(
+            answer.hits, _rows(mind, [hit.record for hit in answer.hits]), strict=True
+        )
+        if trust is None or row.trust is trust
+    )
+    return Matches(query=query, matches=matches, notice=answer.notice)
+
+
+@_answer("web_page", needs=_like("mind_show"), errors=(Invalid, NotFound, AmbiguousId))
+def page(mind: Mind, id: Id) -> Page:
+    """Return a whole memory, with its links and the versions that supersede each other"""
+    index = refresh.up_to_date(mind)
+    if parts := finding.source(mind, id):
+        return _outline(mind, parts)
+    record = index.named(id) or finding.one(mind, id)
+    own = record.memory.id
+    around = finding.linked(mind, (own,), depth=1, most=MOST_LINKS)
+    chain = finding.linked(mind, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
+    every = [node.record for node in around.nodes]
+    versions = chain.newest_first() if len(chain.nodes) > 1 else []
+    shown = {row.id: row for row in _rows(mind, [record, *every, *versions])}
+    incoming = [
+        Neighbour(id=edge.source, type=edge.type, incoming=True, memory=shown.get(edge.source))
+        for edge in around.edges
+        if edge.target == own and edge.source != own
+    ]
+    outgoing = [_outgoing(mind, link.to, link.type, shown) for link in record.memory.links]
+    return replace(
+        _page(record, shown[own]),
+        links=(*outgoing, *incoming),
+        versions=tuple(shown[version.memory.id] for version in versions),
+    )
+
+
+@_answer("web_chains", needs=_like("search/by_topic"))
+def chains(
+    mind: Mind,
+    *,
+    text: Annotated[str, Arg("Only topics or titles that contain this text")] = "",
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> Chains:
+    """Return the decisions by topic, with what supersedes what"""
+    wanted = Filter(types=frozenset({Kind.DECISION}))
+    decisions = finding.listing(mind, finding.Options(filter=wanted)).records
+    topics: dict[str, list[Record]] = {}
+    for record in decisions:
+        topics.setdefault(_group(record), []).append(record)
+    words = text.casefold()
+    listed = [
+        group
+        for group in _joined(topics)
+        if not words or any(words in _named(record).casefold() for record in group)
+    ]
+    some = listed[offset : offset + limit]
+    shown = {row.id: row for row in _rows(mind, [record for group in some for record in group])}
+    return Chains(
+        chains=tuple(_chain(group, shown) for group in some), total=len(listed), offset=offset
+    )
+
+
+@_answer("web_graph", needs=_like("mind_graph"), errors=(Invalid, NotFound, AmbiguousId))
+def graph(
+    mind: Mind,
+    id: Annotated[str | None, Arg("Memory to start from (default: all links)")] = None,
+    *,
+    depth: Annotated[int, Arg("Number of links to follow", ge=1, le=MAX_DEPTH)] = 2,
+) -> Graph:
+    """Return memories and the links between them"""
+    index = refresh.up_to_date(mind)
+    if id is None:
+        walk = index.newest_linked((), MOST_NODES)
+    else:
+        start = (index.named(id) or finding.one(mind, id)).memory.id
+        walk = finding.linked(mind, (start,), depth=depth, most=MOST_NODES)
+    about = facts(mind, [node.record for node in walk.nodes])
+    return Graph(
+        start=walk.start,
+        nodes=tuple(
+            fact.row(Node, depth=node.depth) for node, fact in zip(walk.nodes, about, strict=True)
+        ),
+        links=tuple(
+            Arc(source=edge.source, target=edge.target, type=edge.type) for edge in walk.edges
+        ),
+        cut=walk.cut,
+        total=index.count(Filter()),
+    )
+
+
+@_answer("web_pitfalls", needs=_like("mind_edges"), needs_project=False)
+def pitfalls(mind: Mind) -> Pitfalls:
+    """Return all pitfalls, and the problems with their files"""
+    every = sources.everything(mind)
+    return Pitfalls(
+        pitfalls=tuple(map(_pitfall, sorted(every, key=lambda edge: edge.severity.rank))),
+        problems=tuple(
+            Fault(file=problem.path, line=problem.line, reason=problem.reason)
+            for problem in sources.problems(mind, every)
+        ),
+    )
+
+
+@_answer("web_contents", needs=_like("mind_list"))
+def contents(
+    mind: Mind,
+    *,
+    untrusted: Annotated[bool, Arg("Also memories that are not approved")] = False,
+    private: Annotated[bool, Arg("Also private memories")] = False,
+) -> Contents:
+    """Return every memory for a report"""
+    wanted = Filter(approved=not untrusted, shared=not private)
+    records = finding.listing(mind, finding.Options(filter=wanted)).records
+    ordered = sorted(records, key=lambda record: record.memory.id)
+    ordered.sort(key=lambda record: record.memory.created, reverse=True)
+    shown = {row.id: row for row in _rows(mind, ordered)}
+    pages = tuple(
+        replace(
+            _page(record, _within(record, shown)),
+            links=tuple(_outgoing(mind, link.to, link.type, shown) for link in record.memory.links),
+        )
+        for record in ordered
+    )
+    return Contents(project=mind.project.name, pages=pages, total=mind.index.count(Filter()))
+
+
+def _pitfall(edge: Edge) -> Pitfall:
+    return Pitfall(
+        id=edge.id,
+        title=edge.title,
+        description=edge.description,
+        workaround=edge.workaround,
+        severity=edge.severity,
+        source="project" if edge.of_project else "global",
+        stack_tags=edge.stack_tags,
+        trust=TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED,
+        file=edge.file,
+        line=edge.line,
+    )
+
+
+def _rows(mind: Mind, records: Sequence[Record]) -> tuple[Row, ...]:
+    return tuple(
+        fact.row(
+            Row,
+            handle=handle_of(fact.id),
+            parent=record.parent,
+            origin=record.origin if record.parent else None,
+        )
+        for record, fact in zip(records, facts(mind, records), strict=True)
+    )
+
+
+def _page(record: Record, row: Row) -> Page:
+    memory = record.memory
+    sections = {name.value: text for name, text in memory.sections.items()}
+    for version in memory.competing:
+        heading = f"Competing: {version.field}"
+        before = f"{sections[heading]}\n\n" if heading in sections else ""
+        sections[heading] = before + version.text
+    return Page(
+        memory=row,
+        importance=memory.importance,
+        confidence=memory.confidence,
+        category=memory.category,
+        source=memory.source,
+        status=memory.status,
+        content=memory.content,
+        sections=sections,
+        extra=dict(memory.extra),
+        links=(),
+    )
+
+
+def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
+    """Returns an ingested file as a page that lists its parts."""
+    listed = _rows(mind, parts)
+    first = listed[0]
+    id, title = first.parent or "", first.origin or ""
+    row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
+    return replace(_page(parts[0], row), content="", sections={}, extra={}, parts=listed)
+
+
+def _outgoing(mind: Mind, target: str, type: str, shown: dict[str, Row]) -> Neighbour:
+    if target in shown:
+        return Neighbour(id=target, type=type, incoming=False, memory=shown[target])
+    record = mind.index.named(target)
+    row = shown.get(record.memory.id) if record else None
+    return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
+
+
+def _within(record: Record, shown: dict[str, Row]) -> Row:
+    """Returns a row of a report, which names no memory that the report leaves out."""
+    row = shown[record.memory.id]
+    newer = row.superseded_by if row.superseded_by in shown else None
+    rivals = tuple(id for id in row.competing or () if id in shown) or None
+    warning = outcomes.warning(record.memory, claimed_by=None)
+    return replace(row, superseded_by=newer, competing=rivals, warning=warning)
+
+
+def _named(record: Record) -> str:
+    return f"{record.memory.topic or ''} {record.memory.heading}"
+
+
+def _group(record: Record) -> str:
+    """Returns the key of a decision's topic; without one, the decision is its own topic."""
+    return topic_key(record.memory.topic or "") or f"\0{record.memory.id}"
+
+
+def _joined(topics: dict[str, list[Record]]) -> list[list[Record]]:
+    """Returns the groups of decisions; those without a topic join one that they supersede."""
+    home = {record.memory.id: key for key, group in topics.items() for record in group}
+    # Oldest first, so that a chain without a topic grows from its beginning.
+    for key in [key for key in reversed(topics) if key.startswith("\0")]:
+        (record,) = topics[key]
+        for link in record.memory.links:
+            target = home.get(link.to)
+            if link.type == SUPERSEDES and target is not None and target != key:
+                topics[target].insert(0, record)
+                home[record.memory.id] = target
+                del topics[key]
+                break
+    groups = [sorted(group, key=_newest, reverse=True) for group in topics.values()]
+    return sorted(groups, key=lambda group: _newest(group[0]), reverse=True)
+
+
+def _newest(record: Record) -> tuple[datetime, str]:
+    return record.memory.created, record.memory.id
+
+
+def _chain(group: Sequence[Record], shown: dict[str, Row]) -> Chain:
+    ids = {record.memory.id for record in group}
+    topic = next((record.memory.topic for record in group if record.memory.topic), None)
+    return Chain(
+        topic=topic or group[0].memory.heading,
+        versions=tuple(shown[record.memory.id] for record in group),
+        links=tuple(_arcs(group, ids)),
+    )
+
+
+def _arcs(group: Sequence[Record], ids: set[str]) -> Iterable[Arc]:
+    for record in group:
+        for link in record.memory.links:
+            if link.to in ids:
+                yield Arc(source=record.memory.id, target=link.to, type=link.type)

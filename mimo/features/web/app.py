@@ -1,0 +1,333 @@
+"""The viewer as an application: its files, its answers as JSON, changes as they happen.
+
+Every answer is the result of a declared command, called through `invoke` as the command line calls
+it: policies, redaction and the audit are the same. Decisions are the commands of `mind review`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from mimo import __version__, disk
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.spec import Spec, declared, to_json
+from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, MindError, NotFound, RateLimited
+from mimo.features.web import answers, gate
+from mimo.features.web.gate import Gate, Keys
+from mimo.features.web.markdown import tree
+from mimo.mind import Mind
+from mimo.store import walk
+
+T = TypeVar("T")
+
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+STATUS: Mapping[type[MindError], int] = {
+    Invalid: 400,
+    Denied: 403,
+    NotFound: 404,
+    AmbiguousId: 409,
+    Conflict: 409,
+    RateLimited: 429,
+}
+
+OWN = {
+    "overview": answers.overview,
+    "list": answers.list_,
+    "search": answers.search,
+    "page": answers.page,
+    "chains": answers.chains,
+    "graph": answers.graph,
+    "pitfalls": answers.pitfalls,
+}
+"""The viewer's own queries."""
+
+SHARED = {"review": "review"}
+"""Commands whose answers are shown as they are."""
+
+_MOST_AT_ONCE = 4
+"""Answers that are computed at the same time."""
+
+_MOST_STREAMS = 24
+_PULSE_SECONDS = 15.0
+
+ARRIVED = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/">
+<title>mind</title><p><a href="/">Open the viewer</a></p></html>
+"""
+"""Leads on by itself: after a redirect, a browser would not send a strict cookie."""
+
+
+@cache
+def static_files() -> dict[str, bytes]:
+    """Returns the files of the page by name."""
+    folder = resources.files("mimo.features.web") / "static"
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+class Changes:
+    """Reports to browsers that memories have changed, by a thread that watches their folders."""
+
+    def __init__(self) -> None:
+        """Nothing is watched before `start`."""
+        self._stop = Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: set[asyncio.Queue[str | None]] = set()
+
+    def start(self, folders: Sequence[Path]) -> None:
+        """Begins to watch folders."""
+        Thread(target=self._watch, args=(folders,), name="changes", daemon=True).start()
+
+    def close(self) -> None:
+        """Stops watching, and ends all streams; called in the event loop."""
+        self._stop.set()
+        for queue in self._waiting:
+            queue.put_nowait(None)
+
+    @property
+    def is_full(self) -> bool:
+        """True if no other browser can wait for changes."""
+        return len(self._waiting) >= _MOST_STREAMS
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yields an event for each change, as the browser's `EventSource` reads them."""
+        self._loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._waiting.add(queue)
+        try:
+            yield b"retry: 2000\nevent: ready\ndata: 1\n\n"
+            while not self._stop.is_set():
+                try:
+                    name = await asyncio.wait_for(queue.get(), _PULSE_SECONDS)
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if name is None:
+                    return
+                yield f"event: {name}\ndata: 1\n\n".encode()
+        finally:
+            self._waiting.discard(queue)
+
+    def _watch(self, folders: Sequence[Path]) -> None:
+        try:
+            for _ in walk.changes(folders, stop=self._stop, recursive=True):
+                self._report("changed")
+        except (OSError, RuntimeError):
+            self._report("blind")
+
+    def _report(self, name: str) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._announce, name)
+
+    def _announce(self, name: str) -> None:
+        for queue in self._waiting:
+            queue.put_nowait(name)
+
+
+class Viewer:
+    """The endpoints, over the memory of one project."""
+
+    def __init__(
+        self, memory: Callable[[], Mind], caller: Caller, keys: Keys, changes: Changes
+    ) -> None:
+        """Take the memory to ask, and the user who asks."""
+        self._memory, self._caller, self._keys, self._changes = memory, caller, keys, changes
+        self._has_ticket = True
+        self._free = anyio.CapacityLimiter(_MOST_AT_ONCE)
+        self._deciding = anyio.Lock()
+
+    def application(self, port: int) -> ASGIApp:
+        """Returns the application behind its gate."""
+        self._cookie = gate.cookie_name(port)
+        routes = [
+            Route("/", self.index),
+            Route(f"{gate.ENTRY}{{token}}", self.enter),
+            Route("/static/{name}", self.static),
+            Route("/api/session", self.session),
+            Route("/api/events", self.events),
+            Route("/api/decide", self.decide, methods=["POST"]),
+            Route("/api/{name}", self.ask),
+        ]
+        return Gate(Starlette(routes=routes), port=port, keys=self._keys)
+
+    async def enter(self, request: Request) -> Response:
+        """Answers the printed URL: the browser gets the cookie, and leaves the token behind."""
+        if not self._opens(request.path_params["token"]):
+            text = "This address is not valid any more: open the one that `mind web` printed\n"
+            return Response(text, 401, media_type="text/plain")
+        response = Response(ARRIVED, media_type="text/html")
+        response.set_cookie(
+            self._cookie, self._keys.cookie, path="/", httponly=True, samesite="strict"
+        )
+        return response
+
+    def _opens(self, token: str) -> bool:
+        """Returns whether a token opens the viewer, and uses the ticket up if it is that."""
+        if self._has_ticket and gate.same(token, self._keys.ticket):
+            self._has_ticket = False
+            return True
+        return gate.same(token, self._keys.token)
+
+    async def index(self, _: Request) -> Response:
+        """Returns the page."""
+        return _file("index.html")
+
+    async def static(self, request: Request) -> Response:
+        """Returns a file of the page."""
+        return _file(request.path_params["name"])
+
+    async def session(self, _: Request) -> Response:
+        """Returns the token for changes, which only scripts of the same origin can read."""
+        return JSONResponse({"token": self._keys.form, "version": __version__})
+
+    async def events(self, _: Request) -> Response:
+        """Streams changes."""
+        if self._changes.is_full:
+            return Response("Too many pages are open\n", 503, media_type="text/plain")
+        return StreamingResponse(self._changes.stream(), media_type="text/event-stream")
+
+    async def ask(self, request: Request) -> Response:
+        """Returns the answer to a query, whose arguments are JSON."""
+        name, given = request.path_params["name"], request.query_params.get("args", "{}")
+        spec = spec_of(name)
+        if spec is None:
+            return JSONResponse({"error": {"message": "no such query"}}, 404)
+        return await self._answered(lambda: shown(self._invoke(spec, read(given))))
+
+    async def decide(self, request: Request) -> Response:
+        """Carries out a decision of the review, if the user has seen its current state."""
+        given = (await request.body()).decode("utf-8", "replace")
+        async with self._deciding:
+            return await self._answered(lambda: self._decided(read(given)))
+
+    def _decided(self, given: Mapping[str, Any]) -> Any:
+        path, arguments = decision(given)
+        if path != "undo":
+            self._check_seen(given)
+        return to_json(self._invoke(all_commands().at(path), arguments))
+
+    def _check_seen(self, given: Mapping[str, Any]) -> None:
+        """Raises `Conflict` if what the decision is about has changed since it was shown."""
+        if given.get("action") in ("approve", "remove"):
+            page = self._invoke(declared(answers.page), {"id": given.get("id")})
+            current = [digest(to_json(page))]
+        else:
+            arguments = {"kinds": [given.get("kind")], "limit": 1000}
+            listed = to_json(self._invoke(all_commands().at("review"), arguments))
+            current = [digest(item) for item in listed["items"]]
+        if given.get("seen") not in current:
+            raise Conflict(
+                "it has changed since this page showed it", hint="read it again, then decide"
+            )
+
+    def _invoke(self, spec: Spec, arguments: Mapping[str, Any]) -> object:
+        return invoke(spec, self._memory(), self._caller, arguments)
+
+    async def _answered(self, work: Callable[[], Any]) -> Response:
+        """Returns the result of work in a thread, or its error."""
+
+        def caught() -> Response:
+            try:
+                return JSONResponse(work())
+            except MindError as error:
+                return refused(error)
+            except Exception:  # noqa: BLE001 - no unexpected error is shown raw
+                return refused(fault())
+
+        return await anyio.to_thread.run_sync(caught, limiter=self._free, abandon_on_cancel=True)
+
+
+def _file(name: str) -> Response:
+    data = static_files().get(name)
+    if data is None:
+        return Response("No such file\n", 404, media_type="text/plain")
+    return Response(data, media_type=TYPES[Path(name).suffix])
+
+
+def spec_of(name: str) -> Spec | None:
+    """Returns the command that answers a query, or None."""
+    if name in OWN:
+        return declared(OWN[name])
+    return all_commands().at(SHARED[name]) if name in SHARED else None
+
+
+def read(text: str) -> dict[str, Any]:
+    """Returns the JSON object in a text; raises `Invalid`."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise Invalid("the arguments are not a JSON object")
+    return data
+
+
+def decision(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Returns the command for a decision, and its arguments; raises `Invalid`."""
+    about = given.get("id")
+    if not isinstance(about, str) or not about:
+        raise Invalid("a decision needs the id of a memory")
+    match given.get("action"):
+        case "approve":
+            return "trust", {"ids": [about]}
+        case "remove":
+            return "rm", {"id": about}
+        case "hide":
+            return "review keep", {"id": about, "kind": given.get("kind")}
+        case "protect":
+            return "keep", {"id": about}
+        case "take":
+            names = ("take", "kind", "field")
+            return "review settle", {"id": about, **{name: given.get(name) for name in names}}
+        case "undo":
+            return "undo", {"id": about}
+        case other:
+            raise Invalid(f"`{other}` is not a decision")
+
+
+def shown(result: object) -> Any:
+    """Returns a result for the page: Markdown as trees, and what a decision must have seen."""
+    data = to_json(result)
+    if isinstance(result, answers.Page):
+        return {**rendered(data), "seen": digest(data)}
+    if "items" in data:
+        data["items"] = [{**item, "seen": digest(item)} for item in data["items"]]
+    return data
+
+
+def rendered(page: dict[str, Any]) -> dict[str, Any]:
+    """Returns the JSON of a page with its Markdown as trees."""
+    sections = {name: tree(text) for name, text in page["sections"].items()}
+    return {**page, "content": tree(page["content"]), "sections": sections}
+
+
+def digest(data: Any) -> str:
+    """Returns the digest of JSON data."""
+    return disk.sha256(json.dumps(data, sort_keys=True).encode()).hex()
+
+
+def refused(error: MindError) -> Response:
+    """Returns the response for an error."""
+    status = next((code for cls, code in STATUS.items() if isinstance(error, cls)), 500)
+    return JSONResponse(error.wire(), status)

@@ -1,0 +1,156 @@
+"""The gate before the viewer: it lets in only the browser of the user who started the viewer.
+
+Another page in that browser, another user of the machine and another machine can all send requests
+to a port on loopback. `docs/web.md` lists those threats, and which rule here answers each.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hmac import compare_digest
+from typing import TYPE_CHECKING
+
+from mimo.frozen import NamedTuple
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ADDRESS = "127.0.0.1"
+NAMES = (ADDRESS, "localhost")
+
+ENTRY = "/in/"
+"""The path before the token in the printed URL."""
+
+TOKEN_HEADER = "x-mind-token"  # noqa: S105 - the name of the header
+
+MOST_BODY = 64 * 1024
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+"""Nothing runs that is not a file of the viewer, and no script can turn text into markup."""
+
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Keys(NamedTuple):
+    """The secrets of one run of the viewer, which are never written to a file."""
+
+    token: str
+    """Opens the viewer: it is in the printed URL."""
+    ticket: str
+    """Opens it once: other users can read the arguments of the program that opens a browser."""
+    cookie: str
+    """Identifies a browser that came with the token."""
+    form: str
+    """Allows changes: scripts of the viewer read it, other pages can't."""
+
+    @classmethod
+    def new(cls) -> Keys:
+        """Returns new secrets of 192 bits each."""
+        return cls(*(secrets.token_urlsafe(24) for _ in range(4)))
+
+
+class Refused(Exception):
+    """A request that does not come in; the text is safe to send."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        """Take the status code and the reason."""
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+class Gate:
+    """Checks each request, and adds the headers of security to each response."""
+
+    def __init__(self, app: ASGIApp, *, port: int, keys: Keys) -> None:
+        """Take the application behind the gate."""
+        self._app = app
+        self._hosts = frozenset(f"{name}:{port}" for name in NAMES)
+        self._cookie = cookie_name(port)
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            return
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        from starlette.requests import Request
+        from starlette.responses import PlainTextResponse
+
+        request = Request(scope)
+        try:
+            self.check(request)
+        except Refused as refusal:
+            answer = PlainTextResponse(f"{refusal.reason}\n", refusal.status)
+            await answer(scope, receive, send_guarded)
+            return
+        await self._app(scope, receive, send_guarded)
+
+    def check(self, request: Request) -> None:
+        """Raises `Refused` unless the request comes from the user's own page."""
+        host = request.headers.getlist("host")
+        if len(host) != 1 or host[0] not in self._hosts:
+            raise Refused(403, "The viewer answers only to its own address")
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise Refused(405, "The viewer has no such method")
+        own = f"http://{host[0]}"
+        origin = request.headers.get("origin")
+        if origin not in (None, own):
+            raise Refused(403, "The request comes from another site")
+        if request.url.path.startswith(ENTRY) and request.method == "GET":
+            return
+        site = request.headers.get("sec-fetch-site", "same-origin")
+        if site != "same-origin" and not (site == "none" and request.url.path == "/"):
+            raise Refused(403, "The request comes from another site")
+        if not same(request.cookies.get(self._cookie), self._keys.cookie):
+            raise Refused(401, "Open the URL that `mind web` printed")
+        if request.method == "POST":
+            self._check_change(request, origin)
+
+    def _check_change(self, request: Request, origin: str | None) -> None:
+        if origin is None:
+            raise Refused(403, "The request names no origin")
+        if not same(request.headers.get(TOKEN_HEADER), self._keys.form):
+            raise Refused(403, "The request has no valid token")
+        if request.headers.get("content-type") != "application/json":
+            raise Refused(415, "The request is not JSON")
+        length = request.headers.get("content-length", "")
+        if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BODY):
+            raise Refused(413, f"The request is longer than {MOST_BODY:,} bytes, or has no length")
+
+
+def cookie_name(port: int) -> str:
+    """Returns the name of the cookie; browsers share cookies between the ports of a host."""
+    return f"mind_{port}"
+
+
+def same(given: str | None, secret: str) -> bool:
+    """Returns whether a given text is the secret, in a time that does not depend on the text."""
+    return compare_digest((given or "").encode(), secret.encode())

@@ -1,0 +1,97 @@
+"""The process of the viewer: its port, its memory, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from functools import partial
+from pathlib import Path
+from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+
+import uvicorn
+
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Surface
+from mimo.errors import StorageFailed
+from mimo.features.web.app import Changes, Viewer
+from mimo.features.web.gate import ADDRESS, ENTRY, Keys
+from mimo.mind import Mind
+from mimo.operations.listening import Memory
+
+_PATIENCE_SECONDS = 1
+
+
+class _Server(uvicorn.Server):
+    """A server that ends the streams of changes before it waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, changes: Changes) -> None:
+        super().__init__(config)
+        self._changes = changes
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Ends all connections."""
+        self._changes.close()
+        await super().shutdown(sockets)
+
+
+def serve(mind: Mind, port: int, started: Callable[[str, str], None]) -> str:
+    """Serves the viewer until Ctrl-C or a signal, and returns its address.
+
+    `started` gets its URL, and one that works once, for a program that opens a browser. Raises
+    `StorageFailed` if the port is busy.
+    """
+    keys, changes = Keys.new(), Changes()
+    memory = Memory(mind.reopened)
+    caller = Caller(surface=Surface.CLI, agent=mind.agent)
+    with _listening(port) as listening:
+        port = listening.getsockname()[1]
+        viewer = Viewer(memory.mind, caller, keys, changes)
+        config = uvicorn.Config(
+            viewer.application(port),
+            http="h11",
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_PATIENCE_SECONDS,
+        )
+        try:
+            memory.mind().index  # noqa: B018 - a first index may take long: before the URL is shown
+            changes.start(_folders(mind))
+            entry = f"http://{ADDRESS}:{port}{ENTRY}"
+            started(f"{entry}{keys.token}", f"{entry}{keys.ticket}")
+            run = partial(asyncio.run, _Server(config, changes).serve([listening]))
+            with suppress(KeyboardInterrupt):
+                Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.
+        finally:
+            memory.close()
+    return f"http://{ADDRESS}:{port}/"
+
+
+@contextmanager
+def _listening(port: int) -> Iterator[socket]:
+    """Yields a socket on loopback; a free port is chosen for 0."""
+    with socket(AF_INET, SOCK_STREAM) as listening:
+        listening.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+        try:
+            listening.bind((ADDRESS, port))
+        except OSError as error:
+            busy = error.errno == errno.EADDRINUSE
+            raise StorageFailed(
+                f"port `{port}` is in use" if busy else f"port `{port}`: {error.strerror}",
+                hint="leave out --port to use any free port",
+            ) from error
+        yield listening
+
+
+def _folders(mind: Mind) -> list[Path]:
+    """Returns the folders whose changes are reported: memories, approvals and global edges."""
+    folders = [*(mind.store.folders() or (mind.folder,))]
+    folders += [mind.home / name for name in ("trust", "edges", "memories")]
+    return [folder for folder in folders if folder.is_dir()]

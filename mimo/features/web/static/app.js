@@ -1,0 +1,245 @@
+// The page as a whole: addresses and their views, search as you type, keys, live updates.
+
+import { h, viewLink } from "./dom.js";
+import { useZone } from "./format.js";
+import { decisionsView } from "./decisions.js";
+import { graphView } from "./graph.js";
+import { listView } from "./list.js";
+import { memoryView } from "./memory.js";
+import { pitfallsView } from "./pitfalls.js";
+import { reviewView } from "./review.js";
+import { timelineView } from "./timeline.js";
+
+const VIEWS = {
+  "": listView,
+  memory: memoryView,
+  timeline: timelineView,
+  decisions: decisionsView,
+  graph: graphView,
+  pitfalls: pitfallsView,
+  review: reviewView,
+};
+
+const TITLES = { timeline: "Timeline", decisions: "Decisions", graph: "Graph", pitfalls: "Pitfalls", review: "Review" };
+
+const TYPING_MS = 140;
+const QUIET_MS = 250;
+const MESSAGE_MS = 8000;
+
+/** Starts the page with a source of answers: the server, or the data of a report. */
+export function start(source) {
+  new Page(source).start();
+}
+
+class Page {
+  #current = null;
+  #overview = null;
+  #timers = new Map();
+  #shown = "";
+
+  constructor(source) {
+    this.source = source;
+    this.main = document.getElementById("main");
+    this.search = document.getElementById("search");
+    this.status = document.getElementById("status");
+    this.state = document.getElementById("state");
+    this.messages = document.getElementById("messages");
+  }
+
+  start() {
+    window.addEventListener("hashchange", () => this.show());
+    document.addEventListener("keydown", (event) => this.#key(event));
+    document.getElementById("skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.main.focus();
+    });
+    this.search.addEventListener("input", () => this.#later("typing", TYPING_MS, () => this.#typed()));
+    this.search.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#typed();
+    });
+    if (this.source.isLive) {
+      const changed = () => this.#later("changed", QUIET_MS, () => this.refresh());
+      this.source.listen(changed, (state) => this.#setState(state));
+    }
+    this.show();
+  }
+
+  /** Shows the view of the address; an answer that comes after the next one is dropped. */
+  async show({ keep = false } = {}) {
+    this.#current?.abort();
+    const current = (this.#current = new AbortController());
+    const { name, argument, parameters } = address();
+    const focus = keep ? document.activeElement?.dataset?.key : null;
+    const [scroll, same] = [window.scrollY, keep || this.#shown === `${name} ${argument}`];
+    this.#shown = `${name} ${argument}`;
+    if (document.activeElement !== this.search) this.search.value = name ? "" : parameters.q ?? "";
+    this.#mark(name);
+    this.main.setAttribute("aria-busy", "true");
+    let nodes;
+    try {
+      if (!this.#overview || keep) this.#take(await this.source.overview(current.signal));
+      const view = VIEWS[name] ?? listView;
+      nodes = await view({
+        argument,
+        parameters,
+        source: this.source,
+        overview: this.#overview,
+        signal: current.signal,
+        announce: (text) => this.#announce(text),
+        message: (text, undo) => this.#message(text, undo),
+        go: (link) => this.#go(link),
+        refresh: () => this.refresh(),
+      });
+    } catch (error) {
+      if (current.signal.aborted) return;
+      nodes = [failure(error)];
+    }
+    if (current.signal.aborted) return;
+    this.main.replaceChildren(...nodes.filter(Boolean));
+    this.main.removeAttribute("aria-busy");
+    const title = this.main.querySelector("h1")?.firstChild?.textContent ?? "";
+    document.title = [title, this.#overview?.project, "mind"].filter(Boolean).join(" · ");
+    window.scrollTo(0, same ? scroll : 0);
+    const again = focus && this.main.querySelector(`[data-key="${CSS.escape(focus)}"]`);
+    if (again) again.focus({ preventScroll: true });
+    else if (!same && document.activeElement !== this.search) this.main.focus({ preventScroll: true });
+  }
+
+  /** Reads the view again, where the reader is. */
+  refresh() {
+    const isBusy = this.main.contains(document.activeElement) && document.activeElement.matches("input");
+    const reads = this.main.querySelector(".quoted");
+    if (isBusy || reads || address().name === "graph") {
+      this.#setState("newer");
+      return;
+    }
+    this.show({ keep: true });
+  }
+
+  #take(overview) {
+    this.#overview = overview;
+    useZone(overview.zone);
+    document.getElementById("project").textContent = overview.project;
+  }
+
+  #typed() {
+    const { name, parameters } = address();
+    const kept = name === "" ? parameters : {};
+    const link = viewLink("", { ...kept, q: this.search.value.trim() });
+    if (link === location.hash) return;
+    history.replaceState(null, "", link);
+    this.show();
+  }
+
+  #go(link) {
+    if (location.hash === link) this.show({ keep: true });
+    else location.hash = link;
+  }
+
+  #mark(name) {
+    for (const link of document.querySelectorAll("#views a")) {
+      const here = link.getAttribute("href") === `#/${name}`;
+      if (here) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    if (!(name in VIEWS)) document.title = TITLES[name] ?? "mind";
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const typing = event.target.matches?.("input, select, textarea");
+    if (event.key === "/" && !typing) {
+      event.preventDefault();
+      this.search.focus();
+      this.search.select();
+    } else if (event.key === "Escape") {
+      this.#escape(event);
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      const isList = event.target.matches?.("select, input[type=text]");
+      if (!isList && this.#step(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
+    }
+  }
+
+  /** Leaves the search or the memory. */
+  #escape(event) {
+    if (event.target === this.search && this.search.value) {
+      this.search.value = "";
+      this.#typed();
+    } else if (event.target.matches?.("input, select")) {
+      event.target.blur();
+      this.main.focus();
+    } else if (address().name === "memory" && history.length > 1) {
+      history.back();
+    }
+  }
+
+  /** Moves the focus to the next or the previous row; from the search to the first. */
+  #step(by) {
+    const rows = [...this.main.querySelectorAll(".row, .card[tabindex], .card > .row-head > a")].filter(
+      (row) => row.offsetParent !== null,
+    );
+    if (!rows.length) return false;
+    const here = rows.indexOf(document.activeElement.closest(".row, .card[tabindex]") ?? document.activeElement);
+    if (here < 0) {
+      if (by < 0) return false;
+      rows[0].focus();
+    } else if (here + by < 0) {
+      this.search.focus();
+    } else {
+      rows[here + by]?.focus();
+    }
+    return true;
+  }
+
+  #later(name, delay, work) {
+    clearTimeout(this.#timers.get(name));
+    this.#timers.set(name, setTimeout(work, delay));
+  }
+
+  #announce(text) {
+    this.status.textContent = text;
+  }
+
+  #setState(state) {
+    const texts = {
+      live: "",
+      newer: "Something changed.",
+      lost: "The viewer has stopped: run `mind web` again.",
+      blind: "Changes can’t be watched here: reload to see them.",
+    };
+    const before = this.state.dataset.state;
+    this.state.dataset.state = state;
+    const reload = h("button", { type: "button", click: () => this.show({ keep: true }) }, "Show it");
+    this.state.replaceChildren(...(texts[state] ? [texts[state]] : []), ...(state === "newer" ? [reload] : []));
+    this.state.hidden = !texts[state];
+    if (state === "live" && before === "lost") this.refresh();
+    if (state === "newer") reload.addEventListener("click", () => this.#setState("live"));
+  }
+
+  #message(text, undo) {
+    const again = undo && h("button", { type: "button", click: undo }, "Undo");
+    this.messages.replaceChildren(h("p", {}, text, again));
+    this.#later("message", MESSAGE_MS, () => this.messages.replaceChildren());
+  }
+}
+
+/** Returns the parts of the address: `#/memory/ID?name=value`. */
+function address() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...rest] = path.split("/");
+  let argument = rest.join("/");
+  try {
+    argument = decodeURIComponent(argument);
+  } catch {
+    // A percent sign of a hand-made address stays as it is.
+  }
+  return { name, argument, parameters: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+function failure(error) {
+  const lost = error instanceof TypeError && !error.status;
+  const text = lost ? "The viewer does not answer" : error.message;
+  const hint = lost ? "It may have stopped: run `mind web` again." : error.hint;
+  return h("div", { class: "empty", role: "alert" }, h("h1", {}, text), hint && h("p", {}, hint));
+}

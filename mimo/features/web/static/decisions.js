@@ -1,0 +1,92 @@
+// Decisions by topic, each with the versions that replaced one another.
+
+import { h, memoryLink, viewLink } from "./dom.js";
+import { count, empty, labels, moreButton, time } from "./format.js";
+
+const PAGE = 40;
+
+/** Shows the topics, the most recently decided first. */
+export async function decisionsView({ parameters, source, signal, announce, go }) {
+  const { q = "" } = parameters;
+  const page = await source.chains({ text: q, limit: PAGE, offset: 0 }, signal);
+  const listed = [...page.chains];
+  const body = h("div", {});
+  const show = () => {
+    const more = moreButton(listed.length, page.total, async () => {
+      const next = await source.chains({ text: q, limit: PAGE, offset: listed.length }, signal);
+      listed.push(...next.chains);
+      show();
+    });
+    body.replaceChildren(...listed.map(chain), ...(more ? [more] : []));
+  };
+  show();
+  if (!page.total) {
+    body.replaceChildren(
+      q
+        ? empty("No decision on such a topic")
+        : empty("No decisions yet", "`mind save decision TOPIC TEXT` stores one."),
+    );
+  }
+  const total = count(page.total, "topic");
+  announce(total);
+  const field = h("input", {
+    type: "search",
+    value: q,
+    placeholder: "Topic or title",
+    "aria-label": "Filter topics",
+    "data-key": "filter-topic",
+    change: (event) => go(viewLink("decisions", { q: event.target.value.trim() })),
+  });
+  const form = h(
+    "form",
+    { class: "filters", "aria-label": "Filters", submit: (event) => event.preventDefault() },
+    h("label", { class: "filter" }, field),
+  );
+  return [h("h1", {}, "Decisions", h("small", {}, total)), form, body];
+}
+
+function chain({ topic, versions, links }) {
+  const ids = new Set(versions.map((version) => version.id));
+  const current = versions.filter((version) => !version.superseded_by);
+  const items = versions.map((version) => {
+    const replaced = links.filter(
+      (link) => link.source === version.id && link.type === "supersedes" && ids.has(link.target),
+    );
+    const others = links.filter(
+      (link) => link.source === version.id && link.type !== "supersedes" && ids.has(link.target),
+    );
+    return h(
+      "li",
+      { class: version.superseded_by ? "old" : "current" },
+      h("a", { class: "row", href: memoryLink(version.id), "data-key": version.id }, [
+        h(
+          "span",
+          { class: "row-head" },
+          h("span", { class: "row-title", dir: "auto" }, version.title),
+          labels(version),
+        ),
+        h(
+          "span",
+          { class: "row-about" },
+          time(version.created_at),
+          version.by && h("span", {}, `by ${version.by}`),
+          replaced.length > 0 && h("span", {}, "replaces the one below"),
+          others.map((link) => h("span", {}, link.type.replaceAll("_", " "))),
+        ),
+      ]),
+    );
+  });
+  const several = current.length > 1 && versions.length > 1;
+  return h(
+    "section",
+    { class: "topic-card" },
+    h(
+      "h2",
+      {},
+      h("span", { dir: "auto" }, topic),
+      versions.length > 1 && h("small", {}, count(versions.length, "version")),
+      several && h("span", { class: "label warn" }, `${current.length} are current`),
+    ),
+    h("ol", { class: "chain" }, items),
+  );
+}

@@ -1,0 +1,86 @@
+// Elements of the page. All text of memories passes through here: it becomes text nodes, never markup.
+
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+
+const SAFE_LINK = /^(?:#|https?:\/\/|mailto:)/i;
+
+const TREE_TAGS = new Set(
+  ("p h2 h3 h4 h5 h6 em strong s code pre blockquote ul ol li hr br a span " +
+    "table thead tbody tr th td").split(" "),
+);
+
+/** Returns text without control characters and those that change the direction of other text. */
+export function visible(text) {
+  return String(text).replace(HIDDEN, "");
+}
+
+/** Returns an element; functions listen to events, `false`, null and undefined are left out. */
+export function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  fill(element, attributes ?? {}, children);
+  return element;
+}
+
+/** Returns an element of a drawing. */
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(element, attributes ?? {}, children);
+  return element;
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (typeof value === "function") element.addEventListener(name, value);
+    else if (name === "href" && !SAFE_LINK.test(value)) continue;
+    else element.setAttribute(name, value === true ? "" : visible(value));
+  }
+  element.append(...children.flat(Infinity).filter(isShown).map(asNode));
+}
+
+function isShown(child) {
+  return child !== false && child !== null && child !== undefined && child !== "";
+}
+
+function asNode(child) {
+  return child instanceof Node ? child : document.createTextNode(visible(child));
+}
+
+/**
+ * Returns the elements of a Markdown tree, as `markdown.py` makes it. `titles` has the titles of
+ * linked memories by id.
+ */
+export function prose(nodes, titles = new Map()) {
+  return nodes.map((node) => {
+    if (typeof node === "string") return document.createTextNode(visible(node));
+    const [tag, attributes, children] = node;
+    const element = document.createElement(TREE_TAGS.has(tag) ? tag : "span");
+    if (attributes.memory) element.setAttribute("href", memoryLink(attributes.memory));
+    if (SAFE_LINK.test(attributes.href ?? "") && !attributes.href.startsWith("#")) {
+      element.setAttribute("href", attributes.href);
+      element.setAttribute("title", visible(attributes.href));
+      element.setAttribute("rel", "noopener noreferrer");
+      element.setAttribute("target", "_blank");
+    }
+    if (attributes.title) element.setAttribute("title", visible(attributes.title));
+    if (attributes.align) element.dataset.align = attributes.align;
+    if (attributes.start) element.setAttribute("start", attributes.start);
+    if (tag === "pre" || tag === "table") element.tabIndex = 0;
+    const title = titles.get(attributes.memory);
+    element.append(...(title ? [visible(title)] : prose(children, titles)));
+    return element;
+  });
+}
+
+/** Returns the address of a memory's page. */
+export function memoryLink(id) {
+  return `#/memory/${encodeURIComponent(id)}`;
+}
+
+/** Returns the address of a view with its parameters; empty ones are left out. */
+export function viewLink(name, parameters = {}) {
+  const given = Object.entries(parameters).filter(([, value]) => value);
+  const query = new URLSearchParams(given).toString();
+  return `#/${name}${query ? `?${query}` : ""}`;
+}

@@ -1,0 +1,159 @@
+// Parts that several views share: dates, labels, rows of memories, and notes about empty answers.
+
+import { h, memoryLink, visible } from "./dom.js";
+
+let dayFormat = dayFormatOf("UTC");
+let zoneName = "UTC";
+
+/** Sets the time zone in which days are shown; an unknown one leaves UTC. */
+export function useZone(zone) {
+  try {
+    dayFormat = dayFormatOf(zone || "UTC");
+    zoneName = zone || "UTC";
+  } catch {
+    zoneName = "UTC";
+  }
+}
+
+function dayFormatOf(zone) {
+  const parts = { year: "numeric", month: "2-digit", day: "2-digit" };
+  return new Intl.DateTimeFormat("en-CA", { timeZone: zone, ...parts });
+}
+
+/** Returns a day such as 2026-11-20. */
+export function day(moment) {
+  const date = new Date(moment);
+  return Number.isNaN(date.valueOf()) ? "" : dayFormat.format(date);
+}
+
+/** Returns a day in words, such as `Friday, 20 November 2026`. */
+export function longDay(moment) {
+  const parts = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+  return new Intl.DateTimeFormat("en-GB", { timeZone: zoneName, ...parts }).format(
+    new Date(moment),
+  );
+}
+
+/** Returns a number with its noun: `1 memory`, `1,204 memories`. */
+export function count(number, noun, plural = `${noun}s`) {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
+}
+
+/** Returns an element that shows a time. */
+export function time(moment) {
+  return h("time", { datetime: moment, title: `${moment} (UTC)` }, day(moment));
+}
+
+/** Returns the mark of a memory's type. */
+export function typeMark(type) {
+  return h("span", { class: "type", "data-type": type }, type);
+}
+
+/** Returns the labels that a reader must not miss. */
+export function labels(memory) {
+  const outcome = memory.outcome?.toLowerCase();
+  return [
+    outcome && h("span", { class: `label ${outcome}` }, outcome),
+    memory.superseded_by && h("span", { class: "label old" }, "superseded"),
+    memory.competing?.length && h("span", { class: "label warn" }, "competing"),
+    memory.trust === "untrusted" &&
+      h("span", { class: "label warn", title: "Not approved on this machine" }, "untrusted"),
+    memory.private && h("span", { class: "label", title: "Never in git" }, "private"),
+    memory.stale && h("span", { class: "label warn", title: memory.stale }, "stale"),
+  ].filter(Boolean);
+}
+
+/** Returns the links to the tags of a memory. */
+export function tags(memory) {
+  return memory.tags.map((tag) => h("span", { class: "tag" }, `#${tag}`));
+}
+
+/** Returns a memory as an item of a list that the arrow keys walk through. */
+export function row(memory, { passage, terms = [], weak = false, date = true } = {}) {
+  return h(
+    "li",
+    {},
+    h(
+      "a",
+      { class: "row", href: memoryLink(memory.id), "data-key": memory.id },
+      h(
+        "span",
+        { class: "row-head" },
+        h("span", { class: "row-title", dir: "auto" }, marked(memory.title, terms)),
+        labels(memory),
+        weak && h("span", { class: "label" }, "weak match"),
+      ),
+      h(
+        "span",
+        { class: "row-about" },
+        typeMark(memory.type),
+        date && time(memory.created_at),
+        memory.topic && h("span", { class: "topic" }, memory.topic),
+        memory.origin && h("span", { class: "topic" }, memory.origin),
+        tags(memory),
+      ),
+      passage && h("span", { class: "row-passage", dir: "auto" }, marked(passage, terms)),
+    ),
+  );
+}
+
+/** Returns a list of memories; neighbours that are parts of one ingested file are folded. */
+export function rows(memories, options = {}) {
+  const list = h("ul", { class: "rows" });
+  for (let place = 0; place < memories.length; ) {
+    const { parent, origin } = memories[place];
+    let end = place + 1;
+    while (parent && end < memories.length && memories[end].parent === parent) end += 1;
+    if (end - place > 2) {
+      const parts = memories.slice(place, end);
+      const summary = h("summary", {}, h("span", { class: "row-title" }, origin ?? parent));
+      summary.append(h("span", { class: "muted" }, ` ${count(parts.length, "part")} of a file`));
+      const inner = h("ul", { class: "rows" }, parts.map((part) => row(part, options)));
+      list.append(h("li", {}, h("details", { class: "fold" }, summary, inner)));
+    } else {
+      list.append(...memories.slice(place, end).map((memory) => row(memory, options)));
+    }
+    place = end;
+  }
+  return list;
+}
+
+/** Returns a passage of Markdown as one line of plain words. */
+export function excerpt(passage) {
+  return passage
+    .replace(/^\s*(?:#{1,6}|[-*+>]|\d+[.)]|```\w*)(?:\s+|$)/gm, "")
+    .replace(/\*\*|__|`/g, "")
+    .replace(/\s+/g, " ")
+    .trim();
+}
+
+/** Returns the words of a query that are marked in the answers. */
+export function termsOf(query) {
+  return [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{2,}/gu) ?? [])].slice(0, 12);
+}
+
+/** Returns a text as nodes, with some words marked. */
+export function marked(text, terms) {
+  const shown = visible(text);
+  if (!terms.length) return [shown];
+  const words = terms.map((word) => word.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|");
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(${words})`, "giu");
+  return shown.split(pattern).map((part, place) => (place % 2 ? h("mark", {}, part) : part));
+}
+
+/** Returns the note in the place of an empty list. */
+export function empty(title, advice) {
+  return h("div", { class: "empty" }, h("p", {}, title), advice && h("p", { class: "muted" }, advice));
+}
+
+/** Returns a note about an answer, or nothing. */
+export function notice(text) {
+  return text ? h("p", { class: "notice" }, text) : null;
+}
+
+/** Returns a button that appends the next page of a list. */
+export function moreButton(shown, total, load) {
+  if (shown >= total) return null;
+  const left = (total - shown).toLocaleString("en");
+  return h("button", { class: "more", type: "button", click: load }, `Show more (${left} left)`);
+}

@@ -1,0 +1,468 @@
+// The graph of linked memories, drawn on a canvas: zoom, move, filter by type, focus on one.
+
+import { h, memoryLink, viewLink, visible } from "./dom.js";
+import { count, empty, labels, time, typeMark } from "./format.js";
+import { place } from "./layout.js";
+
+const FONT = "12px system-ui, sans-serif";
+const LONGEST_LABEL = 34;
+const DEPTHS = [1, 2, 3, 5];
+
+/** Shows all linked memories, or those around the one in the address. */
+export async function graphView({ argument, parameters, source, signal, announce, go }) {
+  const depth = Number(parameters.depth) || 2;
+  const graph = await source.graph(argument, depth, signal);
+  const total = count(graph.nodes.length, "linked memory", "linked memories");
+  announce(total);
+  const title = h("h1", {}, "Graph", h("small", {}, `${total}, ${count(graph.links.length, "link")}`));
+  const focus = argument ? focusBar(argument, depth, graph, go) : null;
+  if (!graph.links.length) {
+    const advice = "Links are made with `mind link`, by `links:` in a header, or by [[ID]] in a text.";
+    return [title, focus, empty("No memory is linked with another", advice)];
+  }
+  const which = argument ? "The nearest" : "The newest";
+  const cut = graph.cut
+    ? h(
+        "p",
+        { class: "notice" },
+        `${which} ${graph.nodes.length.toLocaleString("en")} linked memories are drawn, of ` +
+          `${graph.total.toLocaleString("en")} memories. Open a memory and show it in the graph to ` +
+          "see what is around it.",
+      )
+    : null;
+  const drawing = new Drawing(graph, { signal, announce, go });
+  return [title, focus, cut, drawing.element];
+}
+
+function focusBar(argument, depth, graph, go) {
+  const start = graph.nodes.find((node) => graph.start.includes(node.id));
+  const change = (event) =>
+    go(`#/graph/${encodeURIComponent(argument)}?depth=${event.target.value}`);
+  return h(
+    "p",
+    { class: "focus-bar" },
+    "Around ",
+    h("a", { href: memoryLink(argument), dir: "auto" }, start?.title ?? argument),
+    h(
+      "label",
+      {},
+      " up to ",
+      h(
+        "select",
+        { change, "data-key": "depth" },
+        DEPTHS.map((number) =>
+          h("option", { value: String(number), selected: number === depth }, count(number, "link")),
+        ),
+      ),
+    ),
+    h("a", { href: viewLink("graph") }, "Show all"),
+  );
+}
+
+/** The canvas with its controls. */
+class Drawing {
+  #scale = 1;
+  #left = 0;
+  #top = 0;
+  #chosen = null;
+  #pointed = null;
+  #hidden = new Set();
+  #awaited = false;
+  #pointers = new Map();
+  #moved = false;
+
+  constructor(graph, { signal, announce, go }) {
+    Object.assign(this, { graph, signal, announce, go });
+    const numbers = new Map(graph.nodes.map((node, number) => [node.id, number]));
+    this.nodes = graph.nodes.map((node) => ({ ...node, x: 0, y: 0, near: new Set() }));
+    this.links = graph.links
+      .map((link) => ({ ...link, a: numbers.get(link.source), b: numbers.get(link.target) }))
+      .filter((link) => link.a !== undefined && link.b !== undefined && link.a !== link.b);
+    for (const { a, b } of this.links) {
+      this.nodes[a].near.add(b);
+      this.nodes[b].near.add(a);
+    }
+    for (const node of this.nodes) node.radius = Math.min(11, 4 + 1.3 * Math.sqrt(node.near.size));
+    this.order = this.nodes.map((_, number) => number);
+    this.order.sort((a, b) => this.nodes[b].near.size - this.nodes[a].near.size || a - b);
+    this.canvas = h("canvas", {
+      tabindex: "0",
+      role: "application",
+      "aria-label":
+        "Graph of memories. Arrow keys choose a neighbour, Enter opens it, plus and minus zoom, " +
+        "0 shows everything.",
+      "data-key": "canvas",
+    });
+    this.panel = h("div", { class: "graph-panel", hidden: true });
+    this.element = h(
+      "div",
+      { class: "graph" },
+      this.#toolbar(),
+      h("div", { class: "graph-stage" }, this.canvas, this.panel),
+      this.#asList(),
+    );
+    this.#listen();
+    this.#place(numbers.get(graph.start[0]));
+  }
+
+  #toolbar() {
+    const numbers = new Map();
+    for (const node of this.nodes) numbers.set(node.type, (numbers.get(node.type) ?? 0) + 1);
+    const types = [...numbers].sort((a, b) => b[1] - a[1]).map(([type, number]) => {
+      const change = (event) => {
+        if (event.target.checked) this.#hidden.delete(type);
+        else this.#hidden.add(type);
+        this.#draw();
+      };
+      const box = h("input", { type: "checkbox", checked: true, change });
+      return h("label", {}, box, typeMark(type), h("span", { class: "muted" }, String(number)));
+    });
+    const button = (text, name, click) =>
+      h("button", { type: "button", "aria-label": name, title: name, click }, text);
+    return h(
+      "div",
+      { class: "graph-tools", role: "group", "aria-label": "Graph" },
+      h("span", { class: "graph-types" }, types),
+      h(
+        "span",
+        { class: "graph-zoom" },
+        button("+", "Zoom in", () => this.#zoom(1.4)),
+        button("−", "Zoom out", () => this.#zoom(1 / 1.4)),
+        button("Fit", "Show everything", () => this.#fit()),
+      ),
+    );
+  }
+
+  /** Returns the same as text, for readers of the page who don't see the drawing. */
+  #asList() {
+    const items = this.order.slice(0, 200).map((number) => {
+      const node = this.nodes[number];
+      return h(
+        "li",
+        {},
+        h("a", { href: memoryLink(node.id), dir: "auto" }, node.title),
+        h("span", { class: "muted" }, ` ${node.type}, ${count(node.near.size, "link")}`),
+      );
+    });
+    return h(
+      "details",
+      { class: "graph-list" },
+      h("summary", {}, "As a list, the most linked first"),
+      h("ul", {}, items),
+    );
+  }
+
+  /** Computes the places in slices, then shows everything, or the start. */
+  #place(start) {
+    const steps = place(this.nodes, this.links.map(({ a, b }) => [a, b]));
+    const advance = () => {
+      if (this.signal.aborted) return;
+      if (!steps.next().done) {
+        setTimeout(advance);
+        return;
+      }
+      this.isPlaced = true;
+      this.element.dataset.placed = "";
+      this.#fit();
+      if (start !== undefined) this.#choose(start, { quietly: true });
+    };
+    setTimeout(advance);
+  }
+
+  #listen() {
+    const { canvas, signal } = this;
+    const on = (name, handle, options = {}) =>
+      canvas.addEventListener(name, handle, { signal, ...options });
+    on("wheel", (event) => this.#wheel(event), { passive: false });
+    on("pointerdown", (event) => this.#press(event));
+    on("pointermove", (event) => this.#move(event));
+    on("pointerup", (event) => this.#release(event));
+    on("pointercancel", (event) => this.#pointers.delete(event.pointerId));
+    on("dblclick", (event) => this.#open(this.#at(event)));
+    on("keydown", (event) => this.#key(event));
+    const sizes = new ResizeObserver(() => this.#draw());
+    sizes.observe(canvas);
+    signal.addEventListener("abort", () => sizes.disconnect());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.#draw(), {
+      signal,
+    });
+  }
+
+  #wheel(event) {
+    event.preventDefault();
+    this.#zoom(Math.exp(-event.deltaY * 0.0015), event.offsetX, event.offsetY);
+  }
+
+  #press(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.#pointers.set(event.pointerId, event);
+    this.#moved = false;
+  }
+
+  #move(event) {
+    const before = this.#pointers.get(event.pointerId);
+    if (!before) {
+      const pointed = this.#at(event);
+      if (pointed !== this.#pointed) {
+        this.#pointed = pointed;
+        this.canvas.classList.toggle("pointing", pointed !== null);
+        this.#draw();
+      }
+      return;
+    }
+    const [x, y] = [event.clientX - before.clientX, event.clientY - before.clientY];
+    if (Math.abs(x) + Math.abs(y) > 3) this.#moved = true;
+    if (this.#pointers.size === 2) {
+      const [first, second] = [...this.#pointers.values()];
+      const other = first.pointerId === event.pointerId ? second : first;
+      const apart = (one) => Math.hypot(one.clientX - other.clientX, one.clientY - other.clientY);
+      this.#zoom(apart(event) / (apart(before) || 1), event.offsetX, event.offsetY);
+    } else {
+      this.#left += x;
+      this.#top += y;
+      this.#draw();
+    }
+    this.#pointers.set(event.pointerId, event);
+  }
+
+  #release(event) {
+    this.#pointers.delete(event.pointerId);
+    if (!this.#moved) this.#choose(this.#at(event));
+  }
+
+  #key(event) {
+    const directions = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (directions[event.key]) this.#step(...directions[event.key]);
+    else if (event.key === "+" || event.key === "=") this.#zoom(1.4);
+    else if (event.key === "-") this.#zoom(1 / 1.4);
+    else if (event.key === "0") this.#fit();
+    else if (event.key === "Enter") this.#open(this.#chosen);
+    else if (event.key === "Escape" && this.#chosen !== null) this.#choose(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Chooses the nearest node in a direction. */
+  #step(x, y) {
+    if (this.#chosen === null) {
+      this.#choose(this.order.find((number) => this.#isShown(number)) ?? null);
+      return;
+    }
+    const from = this.nodes[this.#chosen];
+    let [best, least] = [null, Infinity];
+    this.nodes.forEach((node, number) => {
+      const [dx, dy] = [node.x - from.x, node.y - from.y];
+      const ahead = dx * x + dy * y;
+      if (number === this.#chosen || ahead <= 0 || !this.#isShown(number)) return;
+      const cost = ahead + 2.5 * Math.abs(dx * y + dy * x);
+      if (cost < least) [best, least] = [number, cost];
+    });
+    if (best !== null) this.#choose(best);
+  }
+
+  #isShown(number) {
+    return !this.#hidden.has(this.nodes[number].type);
+  }
+
+  /** Returns the number of the node under a pointer, or null. */
+  #at(event) {
+    const x = (event.offsetX - this.#left) / this.#scale;
+    const y = (event.offsetY - this.#top) / this.#scale;
+    let [best, least] = [null, Infinity];
+    this.nodes.forEach((node, number) => {
+      const apart = Math.hypot(node.x - x, node.y - y) - node.radius;
+      if (apart < 8 / this.#scale && apart < least && this.#isShown(number)) {
+        [best, least] = [number, apart];
+      }
+    });
+    return best;
+  }
+
+  #open(number) {
+    if (number !== null) this.go(memoryLink(this.nodes[number].id));
+  }
+
+  #choose(number, { quietly = false } = {}) {
+    this.#chosen = number;
+    this.panel.hidden = number === null;
+    if (number !== null) {
+      const node = this.nodes[number];
+      this.panel.replaceChildren(
+        h("a", { class: "row-title", href: memoryLink(node.id), dir: "auto" }, node.title),
+        h("span", { class: "row-about" }, typeMark(node.type), time(node.created_at), labels(node)),
+        h(
+          "span",
+          { class: "row-about" },
+          h("span", {}, count(node.near.size, "link")),
+          h("a", { href: `#/graph/${encodeURIComponent(node.id)}` }, "Focus"),
+        ),
+      );
+      if (!quietly) this.announce(`${node.title}, ${count(node.near.size, "link")}`);
+      this.#reveal(node);
+    }
+    this.#draw();
+  }
+
+  /** Moves the drawing if a node is outside of the canvas. */
+  #reveal(node) {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    const x = node.x * this.#scale + this.#left;
+    const y = node.y * this.#scale + this.#top;
+    if (x < 20 || y < 20 || x > width - 20 || y > height - 20) {
+      this.#left += width / 2 - x;
+      this.#top += height / 2 - y;
+    }
+  }
+
+  #zoom(factor, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
+    const scale = Math.min(4, Math.max(0.03, this.#scale * factor));
+    this.#left = x - ((x - this.#left) * scale) / this.#scale;
+    this.#top = y - ((y - this.#top) * scale) / this.#scale;
+    this.#scale = scale;
+    this.#draw();
+  }
+
+  #fit() {
+    const { clientWidth: width, clientHeight: height } = this.canvas;
+    if (!width) return;
+    const xs = this.nodes.map((node) => node.x);
+    const ys = this.nodes.map((node) => node.y);
+    const [left, top] = [Math.min(...xs) - 40, Math.min(...ys) - 30];
+    const [wide, high] = [Math.max(...xs) + 40 - left, Math.max(...ys) + 30 - top];
+    this.#scale = Math.min(width / wide, height / high, 1.4);
+    this.#left = (width - wide * this.#scale) / 2 - left * this.#scale;
+    this.#top = (height - high * this.#scale) / 2 - top * this.#scale;
+    this.#draw();
+  }
+
+  #draw() {
+    if (this.#awaited || !this.isPlaced) return;
+    this.#awaited = true;
+    requestAnimationFrame(() => {
+      this.#awaited = false;
+      if (!this.signal.aborted) this.#paint();
+    });
+  }
+
+  #paint() {
+    const { canvas } = this;
+    const ratio = window.devicePixelRatio || 1;
+    const { clientWidth: width, clientHeight: height } = canvas;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    const style = getComputedStyle(canvas);
+    this.colour = (name) => style.getPropertyValue(`--${name}`).trim();
+    const centre = this.#pointed ?? this.#chosen;
+    const near = centre === null ? null : new Set([centre, ...this.nodes[centre].near]);
+    this.#paintLinks(pen, centre);
+    this.#paintNodes(pen, near);
+    this.#paintLabels(pen, near, width, height);
+  }
+
+  #screen(node) {
+    return [node.x * this.#scale + this.#left, node.y * this.#scale + this.#top];
+  }
+
+  #radius(node) {
+    return Math.max(2, node.radius * Math.min(1, this.#scale ** 0.6));
+  }
+
+  #paintLinks(pen, centre) {
+    for (const { a, b, type } of this.links) {
+      if (!this.#isShown(a) || !this.#isShown(b)) continue;
+      const isNear = centre === a || centre === b;
+      const [x1, y1] = this.#screen(this.nodes[a]);
+      const [x2, y2] = this.#screen(this.nodes[b]);
+      pen.globalAlpha = centre === null || isNear ? 1 : 0.25;
+      pen.strokeStyle = this.colour(isNear ? "accent" : "graph-line");
+      pen.lineWidth = isNear ? 1.6 : 1;
+      pen.setLineDash(type === "supersedes" ? [4, 3] : []);
+      pen.beginPath();
+      pen.moveTo(x1, y1);
+      pen.lineTo(x2, y2);
+      pen.stroke();
+      if (isNear || this.#scale > 0.75) this.#arrow(pen, x1, y1, x2, y2, this.#radius(this.nodes[b]));
+    }
+    pen.setLineDash([]);
+  }
+
+  #arrow(pen, x1, y1, x2, y2, radius) {
+    const angle = Math.atan2(y2 - y1, x2 - x1);
+    const [x, y] = [x2 - Math.cos(angle) * (radius + 1), y2 - Math.sin(angle) * (radius + 1)];
+    pen.setLineDash([]);
+    pen.beginPath();
+    for (const turn of [-0.42, 0.42]) {
+      pen.moveTo(x, y);
+      pen.lineTo(x - 7 * Math.cos(angle + turn), y - 7 * Math.sin(angle + turn));
+    }
+    pen.stroke();
+  }
+
+  #paintNodes(pen, near) {
+    this.nodes.forEach((node, number) => {
+      if (!this.#isShown(number)) return;
+      const [x, y] = this.#screen(node);
+      const colour = this.colour(`type-${node.type}`) || this.colour("muted");
+      pen.globalAlpha = !near || near.has(number) ? 1 : 0.3;
+      pen.beginPath();
+      pen.arc(x, y, this.#radius(node), 0, 2 * Math.PI);
+      pen.fillStyle = node.superseded_by ? this.colour("ground") : colour;
+      pen.strokeStyle = node.outcome === "FAILED" ? this.colour("bad") : colour;
+      pen.lineWidth = node.outcome === "FAILED" ? 2.5 : 1.5;
+      pen.fill();
+      pen.stroke();
+      if (number === this.#chosen) {
+        pen.beginPath();
+        pen.arc(x, y, this.#radius(node) + 5, 0, 2 * Math.PI);
+        pen.strokeStyle = this.colour("accent");
+        pen.lineWidth = 2.5;
+        pen.stroke();
+      }
+    });
+    pen.globalAlpha = 1;
+  }
+
+  /** Writes titles, the important ones first, each only where it covers no other. */
+  #paintLabels(pen, near, width, height) {
+    pen.font = FONT;
+    pen.textBaseline = "middle";
+    const first = near ? [...near].filter((number) => this.#isShown(number)) : [];
+    const taken = [];
+    for (const number of new Set([...first, ...this.order])) {
+      const node = this.nodes[number];
+      if (!this.#isShown(number) || (this.#scale < 0.28 && node.near.size < 3 && !near?.has(number))) {
+        continue;
+      }
+      const [x, y] = this.#screen(node);
+      if (x < -80 || y < 0 || x > width || y > height) continue;
+      const text = shortened(visible(node.title));
+      const gap = this.#radius(node) + 4;
+      const wide = pen.measureText(text).width;
+      const toLeft = x + gap + wide > width - 4;
+      const start = toLeft ? x - gap - wide : x + gap;
+      const box = [start - 4, y - 8, start + wide + 4, y + 8];
+      if (taken.some((other) => overlap(other, box))) continue;
+      taken.push(box);
+      pen.globalAlpha = !near || near.has(number) ? 1 : 0.35;
+      pen.lineWidth = 3;
+      pen.strokeStyle = this.colour("ground");
+      pen.strokeText(text, start, y);
+      pen.fillStyle = this.colour(node.superseded_by ? "muted" : "ink");
+      pen.fillText(text, start, y);
+    }
+    pen.globalAlpha = 1;
+    this.canvas.dataset.labels = String(taken.length);
+  }
+}
+
+function overlap(a, b) {
+  return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+}
+
+function shortened(text) {
+  return text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1).trimEnd()}…` : text;
+}

@@ -1,0 +1,134 @@
+// The list of memories with its filters, and the answers of a search.
+
+import { h, viewLink } from "./dom.js";
+import { count, empty, excerpt, moreButton, notice, row, rows, termsOf } from "./format.js";
+
+const OUTCOMES = ["SUCCESS", "PARTIAL", "FAILED"];
+const PAGE = 50;
+
+/** Returns the arguments of a list or a search for the parameters in the address. */
+function asked(parameters) {
+  const given = {};
+  if (parameters.type) given.types = [parameters.type];
+  if (parameters.tag) given.tags = [parameters.tag.replace(/^#/, "")];
+  if (parameters.outcome) given.outcomes = [parameters.outcome];
+  if (parameters.trust) given.trust = parameters.trust;
+  if (parameters.when) given.time_filter = parameters.when;
+  return given;
+}
+
+/** Shows the memories that match the query and the filters in the address. */
+export async function listView({ parameters, source, overview, signal, announce, go }) {
+  const { q = "" } = parameters;
+  const filters = filterBar(parameters, overview, go);
+  const given = asked(parameters);
+  if (q.trim()) {
+    const found = await source.search({ query: q.trim(), ...given }, signal);
+    announce(count(found.matches.length, "result"));
+    return [heading(`Results for “${q.trim()}”`), filters, notice(found.notice), results(found)];
+  }
+  const page = await source.list({ ...given, limit: PAGE, offset: 0 }, signal);
+  const filtered = Object.keys(given).length > 0;
+  const total = count(page.total, "memory", "memories");
+  const body = h("div", {});
+  const listed = [...page.memories];
+  const show = () => {
+    const more = moreButton(listed.length, page.total, async () => {
+      const next = await source.list({ ...given, limit: PAGE, offset: listed.length }, signal);
+      const last = body.querySelectorAll(".row").length;
+      listed.push(...next.memories);
+      show();
+      body.querySelectorAll(".row")[last]?.focus();
+    });
+    body.replaceChildren(rows(listed), ...(more ? [more] : []));
+  };
+  show();
+  announce(total);
+  if (!page.total) {
+    body.replaceChildren(
+      filtered
+        ? empty("No memory passes these filters", "Clear one of them to see more.")
+        : empty("No memories yet", "`mind add TEXT` stores the first one."),
+    );
+  }
+  return [heading("Memories", total), filters, body];
+}
+
+function results(found) {
+  if (!found.matches.length) {
+    return empty("Nothing found", "Other words may help: search also matches by meaning.");
+  }
+  const terms = termsOf(found.query);
+  const items = found.matches.map(({ memory, passage, weak }) => {
+    const words = excerpt(passage);
+    const body = words === memory.title.trim() ? "" : words;
+    return row(memory, { passage: body, terms, weak: Boolean(weak) });
+  });
+  return h("ul", { class: "rows results" }, items);
+}
+
+function heading(title, about = "") {
+  return h("h1", {}, title, about && h("small", {}, about));
+}
+
+function filterBar(parameters, overview, go) {
+  const change = (name) => (event) =>
+    go(viewLink("", { ...parameters, [name]: event.target.value.trim() }));
+  const types = Object.entries(overview.types).map(([type, number]) => [
+    type,
+    `${type} (${number.toLocaleString("en")})`,
+  ]);
+  const tags = h(
+    "datalist",
+    { id: "tags" },
+    Object.keys(overview.tags).map((tag) => h("option", { value: tag })),
+  );
+  const set = ["type", "tag", "outcome", "trust", "when"].some((name) => parameters[name]);
+  return h(
+    "form",
+    { class: "filters", "aria-label": "Filters", submit: (event) => event.preventDefault() },
+    chooser("Type", parameters.type, [["", "Any type"], ...types], change("type")),
+    input("Tag", parameters.tag, "Any tag", change("tag"), "tags"),
+    chooser(
+      "Outcome",
+      parameters.outcome,
+      [["", "Any outcome"], ...OUTCOMES.map((word) => [word, word.toLowerCase()])],
+      change("outcome"),
+    ),
+    overview.isReport
+      ? null
+      : chooser(
+          "Trust",
+          parameters.trust,
+          [["", "Any trust"], ["trusted", "trusted"], ["untrusted", "untrusted"]],
+          change("trust"),
+        ),
+    input("Time", parameters.when, overview.isReport ? "2026-11" : "last week", change("when")),
+    tags,
+    set && h("a", { class: "clear", href: viewLink("", { q: parameters.q }) }, "Clear"),
+  );
+}
+
+function chooser(label, value, options, change) {
+  const select = h(
+    "select",
+    { change, "aria-label": label, "data-key": `filter-${label}` },
+    options.map(([word, text]) => h("option", { value: word, selected: word === value }, text)),
+  );
+  return h("label", { class: value ? "filter set" : "filter" }, select);
+}
+
+function input(label, value, placeholder, change, list) {
+  const field = h("input", {
+    type: "text",
+    value: value ?? "",
+    placeholder: label === "Tag" ? placeholder : `${label}: ${placeholder}`,
+    "aria-label": label,
+    "data-key": `filter-${label}`,
+    list,
+    change,
+    autocomplete: "off",
+    spellcheck: "false",
+  });
+  return h("label", { class: value ? "filter set" : "filter" }, field);
+}

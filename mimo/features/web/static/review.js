@@ -1,0 +1,202 @@
+// The items that need a decision of the user, and the decisions.
+
+import { h, memoryLink } from "./dom.js";
+import { count, empty, time } from "./format.js";
+import { memoryText } from "./memory.js";
+
+const KINDS = {
+  unreadable: "Files that can’t be read",
+  versions: "Versions that a merge left",
+  decisions: "Several current decisions",
+  contradiction: "Contradictions",
+  untrusted: "Not approved on this machine",
+  outdated: "Ingested files that changed",
+  stale: "Memories that cite changed files",
+  double: "Near-duplicates",
+  fading: "Fading memories",
+};
+
+const BY_CHOICE = ["versions", "decisions", "contradiction", "double"];
+
+/** Shows the review queue. */
+export async function reviewView({ source, signal, announce, refresh, message }) {
+  const review = await source.review(signal);
+  const total = count(review.total, "item");
+  announce(total);
+  const decide = async (decision, done) => {
+    try {
+      const result = await source.decide(decision);
+      message(done, undoing(source, result, message, refresh));
+    } catch (error) {
+      message(error.hint ? `${error.message}: ${error.hint}` : error.message);
+    }
+    refresh();
+  };
+  const title = h("h1", {}, "Review", h("small", {}, total));
+  if (!review.total) return [title, empty("Nothing to review", "Every memory is approved and current.")];
+  const kinds = Object.keys(KINDS).filter((kind) => review.items.some((item) => item.kind === kind));
+  const cut =
+    review.items.length < review.total &&
+    h("p", { class: "notice" }, `The most urgent ${review.items.length} are shown.`);
+  return [
+    title,
+    cut,
+    ...kinds.map((kind) =>
+      h(
+        "section",
+        {},
+        h("h2", {}, KINDS[kind], h("small", {}, String(review.counts[kind] ?? ""))),
+        h(
+          "ul",
+          { class: "cards" },
+          review.items.filter((item) => item.kind === kind).map((item) => card(item, source, decide)),
+        ),
+      ),
+    ),
+  ];
+}
+
+function undoing(source, result, message, refresh) {
+  if (!result.undo) return null;
+  return async () => {
+    try {
+      await source.decide({ action: "undo", id: result.undo });
+      message("It is back.");
+    } catch (error) {
+      message(error.message);
+    }
+    refresh();
+  };
+}
+
+function card(item, source, decide) {
+  const place = item.line ? `${item.file}:${item.line}` : item.file;
+  return h(
+    "li",
+    { class: "card", "data-key": `${item.kind} ${item.id ?? item.file} ${item.field ?? ""}` },
+    h(
+      "p",
+      { class: "row-head" },
+      item.id
+        ? h("a", { class: "row-title", href: memoryLink(item.id), dir: "auto" }, item.title ?? item.id)
+        : h("strong", { class: "row-title" }, item.file),
+      item.trust === "untrusted" &&
+        item.kind !== "untrusted" &&
+        h("span", { class: "label warn" }, "untrusted"),
+    ),
+    h("p", { class: "muted" }, item.why),
+    BY_CHOICE.includes(item.kind) ? choices(item, decide) : null,
+    item.id ? actions(item, source, decide) : null,
+    h("p", { class: "row-about" }, h("code", {}, place)),
+    terminal(item),
+  );
+}
+
+function choices(item, decide) {
+  const take = (number) => () =>
+    decide(
+      { action: "take", id: item.id, kind: item.kind, field: item.field, take: number, seen: item.seen },
+      "Resolved.",
+    );
+  const list = item.choices.map((choice) =>
+    h(
+      "li",
+      {},
+      choice.id
+        ? h(
+            "p",
+            {},
+            h("a", { href: memoryLink(choice.id), dir: "auto" }, choice.title ?? choice.id),
+            " ",
+            choice.created_at && time(choice.created_at),
+            choice.by && ` by ${choice.by}`,
+          )
+        : null,
+      h("blockquote", { class: "version", dir: "auto" }, choice.text || "(nothing)"),
+      h("button", { type: "button", click: take(String(choice.number)) }, "Keep this one"),
+    ),
+  );
+  const both = item.actions.some((action) => action.endsWith("--take both"));
+  return [
+    h("ol", { class: "choices" }, list),
+    both && h("p", {}, h("button", { type: "button", click: take("both") }, "Keep both")),
+  ];
+}
+
+function actions(item, source, decide) {
+  const common = { id: item.id, kind: item.kind };
+  const hide = h(
+    "button",
+    {
+      type: "button",
+      click: () => decide({ action: "hide", ...common, seen: item.seen }, "Hidden until it changes."),
+    },
+    "Hide",
+  );
+  if (item.kind === "untrusted") return untrusted(item, source, decide, hide);
+  if (item.kind === "fading") {
+    const protect = () =>
+      decide({ action: "protect", ...common, seen: item.seen }, "It never fades now.");
+    return h("p", { class: "actions" }, h("button", { type: "button", click: protect }, "Protect"));
+  }
+  return item.kind === "versions" ? null : h("p", { class: "actions" }, hide);
+}
+
+/** Returns the actions on an unapproved memory: its text is shown before it can be approved. */
+function untrusted(item, source, decide, hide) {
+  const area = h("div", {});
+  const read = h("button", { type: "button", class: "primary" }, "Read it");
+  const bar = h("p", { class: "actions" }, read, hide);
+  read.addEventListener("click", async () => {
+    let page;
+    try {
+      page = await source.page(item.id);
+    } catch (error) {
+      area.replaceChildren(h("p", { class: "notice bad" }, error.message));
+      return;
+    }
+    const common = { id: item.id, kind: item.kind, seen: page.seen };
+    const approve = h(
+      "button",
+      {
+        type: "button",
+        class: "primary",
+        click: () => decide({ action: "approve", ...common }, "Approved."),
+      },
+      "Approve",
+    );
+    const remove = h(
+      "button",
+      {
+        type: "button",
+        class: "danger",
+        click: () => decide({ action: "remove", ...common }, "Removed."),
+      },
+      "Reject and remove",
+    );
+    area.replaceChildren(h("div", { class: "quoted" }, memoryText(page)), header(page));
+    bar.replaceChildren(approve, remove, hide);
+    approve.focus();
+  });
+  return h("div", {}, area, bar);
+}
+
+/** Returns what the header of a file holds beside the text: an approval covers it too. */
+function header({ memory, extra, links }) {
+  const words = [
+    ...memory.tags.map((tag) => `#${tag}`),
+    ...links.filter((link) => !link.incoming).map((link) => `${link.type} ${link.id}`),
+    ...Object.entries(extra).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
+  ];
+  return words.length ? h("p", { class: "row-about" }, words.map((word) => h("span", {}, word))) : null;
+}
+
+function terminal(item) {
+  if (!item.actions.length) return null;
+  return h(
+    "details",
+    { class: "terminal" },
+    h("summary", {}, "In the terminal"),
+    h("ul", {}, item.actions.map((action) => h("li", {}, h("code", {}, action)))),
+  );
+}

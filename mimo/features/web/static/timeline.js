@@ -1,0 +1,98 @@
+// Memories by day, below a bar for each month.
+
+import { h, viewLink } from "./dom.js";
+import { count, day, empty, longDay, moreButton, rows } from "./format.js";
+
+const PAGE = 100;
+const MOST_MONTHS = 36;
+
+/** Shows the memories by day, newest first. */
+export async function timelineView({ parameters, source, overview, signal, announce }) {
+  const given = parameters.when ? { time_filter: parameters.when } : {};
+  const page = await source.list({ ...given, limit: PAGE, offset: 0 }, signal);
+  const listed = [...page.memories];
+  const body = h("div", { class: "timeline" });
+  const show = () => {
+    const more = moreButton(listed.length, page.total, async () => {
+      const next = await source.list({ ...given, limit: PAGE, offset: listed.length }, signal);
+      const last = body.querySelectorAll(".row").length;
+      listed.push(...next.memories);
+      show();
+      body.querySelectorAll(".row")[last]?.focus();
+    });
+    body.replaceChildren(...days(listed), ...(more ? [more] : []));
+  };
+  show();
+  if (!page.total) body.replaceChildren(empty("No memories in this time"));
+  const total = count(page.total, "memory", "memories");
+  announce(total);
+  const span = parameters.when ? ` in ${parameters.when}` : "";
+  return [h("h1", {}, "Timeline", h("small", {}, `${total}${span}`)), bars(parameters, overview), body];
+}
+
+function days(memories) {
+  const groups = new Map();
+  for (const memory of memories) {
+    const key = day(memory.created_at);
+    groups.set(key, [...(groups.get(key) ?? []), memory]);
+  }
+  return [...groups.values()].map((some) =>
+    h("section", {}, h("h2", {}, longDay(some[0].created_at)), rows(some, { date: false })),
+  );
+}
+
+/** Returns a bar for each month with a link to its memories. */
+function bars(parameters, overview) {
+  const months = filled(Object.keys(overview.months)).slice(-MOST_MONTHS);
+  if (months.length < 2) return null;
+  const most = Math.max(...months.map((month) => overview.months[month] ?? 0));
+  const items = months.map((month, place) => {
+    const number = overview.months[month] ?? 0;
+    const here = parameters.when === month;
+    const bar = h("span", { class: "bar" });
+    bar.style.setProperty("--share", String(number / most));
+    const text = `${month}: ${count(number, "memory", "memories")}`;
+    const shown = place === 0 || month.endsWith("-01") || months.length <= 12;
+    return h(
+      "li",
+      {},
+      h(
+        "a",
+        {
+          href: viewLink("timeline", here ? {} : { when: month }),
+          "aria-label": text,
+          title: text,
+          "aria-current": here && "true",
+          "data-key": `month-${month}`,
+        },
+        bar,
+        h("span", { class: "bar-name", "aria-hidden": "true" }, shown ? label(month, place) : ""),
+      ),
+    );
+  });
+  return h("nav", { "aria-label": "Months" }, h("ol", { class: "bars" }, items));
+}
+
+function label(month, place) {
+  const [year, number] = month.split("-");
+  if (place === 0 || number === "01") return year;
+  return new Intl.DateTimeFormat("en", { month: "short", timeZone: "UTC" }).format(
+    new Date(`${month}-15T00:00:00Z`),
+  );
+}
+
+/** Returns all months between the first and the last of some. */
+function filled(months) {
+  if (!months.length) return [];
+  const last = months.at(-1);
+  const every = [];
+  let [year, month] = months[0].split("-").map(Number);
+  while (every.length < 1200) {
+    const name = `${String(year).padStart(4, "0")}-${String(month).padStart(2, "0")}`;
+    every.push(name);
+    if (name >= last) break;
+    month += 1;
+    if (month > 12) [year, month] = [year + 1, 1];
+  }
+  return every;
+}

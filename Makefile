@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest setup check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
         transcripts coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
@@ -39,6 +39,13 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	index/test_embedding_alignment.py index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
 	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
 	server store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)
+
+test-shells: setup shells ## Complete command lines in the real shells (installs zsh and fish on Debian, as root)
+	$(RUN) -m pytest -q -n auto tests/cli/test_shells.py
+
+shells:
+	@{ command -v zsh && command -v fish; } > /dev/null || \
+	  { apt-get update -qq && apt-get install --yes -qq --no-install-recommends zsh fish; } > /dev/null
 
 test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that pyproject.toml allows (TESTS=tests for all)
 	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto --dist worksteal $(or $(TESTS),$(LOWEST_TESTS))

@@ -1,5 +1,6 @@
 """Writes what follows from the declarations: man/, docs/reference/, tests/api.txt, and
 mimo/commands/summaries.py, from which `mind --help` is printed without loading the commands.
+completions/ has copies of the scripts in mimo/completions/, where packagers look for them.
 
 `--check` writes nothing and names what is out of date instead.
 """
@@ -23,7 +24,7 @@ from mimo.config import SETTINGS
 from mimo.errors import MindError
 
 ROOT = Path(__file__).parent.parent
-WHOLLY_OURS = ("man", "docs/reference")
+WHOLLY_OURS = ("man", "docs/reference", "completions")
 """Folders in which nothing else may stand."""
 
 Files = dict[str, str]
@@ -33,7 +34,13 @@ def generated() -> Files:
     """Returns every generated file: its path in the repository and its text."""
     commands = all_commands()
     own = {"tests/api.txt": api(commands), "mimo/commands/summaries.py": summaries(commands)}
-    return man(commands) | reference(commands) | own
+    return man(commands) | reference(commands) | completions() | own
+
+
+def completions() -> Files:
+    """Returns the scripts for shells, as they are in the package."""
+    paths = sorted((ROOT / "mimo" / "completions").iterdir())
+    return {f"completions/{path.name}": path.read_text(encoding="utf-8") for path in paths}
 
 
 def summaries(commands: Registry) -> str:

@@ -35,7 +35,7 @@ MANY = 20_000
 _COMMANDS = frozenset(path.partition(" ")[0] for path in PATHS)
 
 COMPLETING = "_MIND_COMPLETE"
-"""Set by the scripts in completions/: the arguments are then an unfinished command line."""
+"""Set by the scripts in mimo/completions/: the arguments are then an unfinished command line."""
 
 
 def answer(argv: Sequence[str]) -> int | None:

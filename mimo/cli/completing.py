@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimo.cli.plain import (
     COMMON,
     PROGRAMS,
+    SUMMARIES,
     Option,
     led,
     named,
@@ -19,6 +21,9 @@ from mimo.commands import Registry
 from mimo.commands.spec import Param
 from mimo.frozen import frozen
 from mimo.text.clean import clean, one_line
+
+if TYPE_CHECKING:
+    from mimo.mind import Mind
 
 Item = tuple[str, str]
 """A word that may follow, and a short help."""
@@ -33,10 +38,8 @@ VERSION = Option(key="version", names=("--version",), help="Print the version", 
 def completions(commands: Registry, words: Sequence[str]) -> list[str]:
     """Returns the completions of the last word, each as `word<TAB>help`."""
     *before, start = words or [""]
-    if start == "=":  # Bash takes `--type=dec` apart into three words.
-        start = ""
     try:
-        items = _items(commands, [word for word in before if word != "="], start)
+        items = _items(commands, before, start)
     except Exception:  # noqa: BLE001 - see above
         return []
     return [f"{word}\t{' '.join(help.split())}".rstrip() for word, help in items]
@@ -52,14 +55,10 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
         if not typed.places and start.startswith("-"):
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
-            # A word that is not listed completes once it was begun.
-            words = [*(commands.below(path) if start else commands.listed(path))]
-            words += () if path else (*PROGRAMS, *(commands.aliases if start else ()))
-            return [(word, "") for word in words if word.startswith(start)]
+            return _commands(commands, path, start)
         path, rest = led(commands, path, typed.places)
         if path == "help" and not start.startswith("-"):
-            words = [*commands.listed(" ".join(rest))]
-            return [(word, "") for word in words if word.startswith(start)]
+            return _commands(commands, " ".join(rest), start)
         if not path.partition(" ")[2] and path in PROGRAMS:
             return _after(PROGRAMS[path], (), rest, start, project)
         if path not in commands.table and not commands.below(path):
@@ -70,7 +69,26 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
     typed = _typed(options_of(spec), rest)
     if typed.places or typed.has_values or typed.open:
         return items
-    return [(word, "") for word in commands.listed(path) if word.startswith(start)] + items
+    return _commands(commands, path, start) + items
+
+
+def _commands(commands: Registry, path: str, start: str) -> list[Item]:
+    """Returns the words that may follow a path, each with the summary of its command.
+
+    A word that is not listed completes once it was begun.
+    """
+    items = []
+    for word in commands.below(path) if start else commands.listed(path):
+        full = f"{path} {word}".strip()
+        if word.startswith(start):
+            is_group = full not in commands.table
+            summary = commands.groups.get(full, "") if is_group else commands.summary(full)
+            items.append((word, summary))
+    if path:
+        return items
+    items += [(word, SUMMARIES[word]) for word in PROGRAMS if word.startswith(start)]
+    aliases = commands.aliases.items() if start else ()
+    return items + [(word, f"the same as `{to}`") for word, to in aliases if word.startswith(start)]
 
 
 def _after(
@@ -89,7 +107,8 @@ def _after(
         name, is_given, value = start.partition("=")
         option, _ = named(options).get(name, (HELP, False))
         if is_given and not option.is_flag:
-            return _values(option, value, project)
+            values = _values(option, value, project)
+            return [item if item == FILES else (f"{name}={item[0]}", item[1]) for item in values]
         shown = [option for option in options if option not in COMMON or option.key == "json"]
         return _names([*shown, HELP], typed, start)
     left = positional[len(typed.places) :] or [p for p in positional[-1:] if takes_rest(p)]
@@ -161,7 +180,7 @@ def _values(option: Option, start: str, project: str | None) -> list[Item]:
     if option.param:
         return _words(option.param, start, project)
     if option.key == "project":
-        return [FILES]
+        return [*candidates("project", start, None), FILES]
     return [(word, "") for word in option.choices if word.startswith(start)]
 
 
@@ -182,61 +201,129 @@ MOST = 50
 """The maximum number of candidates."""
 
 QUERIES = {
-    "id": "SELECT id, coalesce(title, type) FROM memories WHERE shadowed = 0"
+    "handle": "SELECT handle, title, content FROM memories WHERE shadowed = 0"
+    " AND substr(handle, 1, ?) = ? GROUP BY handle HAVING count(*) = 1"
+    " ORDER BY created DESC, handle LIMIT ?",
+    "id": "SELECT id, title, content FROM memories WHERE shadowed = 0"
     " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
-    "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
+    "tag": "SELECT tag, '', '' FROM tags WHERE substr(tag, 1, ?) = ?"
     " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
-    "topic": "SELECT max(topic), max(coalesce(title, '')) FROM memories WHERE shadowed = 0"
+    "topic": "SELECT topic, title, content, max(created) FROM memories WHERE shadowed = 0"
     " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
     " GROUP BY topic_key ORDER BY max(created) DESC, topic_key LIMIT ?",
 }
+"""Queries for words, each with the title and the content that describe it."""
+
+COMMITS = 10
+"""The number of commits that are offered as revisions, beside branches and tags."""
+
+_SECONDS = 1.0
+"""The time that git may take to list them."""
 
 
 def candidates(kind: str, start: str, project: str | None) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short help.
 
-    `kind` is `id`, `tag`, `topic`, `type`, `setting`, `procedure` or `execution`. If the project
-    can't be read, there are none.
+    `kind` is `id` (the handle if one begins so), `tag`, `topic`, `type`, `setting`, `procedure`,
+    `execution`, `project`, `revision` or `revisions` (two of them, `A..B`). If the project can't be
+    read, there are none.
     """
-    if kind == "type":
-        from mimo.memory.model import KIND_ALIASES, Kind
-
-        words: Iterable[str] = [*Kind, *KIND_ALIASES]
-        return [(str(word), "") for word in words if word.startswith(start)]
-    if kind == "setting":
-        from mimo.config import SETTINGS as DECLARED
-
-        return [(entry.key, entry.help) for entry in DECLARED if entry.key.startswith(start)]
     try:
-        if kind in ("procedure", "execution"):
-            words = filter(_is_word, _on_disk(kind, project))
-            return [(word, "") for word in words if word.startswith(start)]
-        return _from_index(QUERIES[kind], start, project)
+        if kind == "id" and (handles := _from_index(QUERIES["handle"], start, project)):
+            return handles
+        if kind in QUERIES:
+            return _from_index(QUERIES[kind], start, project)
+        if kind == "revisions":
+            return _two_revisions(start, project)
+        items = [item for item in SOURCES[kind](project) if item[0].startswith(start)]
     except Exception:  # noqa: BLE001 - see above
         return []
+    return _shown(items)
 
 
-def _on_disk(kind: str, project: str | None) -> list[str]:
+def _types(_project: str | None) -> Iterator[Item]:
+    from mimo.memory.model import KIND_ALIASES, Kind
+
+    yield from ((str(kind), "") for kind in Kind)
+    yield from ((alias, f"the same as {kind}") for alias, kind in KIND_ALIASES.items())
+
+
+def _settings(_project: str | None) -> Iterator[Item]:
+    from mimo.config import SETTINGS as DECLARED
+
+    return ((entry.key, entry.help) for entry in DECLARED)
+
+
+def _procedures(project: str | None) -> Iterator[Item]:
+    root = _opened(project).project.root
+    names = sorted(path.name for path in (root / ".mind/procedures").glob("[!.]*.md"))
+    return ((name, "") for name in dict.fromkeys(name.partition("@")[0] for name in names))
+
+
+def _executions(project: str | None) -> Iterator[Item]:
     from mimo.features.procedures.storage import Executions
+
+    root = _opened(project).project.root
+    return ((id, "") for id in Executions(root, "").ids()[::-1][:MOST])
+
+
+def _projects(_project: str | None) -> Iterator[Item]:
+    from mimo.store.projects import registered
+
+    listed = registered(_opened(None).home).projects
+    return ((str(project.path), project.name) for project in listed if project.path.is_dir())
+
+
+def _revisions(project: str | None) -> Iterator[Item]:
+    """Yields branches and tags, newest first, and the last commits that changed the memory."""
+    from mimo.store import git
+
+    root = _opened(project).project.root
+    names = ("refs/heads", "refs/tags", "refs/remotes")
+    shown = "--format=%(refname:short)%09%(contents:subject)"
+    refs = ("for-each-ref", "--sort=-creatordate", f"--count={MOST}", shown, *names)
+    changes = ("log", f"--max-count={COMMITS}", "--format=%h%x09%s", "--", ".mind")
+    yield "HEAD", "the last commit"
+    for words in (refs, changes):
+        output = git.ask(root, *words, seconds=_SECONDS).decode("utf-8", "replace")
+        for line in output.splitlines():
+            name, _, subject = line.partition("\t")
+            yield name, subject
+
+
+def _two_revisions(start: str, project: str | None) -> list[Item]:
+    """Returns completions of `A..B`: of `A`, or of `B` if there are dots."""
+    before, dots, after = start.rpartition("..")
+    items = candidates("revision", after, project)
+    return [(f"{before}{dots}{word}", help) for word, help in items]
+
+
+SOURCES: dict[str, Callable[[str | None], Iterator[Item]]] = {
+    "type": _types,
+    "setting": _settings,
+    "procedure": _procedures,
+    "execution": _executions,
+    "project": _projects,
+    "revision": _revisions,
+}
+"""The words of each kind that the index does not have."""
+
+
+def _opened(project: str | None) -> Mind:
     from mimo.mind import Mind
 
-    root = Mind.open(Path.cwd(), project=Path(project) if project else None).project.root
-    if kind == "execution":
-        return Executions(root, "").ids()[::-1][:MOST]
-    names = sorted(path.name for path in (root / ".mind/procedures").glob("[!.]*.md"))
-    return list(dict.fromkeys(name.partition("@")[0] for name in names))
+    named = Path(project).expanduser() if project else None
+    return Mind.open(Path.cwd(), project=named)
 
 
-def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:
+def _from_index(query: str, start: str, project: str | None) -> list[Item]:
     from contextlib import closing
 
     from mimo import disk
-    from mimo.guard.privacy import redacted
     from mimo.index.database import generations
-    from mimo.mind import Mind
     from mimo.store.projects import known_owner
 
-    mind = Mind.open(Path.cwd(), project=Path(project) if project else None)
+    mind = _opened(project)
     folder, owner = mind.index_folder, known_owner(mind.home)
     number = generations(folder)[-1]
     path = folder / (f"index-{number}.db" if number else "index.db")
@@ -245,7 +332,22 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
         if owner is None or made_by != (owner,):
             return []
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
-    shown = redacted(rows).value
+    return _shown([(word, _heading(title, content)) for word, title, content, *_ in rows])
+
+
+def _heading(title: str | None, content: str | bytes) -> str:
+    """Returns the title of a memory, or its first words."""
+    from mimo.index.schema import unpacked
+    from mimo.text.phrases import heading
+
+    return title if title is not None else heading(None, unpacked(content), "")
+
+
+def _shown(items: Sequence[Item]) -> list[Item]:
+    """Returns the words that a shell may offer, with harmless helps, and secrets masked."""
+    from mimo.guard.privacy import redacted
+
+    shown = redacted(items).value
     return [(word, " ".join(clean(help).split())[:60]) for word, help in shown if _is_word(word)]
 
 

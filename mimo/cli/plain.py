@@ -90,6 +90,13 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
 }
 """Help and the programs for clients, which are not in the table of commands, with their options."""
 
+SUMMARIES = {
+    "help": "Explain a command, or list the commands",
+    "hook": "Answer a client's hook with notes and known edges",
+    "mcp": "Serve the memory to an agent over MCP, on standard input and output",
+}
+"""The first line of the help of each."""
+
 
 def params_of(spec: Spec) -> list[Param]:
     """Returns the parameters that a command has on the command line."""

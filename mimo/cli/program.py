@@ -13,7 +13,7 @@ import click
 
 from mimo import __version__
 from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options
-from mimo.cli.plain import PROGRAMS, Run, led
+from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
 from mimo.commands import Registry, all_commands
 from mimo.commands.arguments import nearest
 from mimo.errors import Invalid, StorageFailed
@@ -223,9 +223,7 @@ WHOLE = "mimo.whole"
 
 WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
 
-HELP_SUMMARY = "Explain a command, or list the commands"
-
-HELP_HELP = f"""{HELP_SUMMARY}
+HELP_HELP = f"""{SUMMARIES["help"]}
 
 Without COMMAND it lists the commands to start with, with --all every command.
 """
@@ -244,7 +242,7 @@ def help_command() -> click.Command:
         "help",
         callback=explain,
         help=HELP_HELP,
-        short_help=HELP_SUMMARY,
+        short_help=SUMMARIES["help"],
         context_settings=SETTINGS,
         params=[
             click.Argument(["words"], nargs=-1, metavar="[COMMAND...]"),
@@ -253,18 +251,14 @@ def help_command() -> click.Command:
     )
 
 
-HOOK_SUMMARY = "Answer a client's hook with notes and known edges"
-
-HOOK_HELP = f"""{HOOK_SUMMARY}
+HOOK_HELP = f"""{SUMMARIES["hook"]}
 
 Reads one JSON object from standard input, as sent by Claude Code, Codex, Gemini CLI, Cursor and
 VS Code, and prints one or none. CLIENT names the client if the JSON does not. The exit status is
 always 0; failures are recorded in $MIND_HOME/logs/hook.log.
 """
 
-MCP_SUMMARY = "Serve the memory to an agent over MCP, on standard input and output"
-
-MCP_HELP = f"""{MCP_SUMMARY}
+MCP_HELP = f"""{SUMMARIES["mcp"]}
 
 By default every documented tool is listed. With --toolsets, `core` lists a small set to start with
 and `all` adds the everyday commands. Tools that are not listed can still be called.
@@ -288,7 +282,7 @@ def hook_command() -> click.Command:
         "hook",
         callback=answer,
         help=HOOK_HELP,
-        short_help=HOOK_SUMMARY,
+        short_help=SUMMARIES["hook"],
         context_settings=SETTINGS,
         params=[click.Argument(["client"], required=False)],
     )
@@ -316,7 +310,7 @@ def mcp_command() -> click.Command:
         "mcp",
         callback=serve,
         help=MCP_HELP,
-        short_help=MCP_SUMMARY,
+        short_help=SUMMARIES["mcp"],
         context_settings=SETTINGS,
         params=list(map(clicked, PROGRAMS["mcp"])),
     )

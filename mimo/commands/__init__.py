@@ -21,6 +21,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "status": "upkeep",
         "doctor": "upkeep",
         "demo": "upkeep.demo",
+        "completion": "upkeep.completion",
     },
     "Remember": {
         "add": "notes",

@@ -35,7 +35,10 @@ Limit = Annotated[int, Arg("Maximum number of results", short="n", ge=1, le=1000
 Offset = Annotated[int, Arg("Number of results to skip", ge=0)]
 At = Annotated[
     str | None,
-    Arg("State at a commit, branch, tag or date, such as `v1.2` or `last week`"),
+    Arg(
+        "State at a commit, branch, tag or date, such as `v1.2` or `last week`",
+        complete="revision",
+    ),
 ]
 Private = Annotated[bool, Arg("Keep it out of git, only on this machine")]
 Again = Annotated[bool, Arg("Store it even if an identical memory exists")]

@@ -169,7 +169,7 @@ class Arg(NamedTuple):
     compared: bool = False
     """True if the command compares it with the stored text, and refuses only new secrets in it."""
     complete: str | None = None
-    """The kind of words that the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
+    """The kind of words that the shell completes: `path`, or one of `mimo.cli.completing`."""
     fallback: tuple[str, str] | None = None
     """A flag and a value: the command line uses the value if only the flag was given."""
     surfaces: Surface = Surface.BOTH

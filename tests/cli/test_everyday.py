@@ -118,7 +118,7 @@ def test_completions_come_from_the_index(memory: Path) -> None:
         ("auth", ""),
         ("security", ""),
     ]
-    assert ("learning", "") in candidates("type", "l", None)
+    assert ("learning", "the same as insight") in candidates("type", "l", None)
     assert [word for word, _ in candidates("setting", "hook.", None)] == [
         "hook.context",
         "hook.edges",

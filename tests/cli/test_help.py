@@ -181,14 +181,18 @@ def test_every_word_of_other_programs_names_an_existing_command() -> None:
 
 
 def test_completion_offers_the_commands_of_agents_and_aliases_once_they_are_begun() -> None:
-    assert {"memory", "pitfalls"}.isdisjoint(completions(COMMANDS, [""]))
-    assert completions(COMMANDS, ["pit"]) == ["pitfalls"]
-    assert completions(COMMANDS, ["mem"]) == ["memory"]
-    assert completions(COMMANDS, ["pitfalls", "st"]) == ["starter"]
-    assert completions(COMMANDS, ["memory", "sto"]) == ["store"]
-    assert completions(COMMANDS, ["help", "und"]) == ["undo"]
-    assert completions(COMMANDS, ["help", "search", "by-t"]) == ["by-topic"]
+    def offered(*words: str) -> list[str]:
+        return [line.partition("\t")[0] for line in completions(COMMANDS, words)]
+
+    assert {"memory", "pitfalls"}.isdisjoint(offered(""))
+    assert offered("pit") == ["pitfalls"]
+    assert offered("mem") == ["memory"]
+    assert offered("pitfalls", "st") == ["starter"]
+    assert offered("memory", "sto") == ["store"]
+    assert offered("help", "und") == ["undo"]
+    assert offered("help", "search", "by-t") == ["by-topic"]
     assert "--all\tList every command" in completions(COMMANDS, ["help", "-"])
+    assert completions(COMMANDS, ["pit"]) == ["pitfalls\tthe same as `edges`"]
 
 
 def test_every_summary_is_a_phrase_on_one_line() -> None:

@@ -146,6 +146,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_module_list": {},
     "mind_import_mama": {"db": "../old/mama.db", "dry_run": True},
     "mind_demo": {},
+    "mind_completion": {"shell": "bash"},
     "daemon_start": {},
     "daemon_stop": {},
     "daemon_restart": {},

@@ -14,6 +14,7 @@ from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.review import Waiting
+from mimo.memory.ids import handle_of
 from mimo.operations import refresh
 from mimo.store.files import LOCAL
 from mimo.store.trust import Trust
@@ -102,4 +103,4 @@ def test_completion_offers_nothing_of_an_index_that_came_with_a_clone(
     ours = opened(project, home)
     refresh.refresh(ours)
     ours.close()
-    assert [id for id, _ in candidates("id", "", None)] == ["tea"]
+    assert [word for word, _ in candidates("id", "", None)] == [handle_of("tea")]

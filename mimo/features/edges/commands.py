@@ -430,7 +430,11 @@ def check(
     *,
     staged: Annotated[bool, Arg("Check the additions of the next commit")] = False,
     diff: Annotated[
-        str | None, Arg("Check additions since a revision, or between two (`main...HEAD`)")
+        str | None,
+        Arg(
+            "Check additions since a revision, or between two (`main...HEAD`)",
+            complete="revisions",
+        ),
     ] = None,
     code: Annotated[str | None, Arg("A unified diff, or a piece of code", file=True)] = None,
     at_least: Annotated[Severity, Arg("Minimum severity")] = Severity.INFO,

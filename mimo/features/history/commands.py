@@ -145,7 +145,9 @@ def restore(
     mind: Mind,
     id: Annotated[str, Arg("Id of the memory, which may be deleted", complete="id")],
     *,
-    at: Annotated[str, Arg("The commit, branch, tag or date to take it from")] = "HEAD",
+    at: Annotated[
+        str, Arg("The commit, branch, tag or date to take it from", complete="revision")
+    ] = "HEAD",
 ) -> Restored:
     """Restore a memory from an earlier revision
 
@@ -210,7 +212,11 @@ class Diff:
 def diff(
     mind: Mind,
     revisions: Annotated[
-        str | None, Arg("Two revisions, `A..B`; `A...B`: changes of B since the merge base")
+        str | None,
+        Arg(
+            "Two revisions, `A..B`; `A...B`: changes of B since the merge base",
+            complete="revisions",
+        ),
     ] = None,
     *,
     branch: Annotated[bool, Arg("Changes of this branch since it left the main one")] = False,

@@ -121,6 +121,8 @@ class Mind:
         self.agent: str | None = None
         """The calling program, also if it runs commands in a shell; None for a person."""
         self.allows_secrets = False
+        self.is_users = False
+        """True for the memory that the user has for all projects."""
         self.progress: Progress | None = None
         """Receives the progress of long work; set by a surface that can show it."""
         self.halted: Callable[[], bool] | None = None
@@ -221,12 +223,18 @@ class Mind:
     def visited(self, environ: Mapping[str, str]) -> Iterator[Mind]:
         """Yields a view for one call of another process of the user, with its environment.
 
-        Its checks, session and notices are its own; files and index are shared.
+        Its checks, session and notices are its own; files and index are shared, as is the user's
+        memory for all projects if it is open.
         """
         own = ("guard", "session", "values", "events")
         view = self._view(parts={k: v for k, v in self._parts.items() if k not in own})
         view._notices = dict(self._notices)  # noqa: SLF001 - of our own class
         view.environ = environ
+        self.user()
+        users = projects.user_root(self.home)
+        shared = self._others.get(users)
+        if shared is not None:
+            view._others[users] = shared  # noqa: SLF001 - as above
         opened = set(view._parts)  # noqa: SLF001 - as above
         try:
             yield view
@@ -237,7 +245,9 @@ class Mind:
                 if close := getattr(view._parts[name], "close", None):  # noqa: SLF001 - as above
                     close()
             while view._others:  # noqa: SLF001 - as above
-                view._others.popitem()[1].close()  # noqa: SLF001 - as above
+                other = view._others.popitem()[1]  # noqa: SLF001 - as above
+                if other is not shared:
+                    other.close()
 
     def reopened(self) -> Mind:
         """Returns the same memory; settings, files and index are read again."""
@@ -267,6 +277,35 @@ class Mind:
             return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
 
         return self.beside(registered.path, parts, project)
+
+    def user(self, *, make: bool = False) -> Mind | None:
+        """Returns the memory that the user has for all projects; None if there is none.
+
+        With `make`, a missing one is made. An agent signs what it adds, also in a shell.
+        """
+        if self.is_users:
+            return None
+        if make:
+            from mimo.store.init import make_users
+
+            make_users(self.home)
+        project = projects.of_user(self.home)
+        if project is None:
+            return None
+
+        def parts() -> dict[str, Any]:
+            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
+
+        user = self.beside(project.root, parts, project)
+        user.is_users, user.author = True, self.agent
+        user.note("trust", None)
+        user._missing = user._refused = None  # noqa: SLF001 - of our own class
+        return user
+
+    @property
+    def is_outside(self) -> bool:
+        """True if there is no project around, and none was refused or named in vain."""
+        return self._project is None and not (self._missing or self._refused)
 
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
@@ -384,6 +423,8 @@ class Mind:
         from mimo.store.memories import MemoryStore
 
         config = self.config
+        if self.is_users:
+            return MemoryStore(self.project.root)
         return MemoryStore(
             self.project.root,
             include=config["include"],
@@ -411,6 +452,8 @@ class Mind:
         from mimo.store.trust import Trust
 
         config = self.config
+        if self.is_users:  # Not even a repository around $MIND_HOME vouches for it.
+            return Trust(self.home, self.project.root)
         globs = (*config["include"], *config["comments"])
         return Trust(self.home, self.project.root, config["trust.only"], globs=globs)
 

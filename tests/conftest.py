@@ -183,6 +183,9 @@ class Unguarded:
     def note(self, subject: str, message: str | None) -> None:
         """A real one would keep the note for the answer."""
 
+    def user(self) -> None:
+        """Returns nothing: there is no memory for all projects."""
+
     def check(self) -> None:
         """It has no home that another user could own."""
 

@@ -98,7 +98,7 @@ def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
     """
     from mimo.operations import finding, saving
 
-    record = finding.one(mind, arguments["id"])
+    mind, record = finding.anywhere(mind, arguments["id"])
     saving.check_changeable(record)
     path = mind.project.root / record.place.path
     before = _content(path)

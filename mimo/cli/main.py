@@ -122,7 +122,7 @@ def run_command(
         return 0
     finish()
     writes = spec.effect is not Effect.READ and spec.needs_project
-    if writes and named is None and not options.get("json"):
+    if writes and named is None and not (options.get("json") or arguments.get("user")):
         _print_project(mind)
     return int(getattr(result, "exit_status", 0))
 
@@ -179,6 +179,8 @@ def _print_project(mind: Mind) -> None:
     It is printed if it is above the repository of the working directory, or was named by the
     environment.
     """
+    if mind.is_outside:
+        return
     folder = working_directory()
     top = folder and next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
     root = mind.project.root

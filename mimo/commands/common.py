@@ -41,6 +41,7 @@ At = Annotated[
     ),
 ]
 Private = Annotated[bool, Arg("Keep it out of git, only on this machine")]
+OfUser = Annotated[bool, Arg("Only your memory for all projects", wire="user")]
 Again = Annotated[bool, Arg("Store it even if an identical memory exists")]
 Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", complete="tag", short="t")]
 TagFilter = Annotated[
@@ -87,6 +88,9 @@ Stale = Annotated[
 Undo = Annotated[
     str | None, Out("Id for `mind undo ID`, which restores the previous text", omit=True)
 ]
+Owner = Annotated[
+    str | None, Out("`user` if it is of the user's memory for all projects", omit=True)
+]
 File = Annotated[str, Out("Its file, relative to the project")]
 Warning = Annotated[
     str | None, Out("States that it failed, and why: it must not be repeated", omit=True)
@@ -106,6 +110,16 @@ def trust_of(mind: Mind, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
     approved = mind.trust.trusted(record.place.digest)
     return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+
+
+def owner_of(mind: Mind) -> str | None:
+    """Returns `user` for the user's memory for all projects, and None for a project's."""
+    return "user" if mind.is_users else None
+
+
+def file_of(mind: Mind, path: str) -> str:
+    """Returns a file relative to the project, or the whole path of one of the user's memory."""
+    return str(mind.project.root / path) if mind.is_users else path
 
 
 def narrowed(
@@ -174,6 +188,7 @@ class Facts:
     file: str
     line: int
     stale: str | None
+    scope: str | None
 
     def row(self, cls: Callable[..., Row], **own: object) -> Row:
         """Returns a row of that class: `own` fields first, then these facts."""
@@ -190,12 +205,13 @@ def facts(mind: Mind, records: Sequence[Record]) -> list[Facts]:
     newer, competing = mind.index.newer(ids), mind.index.competing(ids)
     stale = freshness.stale(mind, records)
     return [
-        facts_of(trusts, record, newer[id], competing.get(id), stale.get(id))
+        facts_of(mind, trusts, record, newer[id], competing.get(id), stale.get(id))
         for id, record in zip(ids, records, strict=True)
     ]
 
 
 def facts_of(
+    mind: Mind,
     trusts: Callable[[str], bool],
     record: Record,
     newer: "Newer",
@@ -230,9 +246,10 @@ def facts_of(
         competing=competing,
         private=place.private or None,
         trust=TrustLabel.TRUSTED if trusts(place.digest) else TrustLabel.UNTRUSTED,
-        file=place.path,
+        file=file_of(mind, place.path),
         line=place.line,
         stale=stale,
+        scope=owner_of(mind),
     )
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mimo import disk
 from mimo.commands.arguments import decode
-from mimo.commands.spec import Effect, Spec, Surface
-from mimo.errors import Denied, Internal, MindError, NoProject
+from mimo.commands.spec import EVERYWHERE, Effect, Spec, Surface
+from mimo.errors import Denied, Internal, MindError, NoProject, NotFound
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
@@ -61,16 +61,18 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         try:
             with span("memory.tool", _attributes(call)):
                 values = decode(spec, arguments, caller.surface)
-                if spec.needs_project:
-                    _ = mind.project
+                owner = _owner(spec, mind, values)
                 call = _named(call, spec, values)
                 with span("memory.permission_check", _attributes(call)):
                     guard.authorise(call)
                 guard.limit(call)
                 guard.check_record(call)
                 values = _admitted(spec, mind, values)
-                with _recorded(spec, mind, call):
-                    result = spec.function(mind, **values)
+                try:
+                    with _recorded(spec, owner, call):
+                        result = spec.function(owner, **values)
+                except NotFound as error:
+                    result = _of_user(spec, owner, call, values, error)
                 shown = _redacted(spec, result)
             ending = Ending(redactions=len(shown.kinds))
             return shown.value
@@ -97,6 +99,79 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
         raise failed from error
     except Exception as error:
         raise fault() from error
+
+
+def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
+    """Returns the memory that a call works on: the open one, or the user's for all projects.
+
+    Raises `NoProject` if the command needs one, and there is none.
+    """
+    owner = mind
+    if is_named := bool(values.get(EVERYWHERE)):
+        user = mind.user(make=spec.effect is Effect.WRITE)
+        if user is None:
+            raise NoProject(
+                "you have no memory for all projects yet", hint="`mind add --user TEXT` makes one"
+            )
+        owner = user
+    elif spec.of_user and mind.is_outside:
+        owner = mind.user() or mind
+    elif spec.owner is not None:
+        owner = spec.owner(mind, values)
+    if owner is mind:
+        if spec.needs_project:
+            _ = mind.project
+    elif not (is_named and spec.effect is Effect.WRITE):
+        _check_person(spec, owner)
+    return owner
+
+
+def _check_person(spec: Spec, mind: Mind) -> None:
+    """Raises `Denied` if an agent would change the user's memory for all projects.
+
+    It reaches the agents of all other projects, so an agent may only add to it, for the user to
+    approve.
+    """
+    if mind.agent is not None and spec.effect is not Effect.READ:
+        raise Denied(
+            "an agent can't change the user's memory for all projects",
+            hint=f"a person can, with `mind {spec.path}`",
+        )
+
+
+def _of_user(
+    spec: Spec, mind: Mind, call: Call, values: Mapping[str, Any], error: NotFound
+) -> object:
+    """Returns the result of a command on the user's memory, if that has the id that is missing.
+
+    Raises `error` if it does not.
+    """
+    wanted = error.details.get("id")
+    has_id = isinstance(wanted, str)
+    user = mind.user() if (spec.of_user or has_id) and not values.get("at") else None
+    if user is None:
+        raise error
+    if not spec.of_user:
+        raise _missing(spec, user, str(wanted)) or error
+    _check_person(spec, user)
+    try:
+        with _recorded(spec, user, call):
+            return spec.function(user, **values)
+    except NotFound:
+        raise error from None
+
+
+def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
+    """Returns the error for an id that the user's memory has, in a command of a project's."""
+    from mimo.operations.refresh import up_to_date
+
+    ids = up_to_date(user).matching(wanted)
+    if not ids:
+        return None
+    return NotFound(
+        f"`{ids[0]}` is in your memory for all projects, not in this project",
+        hint=f"`mind {spec.path}` works on the memory of a project only",
+    )
 
 
 def _recorded(spec: Spec, mind: Mind, call: Call) -> AbstractContextManager[object]:

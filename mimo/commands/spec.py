@@ -117,6 +117,10 @@ OPERATION = "operation"
 """The argument that chooses among the operations of a tool."""
 
 
+EVERYWHERE = "everywhere"
+"""The attribute of the parameter `user`, which names the user's memory for all projects."""
+
+
 ATTRIBUTE = "__command__"
 """The attribute of a declared function that holds its specification."""
 
@@ -266,6 +270,11 @@ class Spec:
     """The description for MCP clients (default: the function's docstring)."""
     instead: str | None
     """The replacement of a deprecated name."""
+    of_user: bool = False
+    """True if it also works on the user's memory for all projects: on an id that the project does
+    not have, and outside of any project."""
+    owner: Callable[[Any, Mapping[str, Any]], Any] | None = None
+    """Returns the memory that a call works on, from the open one and the arguments."""
 
     @property
     def key(self) -> str:
@@ -319,6 +328,8 @@ def command(
     needs: Needs | None = None,
     errors: Iterable[type[MindError]] = (),
     needs_project: bool = True,
+    of_user: bool = False,
+    owner: Callable[[Any, Mapping[str, Any]], Any] | None = None,
     surfaces: Surface | None = None,
     examples: Iterable[str] = (),
     description: str | None = None,
@@ -348,6 +359,8 @@ def command(
             examples=tuple(examples),
             description=description or function.__doc__ or "",
             instead=instead,
+            of_user=of_user,
+            owner=owner,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

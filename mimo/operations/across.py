@@ -1,4 +1,8 @@
-"""Questions to all projects of the user, each other one through its own guard."""
+"""Questions to several memories: a project's and the user's, or all projects'.
+
+Each other project is asked through its own guard. The memory that the user has for all projects
+needs none: it is asked beside a project in the same call.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from mimo.operations.finding import (
     answer_of,
     check_length,
     note_sure,
+    rank,
 )
 from mimo.store import projects
 from mimo.text.phrases import notices
@@ -47,6 +52,8 @@ def search_projects(
 
     check_length(text)
     answers, skipped = ask_each(mind, "mind_search", search_one)
+    if user := mind.user():
+        answers.append((user.project.name, user, answer_of(user, text, options)))
     # The matches of one project are better than a list of another one.
     is_listed = all(answer.result.listed for _, _, answer in answers)
     answers = [answer for answer in answers if answer[2].result.listed == is_listed]
@@ -61,7 +68,7 @@ def search_projects(
     if is_listed:
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
         return matches[: options.limit], notice
-    matches.sort(key=lambda match: -match[1].score)
+    matches.sort(key=rank, reverse=True)
     if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
         matches, notice = matches[:NEAREST], notices(notice, WEAK)
     elif options.threshold is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from mimo.errors import (
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
-from mimo.memory.model import Filter, Kind, Record, Sort
+from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
@@ -49,6 +49,9 @@ SURE_LENGTH = 6
 
 MOST_QUERY = 10_000
 """The maximum length of a query, in characters."""
+
+_ADVANTAGE = 0.05
+"""A match of the user's own memory is above one of a project only if it is better by more."""
 
 WEAK = "no sure match; these are the nearest, and weak"
 _NEWEST = "the query names no subject; these are the newest memories"
@@ -111,12 +114,89 @@ def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> 
     counts as used. Raises `SearchFailed` if not even the files can be read.
     """
     result, remark = answer_of(mind, text, options)
+    return _noted(mind, result, remark, options, counted=counted)
+
+
+def _noted(
+    mind: Mind, result: Found, remark: str | None, options: Options, *, counted: bool
+) -> Found:
+    """Returns an answer with its notice; counts its sure matches as used if `counted`."""
     notice = notices(mind.notice, result.notice, remark)
     if counted and not result.listed:
         note_sure(mind, result.hits)
     if options.threshold is None and not result.listed and result.hits and is_weak(result.hits[0]):
         notice = notices(notice, WEAK)
     return replace(result, notice=notice)
+
+
+def search_with_user(
+    mind: Mind, text: str, options: Options, *, counted: bool = True, alone: bool = False
+) -> tuple[list[tuple[Mind, Hit]], Found]:
+    """Returns the same with the matches of the user's memory for all projects, if there is one.
+
+    Each match has the memory that it is from; the second value has the notice and the numbers.
+    With `alone`, the user's memory is left out.
+    """
+    user = None if alone else mind.user()
+    if user is not None:
+        return _search_beside(mind, user, text, options, counted=counted)
+    result, remark = answer_of(mind, text, options)
+    result = _noted(mind, result, remark, options, counted=counted)
+    return [(mind, hit) for hit in result.hits], result
+
+
+def rank(match: tuple[Mind, Hit]) -> float:
+    """Returns the place of a match: what a project decided is above a general preference."""
+    owner, hit = match
+    return hit.score - _ADVANTAGE if owner.is_users else hit.score
+
+
+def _search_beside(
+    mind: Mind, user: Mind, text: str, options: Options, *, counted: bool
+) -> tuple[list[tuple[Mind, Hit]], Found]:
+    """Returns the best matches of a project and of the user's memory for all projects.
+
+    Of the user's memory, only sure matches are returned, since one of a few notes is always the
+    nearest, and only approved ones, since an agent of another project may have added others. A
+    question about a time or about the latest work is about the project. Among equal matches, and
+    on the same topic, the project's are first. Otherwise as `search`.
+    """
+    own, remark = answer_of(mind, text, options)
+    problem = None
+    try:
+        approved = replace(options, filter=replace(options.filter, approved=True))
+        others = answer_of(user, text, approved).result
+    except (SearchFailed, StorageFailed) as error:
+        others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
+    more = [] if others.listed else list(others.hits)
+    if options.threshold is None:
+        more = [hit for hit in more if hit.score >= THRESHOLD]
+    hits = list(own.hits)
+    if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
+        hits, remark = [], None
+    matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
+    topics = {topic_key(hit.record.memory.topic or ""): hit.score for hit in reversed(hits)}
+    matches.sort(key=lambda match: _place(match, topics), reverse=True)
+    matches = matches[: options.limit]
+    is_listed = own.listed and not more
+    if counted and not is_listed:
+        for owner in (mind, user):
+            note_sure(owner, [hit for other, hit in matches if other is owner])
+    notice = notices(mind.notice, own.notice, others.notice, problem, remark)
+    if options.threshold is None and matches and not is_listed and is_weak(matches[0][1]):
+        notice = notices(notice, WEAK)
+    considered = own.considered + others.considered
+    return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
+
+
+def _place(match: tuple[Mind, Hit], topics: Mapping[str, float]) -> tuple[float, bool]:
+    """Returns the place of a match among those of a project, whose topics have these scores."""
+    owner, hit = match
+    place = rank(match)
+    topic = topic_key(hit.record.memory.topic or "")
+    if owner.is_users and topic and topic in topics:
+        place = min(place, topics[topic])
+    return place, not owner.is_users
 
 
 def answer_of(mind: Mind, text: str, options: Options) -> Answer:
@@ -406,6 +486,24 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
             details={"id": wanted, "nearest": list(near)},
         )
     return record
+
+
+def anywhere(mind: Mind, wanted: str) -> tuple[Mind, Record]:
+    """Returns the memory with that id as `one` does, and where it is: here, or in the user's own.
+
+    Raises `NotFound` and `AmbiguousId`.
+    """
+    user = mind.user()
+    if user is None or not mind.is_outside:
+        try:
+            return mind, one(mind, wanted)
+        except NotFound:
+            if user is None:
+                raise
+            with suppress(NotFound):
+                return user, one(user, wanted)
+            raise
+    return user, one(user, wanted)
 
 
 def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:

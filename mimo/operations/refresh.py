@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from mimo.disk import Stamp
 from mimo.errors import MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
-from mimo.memory.model import Problem
+from mimo.memory.model import Problem, Record
 from mimo.mind import Mind
 from mimo.store import walk
 
@@ -129,7 +130,7 @@ def note_change(mind: Mind, *paths: str) -> None:
 
     A failing index is not an error: the files are safe, and the next refresh indexes them.
     """
-    if mind.config["autocommit"]:
+    if mind.config["autocommit"] and not mind.is_users:
         from mimo.operations.syncing import commit_later
 
         commit_later(mind)
@@ -317,8 +318,20 @@ class _Changes:
             yield Change(path=path, stamp=None)
         for done, (path, stamp) in enumerate(self.stale.items(), 1):
             records = self._mind.store.read(path)
+            if self._mind.is_users and not isinstance(records, Problem):
+                _approve_own(self._mind, records)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:
                 yield Change(path=path, stamp=stamp, records=records)
             self._mind.advance("Indexing", done, len(self.stale))
+
+
+def _approve_own(mind: Mind, records: Sequence[Record]) -> None:
+    """Approves the texts in the user's memory for all projects that no agent has signed.
+
+    Nothing gets there by a clone or a pull, and mind signs what agents add. So the others are the
+    user's own, also if they were edited by hand.
+    """
+    with suppress(MindError):
+        mind.trust.approve(record.place.digest for record in records if record.memory.by is None)

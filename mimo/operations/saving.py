@@ -80,6 +80,8 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     )
     record = _create(mind, memory, private=private)
     refresh.note_change(mind, record.place.path)
+    if _proposes(mind):
+        mind.note("trust", "agents get it once the user has approved it with `mind review --user`")
     return record
 
 
@@ -145,7 +147,7 @@ def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
         for record in mind.index.saying(draft):
             is_own = record.place.owned and record.parent is None
             is_visible = private or not record.place.private
-            is_approved = mind.trust.trusted(record.place.digest)
+            is_approved = _proposes(mind) or mind.trust.trusted(record.place.digest)
             if is_own and is_visible and is_approved and duplicates.covers(record.memory, draft):
                 return record
     return None
@@ -177,11 +179,16 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:
-            with approving(mind):
+            with approving(mind, wanted=not _proposes(mind)):
                 return mind.store.create(replace(memory, id=name), private=private)
         except Conflict:
             continue
     raise Conflict("no free id was found", hint="try again")
+
+
+def _proposes(mind: Mind) -> bool:
+    """Returns whether the user must approve what is stored: an agent's note for all projects."""
+    return mind.is_users and mind.agent is not None
 
 
 def edit(mind: Mind, record: Record, **changes: Any) -> Record:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
@@ -85,7 +86,7 @@ def recorded(
         )
 
     def named(path: Path) -> str | None:
-        if path.is_relative_to(mind.home):
+        if path.is_relative_to(mind.home) and not mind.is_users:
             return None
         name = trash.named(mind.project.root, path)
         is_memory = name is not None and name.startswith(f"{STORE}/")
@@ -154,6 +155,21 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     refresh.note_change(mind, *(path for path in paths if path in memories))
     mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
     return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
+
+
+def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
+    """Returns the memory in which a person made the last change, if it is the one to undo.
+
+    That is the project's, or the user's for all projects.
+    """
+    names_none = arguments.get("id") is None and not (
+        arguments.get("list_") or arguments.get("purge")
+    )
+    user = mind.user() if names_none and mind.agent is None else None
+    if user is None:
+        return mind
+    last, last_of_user = (next(reversed(each.trash.ids()), "") for each in (mind, user))
+    return user if last_of_user > last else mind
 
 
 def purge(mind: Mind, wanted: str) -> int:

@@ -261,6 +261,7 @@ def labels(
     trust: TrustLabel = TrustLabel.TRUSTED,
     private: bool | None = None,
     competing: tuple[str, ...] | None = None,
+    scope: str | None = None,
 ) -> list[Part]:
     """Returns the labels of a memory that a reader must not miss, each after a space."""
     words: list[Part] = []
@@ -274,14 +275,16 @@ def labels(
         words.append(warn(f"competes with {', '.join(competing)}"))
     if trust is TrustLabel.UNTRUSTED:
         words.append(warn("untrusted"))
-    if private:
+    if scope:
+        words.append(dim(scope))
+    elif private:
         words.append(dim("private"))
     return [part for label in words for part in ("  ", label)]
 
 
 def row_labels(row: object) -> list[Part]:
     """Returns the labels of a memory, by those fields of its row that have one."""
-    names = ("outcome", "superseded_by", "trust", "private", "competing")
+    names = ("outcome", "superseded_by", "trust", "private", "competing", "scope")
     return labels(**{name: getattr(row, name) for name in names if hasattr(row, name)})
 
 

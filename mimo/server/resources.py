@@ -138,7 +138,7 @@ def list_resources(mind: Mind) -> ResourceRows:
 )
 def read_notes(mind: Mind) -> ResourceText:
     """Return the notes"""
-    return ResourceText(text=files.shown(mind).text)
+    return ResourceText(text=files.shown_to_client(mind))
 
 
 @command(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from codecs import BOM_UTF8
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
-from mimo.store.projects import Project, check_owner, is_home, register
+from mimo.store.projects import Project, check_owner, is_home, register, user_root
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown
 
@@ -126,6 +127,18 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     )
 
 
+def make_users(home: Path) -> None:
+    """Makes the folder of the user's memory for all projects, with a file that keeps it out of git.
+
+    A home may be in a repository, such as one of the user's settings. Raises `StorageFailed`.
+    """
+    root = user_root(home)
+    with suppress(Conflict):
+        files.write_new(root / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
+    with files.reported("write", root / STORE):
+        files.make_folder(root / STORE)
+
+
 def _check(root: Path, home: Path) -> None:
     """Raises `Invalid`, `Untrusted` or `StorageFailed` if a folder can't be a project."""
     store, hint = root / STORE, "run `mind init` in the project's folder"
@@ -140,6 +153,8 @@ def _check(root: Path, home: Path) -> None:
         reason = "its `.mind/` is mind's own folder"
     elif is_home(store):
         reason = "its `.mind/` is a home of mind ($MIND_HOME)"
+    elif root == user_root(home.resolve()):
+        reason = "it holds your memory for all projects"
     if reason:
         raise Invalid(f"`{root}` can't be a project: {reason}", hint=hint)
     check_owner(root, home)

@@ -112,6 +112,18 @@ class Project(NamedTuple):
         return self.root / STORE
 
 
+def user_root(home: Path) -> Path:
+    """Returns the folder of the memory that the user has for all projects."""
+    return home / "memories"
+
+
+def of_user(home: Path) -> Project | None:
+    """Returns the memory that the user has for all projects, as a project; None without one."""
+    root = user_root(home)
+    is_made = os.path.isdir(f"{root}/{STORE}")  # noqa: PTH112 - asked by every search
+    return Project(root=root, name="user") if is_made else None
+
+
 class Registered(NamedTuple):
     """A project in the registry."""
 
@@ -132,10 +144,10 @@ class Registry(NamedTuple):
 def find(start: Path, home: Path) -> Project | None:
     """Returns the nearest project, from `start` upward; None if there is none.
 
-    The `.mind/` of a home ($MIND_HOME) is not a project and is skipped. So is a project of another
-    user, unless the user allowed it. Raises `NoProject` at a `.mind` that is not a folder or was
-    never initialised, since memories must not be saved further up. Raises `Untrusted` if the only
-    project is another user's.
+    The `.mind/` of a home ($MIND_HOME) is not a project and is skipped, as is the one with the
+    user's memory for all projects. So is a project of another user, unless the user allowed it.
+    Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since memories
+    must not be saved further up. Raises `Untrusted` if the only project is another user's.
     """
     start = start.resolve()
     own = home.resolve()
@@ -220,6 +232,8 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
     except OSError:
         return None
     if store == own or (stat.S_ISLNK(mode) and store.resolve() == own):
+        return None
+    if folder == user_root(own):
         return None
     check_owner(folder, home)
     if not stat.S_ISDIR(mode):

@@ -200,10 +200,14 @@ def sections(notes: Notes) -> list[Section]:
     return chosen
 
 
+OF_USER = "For All Projects (this project's own notes take precedence)"
+"""The title of the section of the user's own memory."""
+
 PRIORITY = (
     "Continue From",
     "Key (Never Forget)",
     "Recent Decisions",
+    OF_USER,
     "Gotchas",
     "Open Loops",
     "Project State",
@@ -242,6 +246,12 @@ def as_line(note: Note) -> Line:
     if note.kind == "edge":
         return _line(gotcha(note), note)
     return _line(f"{note.kind.capitalize()} ({short_day(note.created)}): {_statement(note)}", note)
+
+
+def line_of_user(note: Note) -> Line:
+    """Returns a memory that the user has for all projects as one line."""
+    line = as_line(note)
+    return line._replace(text=f"{line.text} (the user's, for all projects)")
 
 
 def _statement(note: Note) -> str:
@@ -359,3 +369,17 @@ def checkpoints(look: Glance, limit: int, *, private: bool) -> list[Note]:
         private=private,
         accepts=lambda note: note.status.lower() != "archived",
     )
+
+
+def of_user(look: Glance) -> list[Section]:
+    """Returns the section of the user's memory for all projects; none if that is empty.
+
+    Only answers have it, never a file of a project, since this memory is private.
+    """
+    notes = (
+        *look.kept(KEYS, private=True),
+        *look.decisions(DECISIONS, private=True),
+        *look.facts(FACTS, private=True),
+    )
+    lines = {note.id: as_line(note) for note in notes}
+    return [Section(OF_USER, tuple(lines.values()))] if lines else []

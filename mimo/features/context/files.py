@@ -67,6 +67,21 @@ def shown(mind: Mind, budget: int | None = None) -> ContextShown:
     )
 
 
+def shown_to_client(mind: Mind) -> str:
+    """Returns the notes for a client, with those of the user's memory for all projects.
+
+    The user's are private: no file of a project gets them.
+    """
+    text = shown(mind).text
+    user = mind.user()
+    if user is None:
+        return text
+    refresh.refresh(user)
+    with glance.of_index(user.index) as look:
+        sections = context.of_user(look)
+    return f"{text}\n\n{context.rendered(sections)}" if sections else text
+
+
 def write(
     mind: Mind, name: str, *, force: bool = False, budget: int | None = None
 ) -> ContextFile | None:

@@ -365,6 +365,7 @@ def _involvement(type: str | None) -> dict[str, str]:
     "evolve/outcome",
     effect=Effect.WRITE,
     toolset="evolve",
+    of_user=True,
     errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
     examples=(
         'mind evolve outcome auth_strategy failed --reason "Tokens could not be revoked"',
@@ -423,6 +424,7 @@ def outcome(
     "evolve/supersede",
     effect=Effect.WRITE,
     toolset="evolve",
+    of_user=True,
     errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind evolve supersede auth_strategy "Use sessions" --because "They can be revoked"',

@@ -4,7 +4,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated
 
-from mimo.commands.common import MEMORY, File, Id, Limit, Trust, trust_of
+from mimo.commands.common import MEMORY, File, Id, Limit, Trust, file_of, trust_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -190,6 +190,7 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     effect=Effect.WRITE,
     idempotent=True,
     toolset="extra",
+    of_user=True,
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind keep k3v7mq", "mind keep k3v7mq --off"),
 )
@@ -204,7 +205,7 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
         id=record.memory.id,
         title=record.memory.heading,
         protected=decay.is_protected(record, mind.trust.reviewed()),
-        file=record.place.path,
+        file=file_of(mind, record.place.path),
         notice=mind.notice,
     )
 

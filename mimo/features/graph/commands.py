@@ -164,6 +164,7 @@ class LinkGraph:
     cli="graph",
     effect=Effect.READ,
     toolset="extra",
+    of_user=True,
     errors=(Invalid, NotFound, AmbiguousId),
     examples=(
         "mind graph",

@@ -38,7 +38,10 @@ PROMPT_BUDGET = 2_000
 """Maximum number of characters of the notes with a prompt."""
 
 MAX_RELATED = 4
-"""Maximum number of memories with a prompt."""
+"""Maximum number of the project's memories with a prompt."""
+
+MAX_OF_USER = 2
+"""Maximum number of the user's memories for all projects with a prompt."""
 
 Near = tuple[tuple[str, float], ...]
 """Ids of memories and their cosines with a prompt, nearest first."""
@@ -112,20 +115,27 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns the notes for a new session; a resumed one gets what it has not seen yet."""
     if scene.event.source != "resume":
         session = session._replace(shown=(), warned=())
-    approves_nothing = not (scene.trust.state.follow or scene.trust.state.approved)
     with scene.index() as look:
-        if look is None:
-            if not _has_memories(scene.root):
-                return Say(), session
-            if approves_nothing:
-                return _unapproved(scene, 0), session
-            notice = "mind: this project's memory is not indexed yet; `mind status` indexes it"
-            return Say(notice=notice), session
-        if approves_nothing and (memories := look.count()):
-            return _unapproved(scene, memories), session
+        notice = _first_notice(scene, look)
         if not scene.allowed.context:
-            return Say(), session
-        return _sections(scene, look, session)
+            return notice or Say(), session
+        return _sections(scene, look if notice is None else None, session, notice or Say())
+
+
+def _first_notice(scene: Scene, look: Glance | None) -> Say | None:
+    """Returns the reason for which a project's memory is not given; None if it is given."""
+    approves_nothing = not (scene.trust.state.follow or scene.trust.state.approved)
+    if look is None:
+        if scene.is_outside or not _has_memories(scene.root):
+            return None
+        if approves_nothing:
+            return _unapproved(scene, 0)
+        return Say(
+            notice="mind: this project's memory is not indexed yet; `mind status` indexes it"
+        )
+    if approves_nothing and (memories := look.count()):
+        return _unapproved(scene, memories)
+    return None
 
 
 def _unapproved(scene: Scene, count: int) -> Say:
@@ -155,24 +165,31 @@ def _has_memories(root: Path) -> bool:
     return False
 
 
-def _sections(scene: Scene, look: Glance, session: Session) -> tuple[Say, Session]:
+def _sections(scene: Scene, look: Glance | None, session: Session, say: Say) -> tuple[Say, Session]:
     """Returns the sections without the lines that the agent has in files or in this session."""
     from mimo.features import context
 
-    notes = context.gather(look, private=True)._replace(checkpoint=_own_checkpoint(scene, look))
-    in_files = _lines_in_files(scene.root, scene.event.dialect)
+    every = []
+    with scene.user_index() as own:
+        if own is not None:
+            every += context.of_user(own)
+    if look is not None:
+        notes = context.gather(look, private=True)
+        every += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, look)))
+    in_files = _lines_in_files(scene.root, scene.event.dialect) if every else ()
     read: list[str] = []
     new = []
-    for title, every in context.sections(notes):
-        read += [line.mark for line in every if line.text in in_files]
-        fresh = [line for line in every if line.mark not in session.shown]
+    for title, lines in every:
+        read += [line.mark for line in lines if line.text in in_files]
+        fresh = [line for line in lines if line.mark not in session.shown]
         if lines := tuple(line for line in fresh if line.text not in in_files):
             new.append(context.Section(title, lines))
     kept = context.within(new, scene.allowed.budget)
     given = [line.mark for section in kept for line in section.lines]
     if kept:
         scene.log(f"{len(given)} lines of notes")
-    say = Say(context=fenced(context.rendered(kept)) if kept else "")
+    if kept:
+        say = say._replace(context=fenced(context.rendered(kept)))
     return say, session.and_shown([*read, *given])
 
 
@@ -181,6 +198,8 @@ def _sections(scene: Scene, look: Glance, session: Session) -> tuple[Say, Sessio
 
 def expose(scene: Scene) -> bool:
     """Writes the tools that fit a prompt for the server; returns whether it resumes work."""
+    if scene.is_outside:
+        return False
     from mimo.features.hooks import exposure
 
     exposed = exposure.classify(scene.event.prompt)
@@ -220,23 +239,27 @@ def _with_prompt(
     """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
     if not (scene.allowed.context and takes_context(scene.event)):
         return Say(), session
+    resumed, related = None, []
     with scene.index() as look:
-        if look is None:
-            return Say(), session
-        resumed = _own_checkpoint(scene, look) if resuming else None
-        seen = {*session.shown, resumed.mark} if resumed else session.shown
-        related = [
-            note
-            for note in _related(look, scene.event.prompt, near)
-            if note.mark not in seen and _is_current(scene, note)
-        ]
+        if look is not None:
+            resumed = _own_checkpoint(scene, look) if resuming else None
+            seen = {*session.shown, resumed.mark} if resumed else session.shown
+            related = [
+                note
+                for note in _related(look, scene.event.prompt, near)
+                if note.mark not in seen and _is_current(scene, note)
+            ]
+    with scene.user_index() as own:
+        more = own.related(scene.event.prompt, MAX_OF_USER) if own else []
+        of_user = [note for note in more if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
         resumed = None
-    if not (resumed or related):
+    if not (resumed or related or of_user):
         return Say(), session
     from mimo.features import context
 
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, related)]
+    lines += map(context.line_of_user, of_user)
     in_files = _lines_in_files(scene.root, scene.event.dialect)
     texts, budget = [], PROMPT_BUDGET
     for line in lines:

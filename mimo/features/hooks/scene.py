@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.errors import MindError
-from mimo.features.hooks.events import Event
+from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance, open_index
 from mimo.store import files, projects
@@ -95,14 +95,25 @@ class Scene:
     """An event and the project that it happened in."""
 
     def __init__(
-        self, event: Event, *, home: Path, root: Path, now: datetime, environ: Mapping[str, str]
+        self,
+        event: Event,
+        *,
+        home: Path,
+        root: Path,
+        now: datetime,
+        environ: Mapping[str, str],
+        is_outside: bool = False,
     ) -> None:
-        """Take the event and the project; reads the settings."""
+        """Take the event and the project; reads the settings.
+
+        Outside of any project, `root` is that of the user's memory for all projects.
+        """
         self.event = event
         self.home = home
         self.root = root
         self.now = now
         self.environ = environ
+        self.is_outside = is_outside
         self.allowed = _allowed(home, root)
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root, self.allowed.only)
@@ -115,12 +126,25 @@ class Scene:
     def index(self) -> Iterator[Glance | None]:
         """Opens the index for reading; None if the user has no index of this project yet."""
         owner = projects.known_owner(self.home)
-        if owner is None:
+        if owner is None or self.is_outside:
             yield None
             return
         folder = projects.index_folder(self.root, self.home)
         trust = self.trust
         with open_index(folder, owner, trust.checker(), self.root, trust.few(_FEW)) as look:
+            yield look
+
+    @contextmanager
+    def user_index(self) -> Iterator[Glance | None]:
+        """Opens the index of the user's memory for all projects; None if there is none."""
+        project = projects.of_user(self.home)
+        owner = projects.known_owner(self.home) if project else None
+        if project is None or owner is None:
+            yield None
+            return
+        folder = projects.index_folder(project.root, self.home)
+        trust = Trust(self.home, project.root)
+        with open_index(folder, owner, trust.checker(), project.root, trust.few(_FEW)) as look:
             yield look
 
     def locked_sessions(self) -> AbstractContextManager[None]:
@@ -177,16 +201,25 @@ class Scene:
 def of_event(
     event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
 ) -> Scene | None:
-    """Returns the scene of an event; None if it is outside of any project."""
+    """Returns the scene of an event.
+
+    Outside of any project, there is one if the user's memory for all projects may be given; else
+    it is None.
+    """
     projects.check_home(home)
     start = Path(event.folder or environ.get("CLAUDE_PROJECT_DIR") or ".")
     if named := environ.get("MIND_PROJECT"):
         project: projects.Project | None = projects.explicit(Path(named), home)
     else:
         project = projects.find(start, home) if start.is_dir() else None
+    is_outside = project is None
+    if is_outside and event.moment in (Moment.START, Moment.PROMPT):
+        project = projects.of_user(home)
     if project is None:
         return None
-    return Scene(event, home=home, root=project.root, now=now, environ=environ)
+    return Scene(
+        event, home=home, root=project.root, now=now, environ=environ, is_outside=is_outside
+    )
 
 
 def _allowed(home: Path, root: Path) -> Allowed:

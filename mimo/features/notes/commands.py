@@ -2,7 +2,19 @@
 
 from typing import Annotated
 
-from mimo.commands.common import Again, Already, File, Id, Importance, Private, Tags, Undo
+from mimo.commands.common import (
+    Again,
+    Already,
+    File,
+    Id,
+    Importance,
+    Owner,
+    Private,
+    Tags,
+    Undo,
+    file_of,
+    owner_of,
+)
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
@@ -24,6 +36,7 @@ class Written:
     title: str
     file: File
     private: bool
+    scope: Owner = None
     already: Already = None
     notice: Omitted[str] = None
 
@@ -48,6 +61,7 @@ class Removed:
     examples=(
         "mind add The staging database is reset every night",
         'mind add --type decision --topic auth "Use JWT with refresh tokens"',
+        "mind add --user Always use pnpm",
         "git log -1 --format=%B | mind add --type observation --tag release",
     ),
 )
@@ -61,12 +75,17 @@ def add(
     tags: Tags = (),
     importance: Importance = 0.5,
     private: Private = False,
+    everywhere: Annotated[
+        bool,
+        Arg("Keep it for all projects; what an agent adds, the user approves first", wire="user"),
+    ] = False,
     again: Again = False,
 ) -> Written:
     """Remember something
 
     The memory is a Markdown file under `.mind/`, and the next search finds it. An exact duplicate
-    of a current memory is not stored again.
+    of a current memory is not stored again. With `--user` it is in the user's own folder, and is
+    found in every project; what an agent adds there counts once the user approves it.
     """
     note = saving.draft(
         kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
@@ -79,6 +98,7 @@ def add(
     cli="edit",
     effect=Effect.WRITE,
     toolset="extra",
+    of_user=True,
     errors=(NotFound, AmbiguousId, Invalid, SecretDetected, Conflict, StorageFailed),
     examples=(
         "mind edit k3v7mq",
@@ -128,8 +148,9 @@ def _written(mind: Mind, stored: Stored) -> Written:
         id=record.memory.id,
         type=record.memory.type,
         title=record.memory.heading,
-        file=record.place.path,
-        private=record.place.private,
+        file=file_of(mind, record.place.path),
+        private=record.place.private or mind.is_users,
+        scope=owner_of(mind),
         already=stored.already or None,
         notice=notices(stored.notice, mind.notice),
     )
@@ -140,6 +161,7 @@ def _written(mind: Mind, stored: Stored) -> Written:
     cli="rm",
     effect=Effect.DESTROY,
     toolset="extra",
+    of_user=True,
     errors=(NotFound, AmbiguousId, StorageFailed),
     examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
 )
@@ -166,7 +188,7 @@ def rm(
         return Removed(
             id=first.parent or "",
             title=first.origin,
-            file=first.place.path,
+            file=file_of(mind, first.place.path),
             chunks=len(parts),
             undo=undoing.entry_id(),
         )
@@ -174,7 +196,7 @@ def rm(
     return Removed(
         id=record.memory.id,
         title=record.memory.heading,
-        file=record.place.path,
+        file=file_of(mind, record.place.path),
         undo=undoing.entry_id(),
     )
 
@@ -184,7 +206,12 @@ def _(result: Written, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     before = "  stored before" if result.already else ""
-    screen.line(good("✓ "), strong(result.title), before, *labels(private=result.private))
+    screen.line(
+        good("✓ "),
+        strong(result.title),
+        before,
+        *labels(private=result.private, scope=result.scope),
+    )
     screen.line(accent(result.id), indent=2)
     screen.line(dim(result.file), indent=2)
 

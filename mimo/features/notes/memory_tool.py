@@ -1,6 +1,5 @@
 """The operations store, search, list and delete of the `memory` tool."""
 
-from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -17,6 +16,7 @@ from mimo.commands.common import (
     Importance,
     Limit,
     Offset,
+    Owner,
     Private,
     Query,
     Stale,
@@ -29,6 +29,7 @@ from mimo.commands.common import (
     Weak,
     facts,
     facts_of,
+    file_of,
     narrowed,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
@@ -93,6 +94,7 @@ class FoundMemory:
     superseded_by: Omitted[str] = None
     stale: Stale = None
     weak: Weak = None
+    scope: Owner = None
 
 
 @frozen
@@ -177,6 +179,7 @@ def store(
     operation="search",
     effect=Effect.READ,
     toolset="memory",
+    of_user=True,
     errors=(Invalid,),
     examples=('mind memory search "rate limits" --when "last week"',),
 )
@@ -196,11 +199,10 @@ def search(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    matches = finding.search(mind, query, options)
-    stale = freshness.stale(mind, [hit.record for hit in matches.hits])
-    trusts = mind.trust.checker()
+    hits, matches = finding.search_with_user(mind, query, options)
+    stale = freshness.stale(mind, [hit.record for owner, hit in hits if owner is mind])
     return MemorySearch(
-        results=tuple(_found(trusts, hit, stale.get(hit.record.memory.id)) for hit in matches.hits),
+        results=tuple(_found(owner, hit, stale.get(hit.record.memory.id)) for owner, hit in hits),
         total_searched=matches.considered,
         notice=matches.notice,
     )
@@ -211,6 +213,7 @@ def search(
     operation="list",
     effect=Effect.READ,
     toolset="memory",
+    of_user=True,
     errors=(Invalid,),
     examples=("mind memory list --sort importance --limit 5",),
 )
@@ -245,6 +248,7 @@ def list_memories(
     operation="delete",
     effect=Effect.DESTROY,
     toolset="memory",
+    of_user=True,
     errors=(NotFound, AmbiguousId, StorageFailed),
     examples=("mind memory delete k3v7mq",),
 )
@@ -255,15 +259,15 @@ def delete(mind: Mind, id: Id) -> Deleted:
     """
     if parts := finding.source(mind, id, surely=True):
         saving.remove_source(mind, parts)
-        return Deleted(id=parts[0].parent or id, file=parts[0].place.path)
+        return Deleted(id=parts[0].parent or id, file=file_of(mind, parts[0].place.path))
     record = saving.remove(mind, id)
-    return Deleted(id=record.memory.id, file=record.place.path)
+    return Deleted(id=record.memory.id, file=file_of(mind, record.place.path))
 
 
-def _found(trusts: Callable[[str], bool], hit: Hit, stale: str | None) -> FoundMemory:
+def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
     is_long = len(memory.text) > MAX_CONTENT_BYTES
-    return facts_of(trusts, hit.record, hit.newer, None, stale).row(
+    return facts_of(mind, mind.trust.checker(), hit.record, hit.newer, None, stale).row(
         FoundMemory,
         content=hit.passage if is_long else memory.text,
         excerpt=is_long or None,

@@ -11,6 +11,8 @@ from mimo.commands.common import (
     Id,
     Limit,
     Offset,
+    OfUser,
+    Owner,
     Stale,
     TagFilter,
     TimeFilter,
@@ -70,6 +72,7 @@ class MemoryDetails:
     file: File
     line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
     stale: Stale = None
+    scope: Owner = None
 
 
 @frozen
@@ -90,6 +93,7 @@ class MemoryRow:
     competing: Competing = None
     private: Omitted[bool] = None
     stale: Stale = None
+    scope: Owner = None
 
 
 @frozen
@@ -108,6 +112,7 @@ class MemoryRows:
     cli="show",
     effect=Effect.READ,
     toolset="extra",
+    of_user=True,
     errors=(Invalid, NotFound, AmbiguousId),
     examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
 )
@@ -129,7 +134,7 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         sections=_sections(memory),
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
-        private=record.place.private,
+        private=record.place.private or mind.is_users,
     )
 
 
@@ -182,8 +187,13 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     cli="list",
     effect=Effect.READ,
     toolset="extra",
+    of_user=True,
     errors=(Invalid, NotFound),
-    examples=("mind list --type decision", "mind list --tag api --when 'this week'"),
+    examples=(
+        "mind list --type decision",
+        "mind list --tag api --when 'this week'",
+        "mind list --user",
+    ),
 )
 def list_(
     mind: Mind,
@@ -201,6 +211,7 @@ def list_(
     from_date: FromDate = None,
     to_date: ToDate = None,
     at: At = None,
+    everywhere: OfUser = False,
 ) -> MemoryRows:
     """List the memories, newest first"""
     from mimo.operations import finding, refresh

@@ -56,6 +56,8 @@ class Undone:
     cli="undo",
     effect=Effect.DESTROY,
     toolset="extra",
+    of_user=True,
+    owner=undoing.owner_of_last,
     errors=(AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed),
     examples=(
         "mind undo",
@@ -75,6 +77,10 @@ def undo(
     purge: Annotated[
         bool,
         Arg("Remove the change (or `all`) from the trash for good", surfaces=Surface.CLI),
+    ] = False,
+    everywhere: Annotated[
+        bool,
+        Arg("Only in your memory for all projects", wire="user", surfaces=Surface.CLI),
     ] = False,
 ) -> Undone:
     """Undo the last change, or a particular one

@@ -4,7 +4,7 @@ from datetime import datetime
 from shlex import quote
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Limit, Trust, TrustLabel, trust_of
+from mimo.commands.common import File, Id, Limit, OfUser, Trust, TrustLabel, trust_of
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
@@ -114,10 +114,11 @@ class TrustState:
 @command(
     "mind_review",
     cli="review",
+    of_user=True,
     effect=Effect.READ,
     toolset="extra",
     errors=(Invalid, StorageFailed),
-    examples=("mind review", "mind review --kind stale", "mind review --json"),
+    examples=("mind review", "mind review --kind stale", "mind review --user"),
 )
 def review(
     mind: Mind,
@@ -125,6 +126,7 @@ def review(
     kinds: Kinds = (),
     all: Annotated[bool, Arg("Include the items hidden on this machine")] = False,
     limit: Limit = 100,
+    everywhere: OfUser = False,
 ) -> Review:
     """List items that need a decision, most urgent first
 
@@ -148,6 +150,7 @@ def review(
 @command(
     "mind_review_settle",
     cli="review settle",
+    of_user=True,
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
@@ -174,6 +177,7 @@ def settle(
 @command(
     "mind_review_keep",
     cli="review keep",
+    of_user=True,
     effect=Effect.WRITE,
     idempotent=True,
     toolset="extra",
@@ -267,6 +271,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
 @command(
     "mind_trust",
     cli="trust",
+    of_user=True,
     effect=Effect.WRITE,
     idempotent=True,
     toolset="extra",
@@ -308,6 +313,7 @@ def trust(
 @command(
     "mind_untrust",
     cli="untrust",
+    of_user=True,
     effect=Effect.WRITE,
     idempotent=True,
     toolset="extra",

@@ -10,6 +10,7 @@ from mimo.commands.common import (
     Competing,
     FromDate,
     Limit,
+    Owner,
     Query,
     Stale,
     TagFilter,
@@ -77,6 +78,7 @@ class SearchResult:
     date: datetime
     tags: tuple[str, ...]
     trust: Trust
+    scope: Owner = None
     source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
         None
     )
@@ -107,6 +109,7 @@ class SearchResults:
     effect=Effect.READ,
     toolset="search",
     needs_project=False,
+    of_user=True,
     errors=(Invalid, NotFound, SearchFailed),
     examples=(
         "mind search why did we choose JWT",
@@ -134,22 +137,19 @@ def search(
         bool,
         Arg("With --scope all, also private memories of other projects", surfaces=Surface.CLI),
     ] = False,
+    everywhere: Annotated[
+        bool, Arg("Only your memory for all projects", wire="user", surfaces=Surface.CLI)
+    ] = False,
 ) -> SearchResults:
     """Find memories by meaning and by words
 
     Filters are applied before the limit. A superseded memory is listed below its successor, and a
-    failed decision is marked. With `--scope all`, each other project is searched as its own policy
-    permits, without its private memories.
+    failed decision is marked. The user's memory for all projects is searched too. With `--scope
+    all`, each other project is searched as its own policy permits, without its private memories.
     """
-    if private and mind.agent is not None:
-        raise Denied("private memories of other projects are shown to people, not to agents")
+    _check(mind, scope, at, private=private)
     revision = None
     if at is not None:
-        if scope is Scope.ALL:
-            raise Invalid(
-                "only one project at a time can be searched at a revision",
-                hint="leave --scope out",
-            )
         state = finding.at(mind, at)
         mind, revision = state.mind, state.label
     options = finding.Options(
@@ -170,12 +170,22 @@ def search(
 
         matches, notice = across.search_projects(mind, query, options, private=private)
     else:
-        answer = finding.search(mind, query, options)
-        matches, notice = [(mind, hit) for hit in answer.hits], answer.notice
+        matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
+        notice = answer.notice
     rows = tuple(_rows(matches))
     return SearchResults(
         query=query, total=len(rows), results=rows, notice=notices(revision, notice)
     )
+
+
+def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool) -> None:
+    """Raises `Denied` or `Invalid` for options that exclude each other or the caller."""
+    if private and mind.agent is not None:
+        raise Denied("private memories of other projects are shown to people, not to agents")
+    if at is not None and scope is Scope.ALL:
+        raise Invalid(
+            "only one project at a time can be searched at a revision", hint="leave --scope out"
+        )
 
 
 def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
@@ -192,7 +202,7 @@ def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
 
 
 def _row(mind: Mind, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:
-    memory = facts_of(trusts, hit.record, hit.newer, hit.competing or None, stale)
+    memory = facts_of(mind, trusts, hit.record, hit.newer, hit.competing or None, stale)
     is_long = len(memory.content) > MOST_CONTENT
     is_whole = hit.passage.strip() == memory.content.strip()
     return memory.row(

@@ -36,6 +36,8 @@ SECTION_LENGTH = 240
 
 TITLE_LENGTH = 120
 
+OF_USER = "(Of the user, for all projects.)"
+
 UNAPPROVED = "Nothing found that is approved here."
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)[\s#]*")
@@ -65,6 +67,7 @@ class Recollection:
     effect=Effect.READ,
     toolset="recall",
     needs_project=False,
+    of_user=True,
     examples=("mind recall why did we choose JWT", "mind recall where did I stop --json"),
     description="Retrieves past interactions or summaries relevant to the query. "
     "Use when the user asks about previous context or continuity.",
@@ -111,32 +114,32 @@ def unable(error: MindError) -> Recollection:
 
 def _best(mind: Mind, query: str) -> Recollection:
     options = finding.Options(limit=MOST_CANDIDATES)
-    matches = finding.search(mind, query, options, counted=False)
-    hits = [hit for hit in matches.hits if _is_trusted(mind, hit.record)]
-    if len(hits) < min(MOST_NOTES, len(matches.hits)):
+    every, matches = finding.search_with_user(mind, query, options, counted=False)
+    hits = [(owner, hit) for owner, hit in every if _is_trusted(owner, hit.record)]
+    if len(hits) < min(MOST_NOTES, len(every)):
         # Any number of unapproved memories must not displace approved ones.
         approved = replace(options, filter=Filter(approved=True))
-        hits = list(finding.search(mind, query, approved, counted=False).hits)
-    untrusted = sum(not _is_trusted(mind, hit.record) for hit in matches.hits)
+        hits, _ = finding.search_with_user(mind, query, approved, counted=False)
+    untrusted = sum(not _is_trusted(owner, hit.record) for owner, hit in every)
     remark = f"({matches.notice[0].upper()}{matches.notice[1:]}.)" if matches.notice else ""
     notes = (_left_out(untrusted), remark)
     if not hits:
-        first = UNAPPROVED if matches.hits else _nothing(matches.considered)
+        first = UNAPPROVED if every else _nothing(matches.considered)
         return Recollection(summary=_lines(first, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
-    records = [hit.record for hit in best]
-    is_weak = finding.is_weak(best[0]) and not matches.listed
-    if not is_weak:
-        finding.note(mind, records)
+    records = [(owner, hit.record) for owner, hit in best]
+    is_weak = finding.is_weak(best[0][1]) and not matches.listed
+    for owner, record in records if not is_weak else ():
+        finding.note(owner, [record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
         opening = f"{len(best)} of {len(hits)} notes"
     opening = f"{opening} (weak)" if is_weak else opening
-    texts = [_text(mind, hit.record, hit.passage, hit.newer.successor) for hit in best]
+    texts = [_text(owner, hit.record, hit.passage, hit.newer.successor) for owner, hit in best]
     return Recollection(
-        summary=_lines(_opening(opening), *_numbered(mind, records, texts), *notes),
-        confidence=None if matches.listed else round(best[0].score, 2),
-        source_refs=tuple(uri_of(record.memory.id) for record in records),
+        summary=_lines(_opening(opening), *_numbered(records, texts), *notes),
+        confidence=None if matches.listed else round(best[0][1].score, 2),
+        source_refs=tuple(uri_of(record.memory.id) for _, record in records),
     )
 
 
@@ -158,7 +161,9 @@ def _newest(mind: Mind) -> Recollection:
         _text(mind, record, "", finding.successor(mind, record.memory.id)) for record in newest
     ]
     return Recollection(
-        summary=_lines(_opening(opening), *_numbered(mind, newest, texts), note),
+        summary=_lines(
+            _opening(opening), *_numbered([(mind, record) for record in newest], texts), note
+        ),
         source_refs=tuple(uri_of(record.memory.id) for record in newest),
     )
 
@@ -188,10 +193,16 @@ def _left_out(number: int) -> str:
     )
 
 
-def _numbered(mind: Mind, records: Sequence[Record], texts: Iterable[str]) -> list[str]:
+def _numbered(records: Sequence[tuple[Mind, Record]], texts: Iterable[str]) -> list[str]:
     """Returns the texts with numbers; a text whose ingested file changed ends with a note."""
-    stale = freshness.stale(mind, records)
-    notes = (stale.get(record.memory.id) for record in records)
+    stale = {
+        id: note
+        for owner in dict.fromkeys(owner for owner, _ in records)
+        for id, note in freshness.stale(
+            owner, [r for other, r in records if other is owner]
+        ).items()
+    }
+    notes = (stale.get(record.memory.id) for _, record in records)
     return [
         f"{number}. {text}" + (f" (Out of date: {note}.)" if note else "")
         for number, (text, note) in enumerate(zip(texts, notes, strict=True), 1)
@@ -204,7 +215,8 @@ def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
     if successor:
         failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
         newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
-    return text_of(record.memory, passage, superseded=newer)
+    text = text_of(record.memory, passage, superseded=newer)
+    return f"{OF_USER} {text}" if mind.is_users else text
 
 
 def _is_trusted(mind: Mind, record: Record) -> bool:

@@ -1,0 +1,405 @@
+"""The memory that the user has for all projects, beside the memory of each project."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.common import TrustLabel
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.errors import Denied, Invalid, NoProject, NotFound, SecretDetected
+from mimo.mind import Mind
+from mimo.operations import across, finding
+from mimo.store import projects
+from mimo.store.init import init
+from tests.conftest import NOW, Clock, git
+
+PERSON = Caller(surface=Surface.CLI)
+SHELL = Caller(surface=Surface.CLI, agent="codex")
+MCP = Caller(surface=Surface.MCP, name="claude-code")
+
+
+def run(mind: Mind, path: str, caller: Caller = PERSON, **arguments: Any) -> Any:
+    """Returns the result of a command, as every surface gets it."""
+    return invoke(all_commands().at(path), mind, caller, arguments)
+
+
+def add(mind: Mind, content: str, caller: Caller = PERSON, **arguments: Any) -> Any:
+    return run(mind, "add", caller, content=content, user=True, **arguments)
+
+
+def titles(mind: Mind, query: str, **arguments: Any) -> list[tuple[str, str | None]]:
+    rows = run(mind, "search", query=query, **arguments).results
+    return [(row.title, row.scope) for row in rows]
+
+
+@pytest.fixture
+def outside(home: Path, clock: Clock) -> Iterator[Mind]:
+    """A memory outside of any project."""
+    opened = Mind(home=home, project=None, clock=clock, environ={})
+    yield opened
+    opened.close()
+
+
+class TestPlace:
+    def test_it_is_in_the_home_and_only_the_user_can_read_it(self, mind):
+        written = add(mind, "Always use pnpm")
+
+        path = Path(written.file)
+        assert path.is_relative_to(mind.home / "memories")
+        for place in (path, *path.parents):
+            if place.is_relative_to(mind.home):
+                assert not stat.S_IMODE(place.stat().st_mode) & 0o077, place
+        assert (written.private, written.scope) == (True, "user")
+        assert not list(mind.folder.glob("facts/*"))
+
+    def test_a_repository_around_the_home_never_gets_it(self, mind, ann):
+        around = mind.home.parent
+        git(around, "init")
+        add(mind, "Always use pnpm")
+
+        git(around, "add", "home")
+
+        assert "memories" not in git(around, "ls-files")
+
+    def test_its_folder_is_not_a_project(self, mind):
+        add(mind, "Always use pnpm")
+        root = mind.home / "memories"
+
+        assert projects.find(root / ".mind", mind.home) is None
+        with pytest.raises(Invalid, match="for all projects"):
+            init(root, mind.home, now=NOW)
+
+    def test_a_command_that_uses_none_makes_none(self, mind):
+        run(mind, "search", query="pnpm")
+        run(mind, "status")
+
+        assert not (mind.home / "memories").exists()
+
+    def test_it_is_made_by_the_first_text_only(self, outside):
+        with pytest.raises(NoProject, match="no memory for all projects") as raised:
+            run(outside, "list", user=True)
+
+        assert "mind add --user" in (raised.value.hint or "")
+        assert not (outside.home / "memories").exists()
+
+    def test_setting_autocommit_never_commits_it(self, mind, ann, monkeypatch):
+        (mind.home / "config.toml").write_text("autocommit = true\n", encoding="utf-8")
+        started: list[object] = []
+        monkeypatch.setattr("mimo.operations.syncing.start", lambda *words: started.append(words))
+
+        add(mind.reopened(), "Always use pnpm")
+
+        assert not started
+
+
+class TestSearch:
+    def test_it_is_found_beside_the_project(self, mind):
+        run(mind, "add", content="The cache lives in redis")
+        add(mind, "Always use pnpm, never npm")
+
+        assert titles(mind, "pnpm") == [("Always use pnpm, never npm", "user")]
+        assert titles(mind, "redis cache") == [("The cache lives in redis", None)]
+
+    def test_every_search_finds_it_and_names_it(self, mind):
+        add(mind, "Always use pnpm, never npm")
+
+        (row,) = run(mind, "memory search", query="pnpm").results
+        assert (row.scope, Path(row.file).is_file()) == ("user", True)
+        summary = run(mind, "recall", query="pnpm").summary
+        assert "(Of the user, for all projects.)" in summary
+
+    def test_all_projects_have_it_once(self, mind):
+        add(mind, "Always use pnpm, never npm")
+
+        assert titles(mind, "pnpm", scope="all") == [("Always use pnpm, never npm", "user")]
+
+    def test_a_project_is_first_among_equals(self, mind):
+        add(mind, "Install packages with pnpm")
+        run(mind, "add", content="Install packages with yarn")
+
+        matches = titles(mind, "install packages")
+
+        assert [scope for _, scope in matches] == [None, "user"]
+
+    def test_a_project_is_first_on_the_same_topic(self, mind):
+        add(mind, "Install packages with pnpm, the package manager", topic="package_manager")
+        run(mind, "add", content="We have yarn here for packages", topic="Package-Manager")
+
+        matches = titles(mind, "which package manager installs packages")
+
+        assert [scope for _, scope in matches] == [None, "user"]
+
+    def test_the_better_match_is_first(self, mind):
+        add(mind, "Zebras are striped animals of the savanna", title="Zebras")
+        run(mind, "add", content="A zebra crossing is painted on the road, as is a stop line")
+
+        matches = titles(mind, "zebras striped animals savanna")
+
+        assert matches[0][1] == "user"
+
+    def test_a_note_that_is_only_near_is_left_out(self, mind):
+        add(mind, "Always use pnpm, never npm")
+        run(mind, "add", content="The cache lives in redis")
+
+        assert titles(mind, "how do giraffes sleep") == []
+
+    def test_a_question_about_the_latest_work_is_about_the_project(self, mind):
+        run(mind, "add", content="The cache lives in redis")
+        add(mind, "Always use pnpm, never npm")
+
+        assert titles(mind, "where did I stop") == [("The cache lives in redis", None)]
+
+    def test_the_limit_covers_both(self, mind):
+        for number in range(3):
+            run(mind, "add", content=f"Tea number {number} is green")
+            add(mind, f"Green tea number {number} is good")
+
+        assert len(titles(mind, "green tea", limit=4)) == 4
+
+    def test_only_it_is_searched_with_user(self, mind):
+        run(mind, "add", content="Tea is green here")
+        add(mind, "Green tea is good")
+
+        assert titles(mind, "green tea", user=True) == [("Green tea is good", "user")]
+
+    def test_a_revision_of_the_project_has_none_of_it(self, mind, ann):
+        root = mind.project.root
+        git(root, "init")
+        run(mind, "add", content="Tea is green here")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "tea")
+        add(mind, "Green tea is good")
+
+        matches = run(mind.reopened(), "search", query="green tea", at="HEAD")
+
+        assert [row.title for row in matches.results] == ["Tea is green here"]
+
+    def test_a_hand_edited_file_is_found_and_trusted(self, mind):
+        written = add(mind, "Always use pnpm")
+        path = Path(written.file)
+        path.write_text(path.read_text(encoding="utf-8").replace("pnpm", "bun"), encoding="utf-8")
+        (path.parent / "tabs.md").write_text("# Tabs\n\nIndent with tabs\n", encoding="utf-8")
+
+        (row,) = run(mind, "search", query="bun").results
+        assert (row.title, row.trust) == ("Always use bun", TrustLabel.TRUSTED)
+        (tabs,) = run(mind, "search", query="indent with tabs").results
+        assert (tabs.scope, tabs.trust) == ("user", TrustLabel.TRUSTED)
+
+    def test_a_damaged_index_of_it_does_not_stop_the_search(self, mind):
+        run(mind, "add", content="Tea is green here")
+        add(mind, "Always use pnpm")
+        mind.close()
+        index = mind.home / "memories" / ".mind" / ".index" / "index.db"
+        index.write_bytes(b"not a database")
+
+        assert titles(mind.reopened(), "green tea") == [("Tea is green here", None)]
+        assert titles(mind.reopened(), "pnpm") == [("Always use pnpm", "user")]
+
+    def test_it_is_not_asked_twice_where_it_is_the_memory_itself(self, outside):
+        add(outside, "Always use pnpm")
+
+        assert titles(outside, "pnpm") == [("Always use pnpm", "user")]
+        assert titles(outside, "pnpm", scope="all") == [("Always use pnpm", "user")]
+
+
+class TestIds:
+    def test_show_edit_keep_graph_rm_and_undo_take_its_ids(self, mind):
+        id = add(mind, "Always use pnpm").id
+
+        assert run(mind, "show", id=id[-6:]).scope == "user"
+        assert run(mind, "edit", id=id, content="Always use bun").title == "Always use bun"
+        assert run(mind, "keep", id=id).protected
+        assert [node.id for node in run(mind, "graph", id=id).nodes] == [id]
+        assert run(mind, "rm", id=id).title == "Always use bun"
+        with pytest.raises(NotFound):
+            run(mind, "show", id=id)
+        run(mind, "undo")
+        assert run(mind, "show", id=id).content == "Always use bun"
+
+    def test_a_decision_of_it_can_evolve(self, mind):
+        id = add(mind, "Use tabs", type="decision", topic="indent").id
+
+        run(mind, "evolve outcome", id=id, outcome="FAILED", reason="nobody aligns")
+
+        assert run(mind, "show", id=id).outcome == "FAILED"
+
+    def test_a_memory_of_the_project_comes_first(self, mind):
+        add(mind, "Always use pnpm")
+        own = run(mind, "add", content="Tea is green")
+
+        assert run(mind, "show", id="fact").id == own.id
+
+    def test_an_unknown_id_is_reported_as_before(self, mind):
+        add(mind, "Always use pnpm")
+
+        with pytest.raises(NotFound, match="`zzz`"):
+            run(mind, "show", id="zzz")
+
+    def test_undo_takes_the_last_change_of_both(self, mind, clock):
+        id = add(mind, "Always use pnpm").id
+        clock.forward(seconds=5)
+        own = run(mind, "add", content="Tea is green").id
+
+        run(mind, "undo")
+        with pytest.raises(NotFound):
+            run(mind, "show", id=own)
+        assert run(mind, "show", id=id).id == id
+
+    def test_the_last_change_of_it_is_undone_with_user(self, mind, clock):
+        id = add(mind, "Always use pnpm").id
+        clock.forward(seconds=5)
+        own = run(mind, "add", content="Tea is green").id
+
+        run(mind, "undo", user=True)
+
+        with pytest.raises(NotFound):
+            run(mind, "show", id=id)
+        assert run(mind, "show", id=own).id == own
+
+    def test_the_log_of_git_has_none_of_it(self, mind, ann):
+        root = mind.project.root
+        git(root, "init")
+        git(root, "add", ".")
+        git(root, "commit", "-m", "tea")
+        id = add(mind, "Always use pnpm").id
+
+        with pytest.raises(NotFound, match="not in this project"):
+            run(mind.reopened(), "log", id=id)
+
+
+class TestOutside:
+    def test_commands_work_on_it_alone(self, outside):
+        id = add(outside, "Always use pnpm").id
+
+        assert [row.id for row in run(outside, "list").memories] == [id]
+        assert titles(outside, "pnpm") == [("Always use pnpm", "user")]
+        assert run(outside, "edit", id=id, importance=0.9).id == id
+        assert run(outside, "rm", id=id).id == id
+        run(outside, "undo")
+        assert run(outside, "show", id=id).importance == 0.9
+
+    def test_adding_without_user_still_needs_a_project(self, outside):
+        add(outside, "Always use pnpm")
+
+        with pytest.raises(NoProject):
+            run(outside, "add", content="Tea is green")
+
+    def test_a_named_project_that_is_missing_is_still_an_error(self, home, clock, tmp_path):
+        with_user = Mind(home=home, project=None, clock=clock, environ={})
+        add(with_user, "Always use pnpm")
+        opened = Mind.open(None, project=tmp_path / "none", environ={"MIND_HOME": str(home)})
+
+        with pytest.raises(NoProject):
+            run(opened, "list")
+
+
+class TestStored:
+    def test_a_duplicate_is_judged_within_it(self, mind):
+        run(mind, "add", content="Always use pnpm")
+
+        first, second = add(mind, "Always use pnpm"), add(mind, "Always use pnpm")
+
+        assert not first.already
+        assert (second.already, second.id) == (True, first.id)
+
+    def test_a_secret_is_refused(self, mind):
+        with pytest.raises(SecretDetected):
+            add(mind, "the key is AKIAIOSFODNN7REALKEY")
+
+    def test_the_call_is_in_the_record_of_the_project(self, mind):
+        add(mind, "Always use pnpm", MCP)
+
+        event = run(mind, "audit show").calls[-1]
+        assert (event.tool, event.agent) == ("mind_add", "claude-code")
+
+
+class TestAgents:
+    @pytest.mark.parametrize("caller", [MCP, SHELL])
+    def test_an_agent_only_proposes(self, mind, caller):
+        proposed = add(mind, "Always run curl example.com", caller)
+
+        assert "approve" in (proposed.notice or "")
+        assert titles(mind, "curl example.com") == []
+        (row,) = run(mind, "list", user=True).memories
+        assert row.trust is TrustLabel.UNTRUSTED
+        by = run(mind, "show", id=proposed.id).by
+        assert by == (caller.name or caller.agent)
+
+        run(mind, "trust", ids=[proposed.id])
+        assert titles(mind, "curl example.com") == [("Always run curl example.com", "user")]
+
+    def test_a_rebuilt_index_approves_no_proposal(self, mind):
+        add(mind, "Always run curl example.com", MCP)
+        user = mind.user()
+        assert user is not None
+        user.index.clear()
+        user.trust.forget()
+
+        assert titles(mind, "curl example.com") == []
+
+    def test_the_same_proposal_is_stored_once(self, mind):
+        first = add(mind, "Always run curl example.com", MCP)
+
+        assert add(mind, "Always run curl example.com", MCP).id == first.id
+
+    @pytest.mark.parametrize("caller", [MCP, SHELL])
+    def test_an_agent_changes_none_of_it(self, mind, caller):
+        id = add(mind, "Use tabs", type="decision", topic="indent").id
+
+        for path, arguments in {
+            "edit": {"content": "Use spaces"},
+            "rm": {},
+            "keep": {},
+            "memory delete": {},
+            "evolve outcome": {"outcome": "SUCCESS"},
+        }.items():
+            with pytest.raises(Denied, match="for all projects"):
+                run(mind, path, caller, id=id, **arguments)
+        assert run(mind, "show", id=id).content == "Use tabs"
+
+    def test_an_agent_undoes_none_of_it(self, mind, clock):
+        own = run(mind, "add", MCP, content="Tea is green").id
+        clock.forward(seconds=5)
+        id = add(mind, "Always use pnpm").id
+
+        run(mind, "undo", MCP)
+
+        assert run(mind, "show", id=id).id == id
+        with pytest.raises(NotFound):
+            run(mind, "show", id=own)
+
+    def test_an_agent_reads_it(self, mind):
+        id = add(mind, "Always use pnpm").id
+
+        assert run(mind, "show", MCP, id=id).content == "Always use pnpm"
+        assert run(mind, "search", MCP, query="pnpm").results[0].id == id
+
+
+def test_a_project_asks_once_whether_there_is_one(mind, monkeypatch):
+    run(mind, "add", content="Tea is green")
+    looked: list[str] = []
+    real = os.stat
+
+    def counting(path, *args, **named):
+        if "memories" in f"{path}":
+            looked.append(f"{path}")
+        return real(path, *args, **named)
+
+    monkeypatch.setattr(os, "stat", counting)
+    finding.search_with_user(mind, "tea", finding.Options(limit=3))
+
+    assert len(looked) <= 1
+
+
+def test_the_projects_of_the_user_do_not_include_it(mind):
+    add(mind, "Always use pnpm")
+
+    answers, _ = across.ask_each(mind, "mind_search", lambda other, _: other.project.name)
+
+    assert [name for name, _, _ in answers] == ["shop"]

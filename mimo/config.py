@@ -207,6 +207,13 @@ SETTINGS = (
         _ON_OFF,
     ),
     Setting(
+        "hook.capture",
+        "off",
+        USER,
+        "Let `mind hook` ask an agent, once a session, to record what the session leaves",
+        _ON_OFF,
+    ),
+    Setting(
         "server.socket",
         "on",
         USER,

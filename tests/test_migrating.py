@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands import all_commands, folded
+from mimo.commands import all_commands
+from mimo.text.tool_names import folded
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "migrating-from-mama.md").read_text("utf-8")
 

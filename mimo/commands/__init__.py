@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from mimo.commands.arguments import nearest
 from mimo.commands.spec import Spec, Surface
 from mimo.errors import Invalid
+from mimo.text.tool_names import folded, spelled
 
 Section = Mapping[str, str]
 """Paths on the command line, each with the feature, or its module, that declares it."""
@@ -399,17 +400,6 @@ def _groups(name: str) -> set[str]:
     return {name} if name else set(TOOLSETS) - set(UNDOCUMENTED)
 
 
-def spelled(name: str, naming: str) -> str:
-    """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
-    match naming:
-        case "slash":
-            return name
-        case "dot":
-            return name.replace("/", ".")
-        case _:
-            return folded(name)
-
-
 def called(tools: Tools, name: str) -> Sequence[Spec] | None:
     """Returns the tool of that name in any spelling, or None."""
     wanted = folded(name)
@@ -420,8 +410,3 @@ def near(tools: Tools, name: str, naming: str) -> list[str]:
     """Returns the names with the spelling nearest to an unknown one."""
     names = [spelled(other, naming) for other, specs in tools.items() if not specs[0].instead]
     return nearest(folded(name), names)
-
-
-def folded(name: str) -> str:
-    """Returns the common form of all spellings of a tool's name: `save_decision`."""
-    return name.replace("/", "_").replace(".", "_").replace("-", "_")

@@ -145,6 +145,29 @@ class Glance:
         ).fetchone()
         return next(iter(self._notes([row] if row else [], 1)), None)
 
+    def since(
+        self,
+        time: datetime,
+        now: datetime,
+        limit: int,
+        *,
+        accepts: Callable[[Note], bool] = lambda _: True,
+    ) -> list[Note]:
+        """Returns the newest approved memories from a time to now, without parts of other texts.
+
+        Private ones are included.
+        """
+        first, last = (
+            (moment - _EPOCH) // timedelta(microseconds=1)
+            for moment in (time.replace(microsecond=0), now)
+        )
+        rows = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m {self._by} WHERE m.created BETWEEN ? AND ?"
+            f" AND m.parent IS NULL AND {self._approved} ORDER BY {newest_first('m')} LIMIT ?",
+            (first, last, _MOST_READ),
+        )
+        return self._notes(rows, limit, accepts)
+
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest current decisions."""
         return self.newest("decision", limit, where=CURRENT.format("m"), private=private)

@@ -52,7 +52,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from mimo import __version__
-from mimo.commands import Registry, all_commands, called, listed, near, spelled
+from mimo.commands import Registry, all_commands, called, listed, near
 from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.leniency import understood
@@ -66,6 +66,7 @@ from mimo.mind import Answers, Mind, Progress
 from mimo.operations.listening import Listener, Memory
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.text.tool_names import spelled
 
 # Standard input as the SDK's transport reads it: one JSON-RPC message a line.
 Reply = Callable[[SessionMessage], Awaitable[None]]

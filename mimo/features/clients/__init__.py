@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import product
 from pathlib import Path, PurePath
 from typing import Annotated, Any
 
@@ -150,9 +151,9 @@ def install(
     Raises `Conflict` if another entry has the server's name, `Invalid` for a file that can't be
     read or changed in place, and `StorageFailed`.
     """
-    plans = [
-        plan_install(mind, client, target, force=force) for target in targets(client, scope, here)
-    ]
+    capture = mind.config["hook.capture"] == "on"
+    every = targets(client, scope, here, capture=capture)
+    plans = [plan_install(mind, client, target, force=force) for target in every]
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
         entry = client.server(Scope.USER, command, project=None, home=here.home)
@@ -164,14 +165,18 @@ def uninstall(
     mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
-    plans = [plan_uninstall(mind, client, target) for target in targets(client, scope, here)]
+    every = targets(client, scope, here, capture=True)
+    plans = [plan_uninstall(mind, client, target) for target in every]
     if client.adds_itself and scope is Scope.USER:
         yield _by_program(client, here, None, dry_run=dry_run)
     yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
-def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
-    """Returns the files to change; a file for both entry and hooks is listed once."""
+def targets(client: Client, scope: Scope, here: Machine, *, capture: bool) -> list[Target]:
+    """Returns the files to change; a file for both entry and hooks is listed once.
+
+    `capture` is whether the hooks may ask the agent to record what a session leaves.
+    """
     command = here.executable
     if not (client.absolute and scope is Scope.USER) and (
         scope is Scope.PROJECT or here.which("mind")
@@ -183,7 +188,8 @@ def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
         entry = client.server(scope, command, project=project, home=here.home)
         wanted.append((client.files[scope], (entry,)))
     if client.hooks:
-        wanted.append((client.hooks.files[scope], client.hooks.edits(home=here.home)))
+        hooks = client.hooks.edits(home=here.home, capture=capture)
+        wanted.append((client.hooks.files[scope], hooks))
     edits: dict[Path, tuple[Edit, ...]] = {}
     for file, some in wanted:
         path = place_of(file, here)
@@ -428,6 +434,8 @@ def doubts(mind: Mind) -> Iterator[Doubt]:
                     again if has_path else "put it on your PATH: pipx install mimo",
                 )
     yield from _doubtful_hooks(here)
+    if mind.config["hook.capture"] == "on":
+        yield from _silent_hooks(here)
 
 
 def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
@@ -450,6 +458,34 @@ def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
                 f"Codex has hooks in {place_of(other, here)} and in hooks.json",
                 "it reads them from one of the two: put all into one",
             )
+
+
+def _silent_hooks(here: Machine) -> Iterator[Doubt]:
+    """Yields installed hooks that can't ask an agent, although the user wants them to."""
+    for scope, file in _hook_files("claude-code"):
+        if editing.at(_data(file, scope, here), ("enabledPlugins", PLUGIN)) is True:
+            yield Doubt(
+                f"`hook.capture` is on, but the hooks of the plugin {PLUGIN} do not wait",
+                "use `mind install claude-code` in place of the plugin",
+            )
+    for candidate in CLIENTS:
+        asking = candidate.hooks.asking if candidate.hooks else {}
+        for event, (scope, file) in product(asking, _hook_files(candidate.name)):
+            data = _data(file, scope, here)
+            items = editing.at(data, ("hooks", event)) or ()
+            does_not_wait = candidate.hooks and candidate.hooks.events.get(event) in items
+            if does_not_wait or (_runs_hooks(candidate, data) and not items):
+                yield Doubt(
+                    f"`hook.capture` is on, but {candidate.title} has no hook in "
+                    f"{place_of(file, here)} that waits for the request to the agent",
+                    f"mind install {candidate.name} --scope {scope}",
+                )
+
+
+def _runs_hooks(client: Client, data: Any) -> bool:
+    """Returns whether a file has other hooks of ours."""
+    events = client.hooks.events if client.hooks else ()
+    return any(editing.has_hook(data, ("hooks", event)) for event in events)
 
 
 def _hook_files(name: str) -> list[tuple[Scope, Places]]:

@@ -30,6 +30,10 @@ class Installation:
     dry_run: bool = False
     files: tuple[FileRow, ...] = ()
     then: Annotated[Omitted[str], Out("The next step in the client", omit=True)] = None
+    capture: Annotated[
+        Omitted[bool],
+        Out("Whether its hooks may ask the agent what a session leaves; if they can", omit=True),
+    ] = None
     clients: tuple[ClientRow, ...] = ()
     notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
 
@@ -85,6 +89,7 @@ def install(
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
+        capture=mind.config["hook.capture"] == "on" if chosen.can_ask else None,
         notice="; ".join(notices) or None,
     )
 
@@ -152,6 +157,15 @@ def _(result: Installation, screen: Screen) -> None:
             screen.verbatim(file.diff)
     if result.then:
         screen.line("next: ", result.then)
+        _show_option(result, screen)
+
+
+def _show_option(result: Installation, screen: Screen) -> None:
+    """Write how to let the agent record what a session leaves, if that is off."""
+    if result.capture is False:
+        screen.line(dim("optional: let the agent record what a session leaves, once at its end:"))
+        again = f"mind install {result.client} --scope {result.scope}"
+        screen.line(accent(f"mind config hook.capture on && {again}"), indent=2)
 
 
 def _cells(row: ClientRow) -> tuple[Part, ...]:

@@ -45,6 +45,8 @@ class Hook(NamedTuple):
 
     path: Path
     value: Mapping[str, Any]
+    instead: Mapping[str, Any] | None = None
+    """The item of ours that this one replaces, if it stands there as mind wrote it."""
 
 
 class Needed(NamedTuple):
@@ -68,6 +70,9 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
         if _is_there(data, edit, force=force):
             continue
         if isinstance(edit, Hook):
+            if edit.instead in (at(data, edit.path) or ()):
+                text = _without_hooks(text, edit.path)
+                data = load(format, text)
             after = json_file.append(text, edit.path, edit.value)
             expected = _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
         else:
@@ -154,7 +159,8 @@ def has_hook(data: Any, path: Path) -> bool:
 
 def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
     if isinstance(edit, Hook):
-        return has_hook(data, edit.path)
+        items = at(data, edit.path)
+        return has_hook(data, edit.path) and edit.instead not in (items or ())
     value = at(data, edit.path)
     if value is None or isinstance(edit, Needed):
         return value is not None

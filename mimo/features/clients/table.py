@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from mimo.features.clients.edits import Edit, Entry, Hook, Needed
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 
 SERVER = "mind"
 """The name that the server has in every client."""
@@ -41,14 +41,25 @@ class Hooks:
     """The file's `version`, for clients that require one."""
     has_env: bool = False
     """True if an item may set environment variables, under `env`."""
+    asking: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The items that wait for an answer at the end of a turn, for the setting `hook.capture`.
 
-    def edits(self, *, home: str | None = None) -> tuple[Edit, ...]:
-        """Returns the edits of the file; `home` is the $MIND_HOME for the hooks."""
+    They take the place of those of `events`. Without the setting, no turn waits for a hook.
+    """
+
+    def edits(self, *, home: str | None = None, capture: bool = False) -> tuple[Edit, ...]:
+        """Returns the edits of the file; `home` is the $MIND_HOME for the hooks.
+
+        `capture` is whether the user has turned on `hook.capture`.
+        """
         env = {"env": {"MIND_HOME": home}} if home and self.has_env else {}
         needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
+        wanted = {**self.events, **self.asking} if capture else self.events
+        others = self.events if capture else self.asking
+        instead = {event: {**others[event], **env} for event in others.keys() & self.asking.keys()}
         hooks = (
-            Hook(path=("hooks", event), value={**item, **env})
-            for event, item in self.events.items()
+            Hook(path=("hooks", event), value={**item, **env}, instead=instead.get(event))
+            for event, item in wanted.items()
         )
         return (*needed, *hooks)
 
@@ -82,6 +93,12 @@ class Client:
     """The key of the environment variables in an entry."""
     after: str = "start a new session"
     """The next step for the user, in a few words."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Returns whether its hooks may ask the agent at the end of a turn."""
+        events = {*self.hooks.events, *self.hooks.asking} if self.hooks else set()
+        return bool(events & {"Stop", "stop", "AfterAgent"})
 
     def server(
         self, scope: Scope, command: str, *, project: str | None, home: str | None = None
@@ -157,6 +174,8 @@ CLAUDE_CODE_EVENTS = _groups(
 )
 """The hooks of each event; `hooks/hooks.json` of the plugin has the same."""
 
+_CLAUDE_CODE_ASKING = _groups("claude-code", {"Stop": 5}, {})
+
 _CODEX_EVENTS = _groups(
     "codex",
     {"SessionStart": 10, "UserPromptSubmit": 5, "PreToolUse": 5, "PostCompact": 10, "Stop": 10},
@@ -193,6 +212,7 @@ CLIENTS: tuple[Client, ...] = (
                 USER: ("{claude}/settings.json",),
             },
             events=CLAUDE_CODE_EVENTS,
+            asking=_CLAUDE_CODE_ASKING,
         ),
         program="claude",
         traces=("{claude}", "{claude_json}"),
@@ -245,6 +265,7 @@ CLIENTS: tuple[Client, ...] = (
                 "sessionStart": {"command": "mind hook cursor"},
                 "beforeSubmitPrompt": {"command": "mind hook cursor"},
             },
+            asking={"stop": {"command": "mind hook cursor"}},
             version=1,
         ),
         absolute=True,
@@ -266,6 +287,7 @@ CLIENTS: tuple[Client, ...] = (
                 event: {"type": "command", "command": "mind hook vscode", "timeout": timeout}
                 for event, timeout in (("SessionStart", 10), ("UserPromptSubmit", 5))
             },
+            asking={"Stop": {"type": "command", "command": "mind hook vscode", "timeout": 5}},
             has_env=True,
         ),
         absolute=True,

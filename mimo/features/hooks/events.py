@@ -108,6 +108,10 @@ class Event(NamedTuple):
     edits: tuple[Edit, ...] = ()
     text: str = ""
     """The client's own summary, or the agent's last message."""
+    may_ask: bool = False
+    """True at the end of a turn that the agent may be asked to continue."""
+    by_user: bool = True
+    """False for a prompt that the client made itself."""
 
 
 def recognised(data: Any, client: str = "") -> Event | None:
@@ -140,6 +144,28 @@ def recognised(data: Any, client: str = "") -> Event | None:
             "prompt_response",
             *(("text",) if moment is Moment.STOPPED else ()),
         ),
+        may_ask=name.lower() in _ENDS_OF_A_TURN and _has_ended(data),
+        by_user=_text(data, "source") in _BY_THE_USER,
+    )
+
+
+_ENDS_OF_A_TURN = ("stop", "afteragent")
+_BY_THE_USER = ("", "user", "sdk")
+
+
+def _has_ended(data: Mapping[str, Any]) -> bool:
+    """Returns whether a turn ended by itself, with all of its work done.
+
+    It did not if a hook continued it before, a user or an error stopped it, or it goes on in the
+    background. In the plan mode of Claude Code, an agent must not write.
+    """
+    return not (
+        data.get("stop_hook_active")
+        or data.get("loop_count")
+        or data.get("status", "completed") != "completed"
+        or data.get("background_tasks")
+        or data.get("agent_id")
+        or data.get("permission_mode") == "plan"
     )
 
 
@@ -241,6 +267,8 @@ class Say(NamedTuple):
     """For the user, in one line."""
     stop: str = ""
     """The reason to ask the user before the tool runs."""
+    request: str = ""
+    """For the agent at the end of a turn, which it continues."""
 
 
 def takes_context(event: Event) -> bool:
@@ -248,6 +276,11 @@ def takes_context(event: Event) -> bool:
     if event.moment is Moment.PROMPT:
         return event.dialect not in _NO_CONTEXT_WITH_A_PROMPT
     return event.moment is Moment.START
+
+
+def takes_requests(event: Event) -> bool:
+    """Returns whether the client lets its agent continue the turn that has ended."""
+    return event.may_ask and event.dialect is not Dialect.COPILOT
 
 
 def fenced(text: str) -> str:
@@ -269,6 +302,8 @@ def answer(event: Event, say: Say) -> dict[str, Any] | None:
     """Returns what to print for the client; None for nothing."""
     if event.moment is Moment.TOOL:
         output = _before_a_tool(event, say)
+    elif say.request:
+        output = _after_a_turn(event, say.request)
     elif event.dialect is Dialect.CURSOR:
         text = "\n".join(part for part in (say.context, say.notice) if part)
         output = {"additional_context": text} if text and takes_context(event) else {}
@@ -299,6 +334,16 @@ def _before_a_tool(event: Event, say: Say) -> dict[str, Any]:
     if event.dialect in (Dialect.CODEX, Dialect.GEMINI):
         return {"systemMessage": say.notice}
     return _specific(event, additionalContext=say.context)
+
+
+def _after_a_turn(event: Event, request: str) -> dict[str, Any]:
+    """Returns a request to the agent, as each client takes it."""
+    if event.dialect is Dialect.CURSOR:
+        return {"followup_message": request}
+    if event.dialect is Dialect.VSCODE:
+        return _specific(event, decision="block", reason=request)
+    decision = "deny" if event.dialect is Dialect.GEMINI else "block"
+    return {"decision": decision, "reason": request}
 
 
 def _specific(event: Event, **fields: str) -> dict[str, Any]:

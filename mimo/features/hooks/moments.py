@@ -21,9 +21,10 @@ from mimo.features.hooks.events import (
     Say,
     fenced,
     takes_context,
+    takes_requests,
     without_fenced,
 )
-from mimo.features.hooks.scene import Scene, Session
+from mimo.features.hooks.scene import MAX_COUNT, Scene, Session
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
@@ -87,6 +88,8 @@ def reaction(
     meaning, if a server compared them. Raises `MindError`.
     """
     event = scene.event
+    if scene.allowed.capture:
+        session = _with_work(scene, session)
     if event.moment is Moment.START:
         return _at_start(scene, session)
     if event.moment is Moment.PROMPT:
@@ -95,7 +98,7 @@ def reaction(
         return _before_tool(scene, session)
     if event.moment is Moment.STOPPED:
         text = event.text if scene.allowed.summaries else ""
-        return Say(), session._replace(last=masked(text)) if text else session
+        return _at_stop(scene, session._replace(last=masked(text)) if text else session)
     if event.moment is Moment.COMPACTED:
         if event.text:
             session = _keep_summary(scene, session, event.text)
@@ -106,6 +109,33 @@ def reaction(
     if len(text) >= MIN_LAST:
         session = _keep_summary(scene, session, text, closing=True)._replace(last="")
     return Say(), session
+
+
+def _with_work(scene: Scene, session: Session) -> Session:
+    """Returns the session with the work of an event counted."""
+    event, work, now = scene.event, session.work, scene.now.isoformat()
+    if event.moment is Moment.PROMPT and event.by_user:
+        work = work._replace(prompts=min(work.prompts + 1, MAX_COUNT), turn=now)
+    if event.moment is Moment.TOOL:
+        work = work._replace(edits=min(work.edits + 1, MAX_COUNT))
+    if event.moment in (Moment.START, Moment.PROMPT, Moment.TOOL):
+        work = work._replace(began=work.began or now)
+    return session._replace(work=work)
+
+
+def _at_stop(scene: Scene, session: Session) -> tuple[Say, Session]:
+    """Returns the request to record what the session leaves, once in a session that worked."""
+    if not (scene.allowed.capture and takes_requests(scene.event) and scene.event.session):
+        return Say(), session
+    from mimo.features.hooks import capture
+
+    if not capture.has_worked(session.work):
+        return Say(), session
+    request = capture.request(scene, session)
+    if not request:
+        return Say(), session
+    scene.log("asked the agent to record what the session leaves")
+    return Say(request=request), session._replace(work=session.work._replace(asked=True))
 
 
 # The start of a session.

@@ -24,6 +24,10 @@ from mimo.store.files import LOCAL, lock
 from mimo.store.trust import Trust
 from mimo.text.clean import clean
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MAX_LOG_BYTES = 256 * 1024
 _MAX_LINE = 400
 
@@ -59,6 +63,23 @@ def log_line(home: Path, now: datetime, text: str) -> None:
             files.replace(path, end[end.find(b"\n") + 1 :], mode=0o600)
 
 
+MAX_COUNT = 9
+"""Highest number that a session counts to: more would write its file without any use."""
+
+
+class Work(NamedTuple):
+    """The work in a session, counted only while the setting `hook.capture` is on."""
+
+    prompts: int = 0
+    edits: int = 0
+    began: str = ""
+    """The time of its first event, in ISO 8601."""
+    turn: str = ""
+    """The time of the last prompt."""
+    asked: bool = False
+    """True once the agent was asked to record what the session leaves."""
+
+
 class Session(NamedTuple):
     """The state of one session of a client."""
 
@@ -70,6 +91,7 @@ class Session(NamedTuple):
     """The agent's last message."""
     memory: str = ""
     """The id of the memory that holds the session's summary."""
+    work: Work = Work()
 
     def and_shown(self, marks: Iterable[str]) -> Session:
         """Returns the session with more notes that the agent has seen."""
@@ -86,6 +108,9 @@ class Allowed(NamedTuple):
     context: bool = True
     edges: bool = True
     summaries: bool = True
+    capture: bool = False
+    naming: str = "underscore"
+    """The spelling of tool names."""
     budget: int = 6_000
     only: tuple[str, ...] = ()
     """Authors whose commits are followed; empty for all."""
@@ -165,6 +190,7 @@ class Scene:
                 warned=tuple(fields["warned"]),
                 last=fields["last"],
                 memory=fields["memory"],
+                work=_work(fields.get("work")),
             )
         except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
             return Session()
@@ -174,6 +200,10 @@ class Scene:
     def save_session(self, name: str, session: Session) -> None:
         """Writes the state of a session. Raises `StorageFailed`."""
         fields = session._replace(last=session.last[-_MAX_LAST:])._asdict()
+        if session.work == Work():
+            del fields["work"]
+        else:
+            fields["work"] = session.work._asdict()
         data = f"{json.dumps(fields)}\n".encode()
         files.replace(self._session_path(name), data, mode=0o600)
 
@@ -196,6 +226,15 @@ class Scene:
         key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
         digest = disk.sha256(key.encode("utf-8", "replace")).hex()
         return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
+
+
+def _work(fields: Any) -> Work:
+    """Returns the work in the file of a session, which other versions of mind may have written."""
+    if not isinstance(fields, dict):
+        return Work()
+    kinds = {"prompts": int, "edits": int, "began": str, "turn": str, "asked": bool}
+    given = {name: fields[name] for name, kind in kinds.items() if type(fields.get(name)) is kind}
+    return Work(**given)
 
 
 def of_event(
@@ -234,6 +273,8 @@ def _allowed(home: Path, root: Path) -> Allowed:
         context=config["hook.context"] == "on",
         edges=config["hook.edges"] == "on",
         summaries=config["hook.summaries"] == "on",
+        capture=config["hook.capture"] == "on",
+        naming=config["mcp.tool_names"],
         budget=config["context.budget"],
         only=config["trust.only"],
     )

@@ -15,6 +15,7 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage
 from mimo.features.clients.table import CLIENTS, Scope, client, places
+from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.store import files, projects
 
@@ -548,6 +549,97 @@ def test_mind_missing_from_the_path_is_reported(
     (user / "bin" / "mind").unlink()
     assert main(["install", "zed"], open=lambda _: mind) == 0
     assert "`mind` is not on your PATH" in capsys.readouterr().err
+
+
+ASKING = {
+    "claude-code": ("Stop", grouped("mind hook claude-code", timeout=5)),
+    "cursor": ("stop", {"command": "mind hook cursor"}),
+    "vscode": ("Stop", event("mind hook vscode", 5)),
+}
+"""The hooks that wait for an answer at the end of a turn."""
+
+
+@pytest.mark.parametrize("name", ASKING)
+def test_a_hook_that_waits_is_installed_only_while_the_user_wants_requests(
+    mind: Mind, project: Path, here: Machine, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = client(name).hooks
+    assert hooks
+    file = place_of(hooks.files[Scope.PROJECT], here)
+    event, waiting = ASKING[name]
+    before = tree(project)
+
+    def at_the_end() -> Any:
+        return json.loads(file.read_text())["hooks"].get(event)
+
+    install(mind, name, "project", here)
+    off = at_the_end()
+    assert off in (None, [grouped("mind hook claude-code", **{"async": True})])
+    mind = set_to(mind, "on")
+    main(["doctor"], open=lambda _: mind)
+    assert f"mind install {name} --scope project" in capsys.readouterr().out
+
+    install(mind, name, "project", here)
+    assert at_the_end() == [waiting]
+    assert {row.action for row in install(mind, name, "project", here)} == {"unchanged"}
+    main(["doctor"], open=lambda _: mind)
+    assert "hook.capture" not in capsys.readouterr().out
+
+    uninstall(mind, name, "project", here)
+    assert tree(project) == before
+
+
+def test_turning_requests_off_makes_the_hook_of_claude_code_not_wait_again(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    other = {"hooks": [{"type": "command", "command": "say done"}]}
+    file = project / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"hooks": {"Stop": [other]}}))
+    for value in ("on", "off", "on", "off"):
+        mind = set_to(mind, value)
+        install(mind, "claude-code", "project", here)
+        more = {"timeout": 5} if value == "on" else {"async": True}
+        items = json.loads(file.read_text())["hooks"]["Stop"]
+        assert items == [other, grouped("mind hook claude-code", **more)]
+
+
+def test_a_hook_that_the_user_changed_stays(mind: Mind, project: Path, here: Machine) -> None:
+    install(mind, "claude-code", "project", here)
+    file = project / ".claude" / "settings.json"
+    file.write_text(file.read_text().replace('"async": true', '"timeout": 9'))
+    changed = file.read_text()
+    for value in ("on", "off"):
+        install(set_to(mind, value), "claude-code", "project", here)
+        assert file.read_text() == changed
+
+
+def test_the_doctor_reports_a_plugin_that_can_not_ask(
+    mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (user / ".claude").mkdir()
+    (user / ".claude/settings.json").write_text('{"enabledPlugins": {"mind@mimo": true}}')
+    mind = set_to(mind, "on")
+    main(["doctor"], open=lambda _: mind)
+    assert "the hooks of the plugin mind@mimo do not wait" in capsys.readouterr().out
+
+
+def test_an_installation_mentions_requests_until_they_are_on(
+    mind: Mind, here: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["install", "claude-code"], open=lambda _: mind) == 0
+    line = "mind config hook.capture on && mind install claude-code --scope project"
+    assert line in capsys.readouterr().out
+    mind = set_to(mind, "on")
+    assert main(["install", "claude-code"], open=lambda _: mind) == 0
+    assert main(["install", "opencode"], open=lambda _: mind) == 0
+    assert "hook.capture" not in capsys.readouterr().out
+
+
+def set_to(mind: Mind, value: str) -> Mind:
+    """Turns requests to agents on or off, and returns the memory with that setting."""
+    config(mind, "hook.capture", value)
+    return mind.reopened()
 
 
 def test_the_doctor_reports_a_missing_program(

@@ -8,9 +8,10 @@ from typing import Any
 import yaml
 
 from mimo import __version__
-from mimo.commands import all_commands, listed, spelled
+from mimo.commands import all_commands, listed
 from mimo.features.clients import table
 from mimo.features.clients.table import CLAUDE_CODE_EVENTS, Scope, client
+from mimo.text.tool_names import spelled
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "plugins" / "mind"

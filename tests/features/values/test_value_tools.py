@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from mimo.commands import all_commands, spelled
+from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Effect, Surface, command, spec_of, to_json
@@ -22,6 +22,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Memory
 from mimo.server.app import App
+from mimo.text.tool_names import spelled
 from tests import privacy_fakes
 from tests.conftest import NOW, Clock
 

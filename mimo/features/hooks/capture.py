@@ -1,0 +1,105 @@
+"""The request to an agent, at the end of a turn, to record what its session leaves.
+
+It is made once in a session, and only if the setting `hook.capture` is on, the session worked on
+something, and the agent did not record anything by itself. What happened in the session is known to
+the agent alone: mind counts its prompts and edits, and lists what is already stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from mimo.features.hooks.events import fenced
+from mimo.features.hooks.scene import Scene, Session, Work
+from mimo.index.glance import Glance
+from mimo.memory.note import Note, plain
+from mimo.text.tool_names import spelled
+
+LIST_BUDGET = 1_500
+"""Maximum number of characters of the list of stored memories."""
+MAX_SAVED = 12
+"""Maximum number of memories of the session in the list."""
+MAX_CLOSEST = 6
+"""Maximum number of earlier memories in the list."""
+
+_LEAST_STEPS = 3
+"""Prompts and edits of a session that worked: a typo is one prompt and one edit."""
+_LEAST_PROMPTS = 4
+"""Prompts of a session without edits that may have decided something."""
+_READ = 1_000
+"""Characters of the agent's last message that are compared with the memories."""
+
+
+def has_worked(work: Work) -> bool:
+    """Returns whether a session that was not asked yet may leave something worth recording."""
+    if work.asked or work.prompts + work.edits < _LEAST_STEPS:
+        return False
+    return work.edits > 0 or work.prompts >= _LEAST_PROMPTS
+
+
+def request(scene: Scene, session: Session) -> str:
+    """Returns the request; empty if the agent saved a checkpoint, or anything in this turn."""
+    began = datetime.fromisoformat(session.work.began)
+    turn = datetime.fromisoformat(session.work.turn or session.work.began)
+    with scene.index() as look:
+        saved = look.since(began, scene.now, MAX_SAVED, accepts=_is_record) if look else []
+        if any(note.kind == "checkpoint" or note.created >= _second(turn) for note in saved):
+            return ""
+        closest = _closest(look, scene.event.text or session.last) if look else []
+    return worded(scene.allowed.naming, listed([*saved, *closest]))
+
+
+def _is_record(note: Note) -> bool:
+    """Returns whether a memory was saved by itself or in a commit.
+
+    It is neither a summary that a hook kept, nor a document that the session may have edited.
+    """
+    is_summary = note.kind == "context" and note.category == "session"
+    return note.path.startswith((".mind/", ".git/")) and not is_summary
+
+
+def _second(time: datetime) -> datetime:
+    """Returns the beginning of a second: files state the time of a memory in seconds."""
+    return time.replace(microsecond=0)
+
+
+def _closest(look: Glance, message: str) -> list[Note]:
+    """Returns the memories closest to the agent's last message, else the newest decisions."""
+    related = look.related(message[:_READ], MAX_CLOSEST) if message else []
+    return related or look.decisions(MAX_CLOSEST, private=True)
+
+
+def listed(notes: Iterable[Note]) -> str:
+    """Returns the ids, types and titles of memories, one on each line, within the budget."""
+    lines: dict[str, str] = {}
+    left = LIST_BUDGET
+    for note in notes:
+        line = f"- {plain(note.id, 120)} ({note.kind}): {plain(note.heading, 100)}"
+        if note.id not in lines and len(line) < left:
+            left -= len(line) + 1
+            lines[note.id] = line
+    return "\n".join(lines.values())
+
+
+_REQUEST = """\
+mind (a reminder that the user turned on, once in a session): if this session leaves something \
+that later sessions need, record it now.
+- what was decided, and why: `{decision}`
+- what failed, and why: `{outcome}` if its decision is stored, else `{insight}`
+- where unfinished work stopped, and its next steps: `{checkpoint}`
+Without these tools, run `mind save decision|insight|checkpoint` in a shell. Leave out what the \
+code, git or the list below states. If nothing is left, end the turn as it was."""
+
+_TOOLS = {
+    "decision": "save/decision",
+    "outcome": "evolve/outcome",
+    "insight": "save/insight",
+    "checkpoint": "save/checkpoint",
+}
+
+
+def worded(naming: str, stored: str) -> str:
+    """Returns the text of the request, with the names of tools in the user's spelling."""
+    words = _REQUEST.format_map({word: spelled(tool, naming) for word, tool in _TOOLS.items()})
+    return f"{words}\nAlready stored:\n{fenced(stored)}" if stored else words

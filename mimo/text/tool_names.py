@@ -1,0 +1,19 @@
+"""The spellings of the names of tools, of which `save/decision` is the canonical one."""
+
+from __future__ import annotations
+
+
+def spelled(name: str, naming: str) -> str:
+    """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
+    match naming:
+        case "slash":
+            return name
+        case "dot":
+            return name.replace("/", ".")
+        case _:
+            return folded(name)
+
+
+def folded(name: str) -> str:
+    """Returns the common form of all spellings of a tool's name: `save_decision`."""
+    return name.replace("/", "_").replace(".", "_").replace("-", "_")

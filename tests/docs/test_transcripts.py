@@ -19,7 +19,9 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.features.hooks import capture
 from mimo.memory.model import Kind
+from mimo.memory.note import Note
 from mimo.mind import Mind, Question, Timer
 from mimo.operations import saving
 from mimo.store import projects
@@ -63,6 +65,9 @@ class Stage:
         program, *words = shlex.split(line)
         if program == "cat":
             return 0, Path(words[0]).read_text("utf-8")
+        if program == "git":
+            done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
+            return 0, done.stdout.rstrip() + "\n"
         assert program == "mind", line
         terminal = io.StringIO()
         with redirect_stdout(terminal), redirect_stderr(terminal):
@@ -106,6 +111,28 @@ def fading(stage: Stage) -> None:
         saving.store(stage.mind, saving.draft(Kind.FACT, text))
     later = NOW + timedelta(days=200)
     stage.mind.clock = lambda: later
+
+
+def filling(stage: Stage) -> None:
+    stage.write("src/upload.py", f"# MEMORY: problem: {PROXY}\nPART = 50_000_000\n")
+    stage.write("runbook.md", "# Restart\n\nDrain the queue, then restart the worker.\n")
+    for words in (["init", "-q", "-b", "main"], ["add", "src"], ["commit", "-q", "-m", COMMIT]):
+        subprocess.run(["git", *words], cwd=stage.root, check=True)
+
+    os.utime(stage.root / "src" / "upload.py", (NOW.timestamp(), NOW.timestamp()))
+
+    def before(_: int) -> None:
+        assert stage.mind
+        stage.mind = stage.mind.reopened()
+
+    stage.before = before
+
+
+PROXY = "The proxy cuts uploads above 100 MB"
+COMMIT = """Send large uploads in parts
+
+decided: Send uploads in parts of 50 MB, because the proxy cuts longer ones
+learned: The proxy answers 413 without a body"""
 
 
 def git(stage: Stage) -> None:
@@ -164,6 +191,7 @@ PAGES: dict[str, Callable[[Stage], None]] = {
     "duplicates": lambda _: None,
     "edges": edges,
     "fading": fading,
+    "filling": filling,
     "git": git,
     "ingest": ingest,
     "install": install,
@@ -248,6 +276,15 @@ def test_a_value_is_kept_as_the_page_shows(staged: Callable[[str], Stage]) -> No
 
     kept = stage.root / ".mind" / "values" / "agent.build" / "last_run.md"
     assert kept.read_text("utf-8") == stage.block("markdown")
+
+
+def test_an_agent_is_asked_as_the_page_shows(staged: Callable[[str], Stage]) -> None:
+    stage = staged("filling")
+    memory = "decision_uploads_20261120_pxhaaa", "decision", "Send uploads in parts", ""
+    request = capture.worded("underscore", capture.listed([Note(*memory, created=NOW)]))
+
+    assert request.split() == stage.block("text").split()
+    assert f"{capture.LIST_BUDGET:,} characters" in stage.text
 
 
 def test_the_policy_for_agents_on_the_page_is_valid(staged: Callable[[str], Stage]) -> None:

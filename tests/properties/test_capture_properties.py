@@ -1,4 +1,4 @@
-"""Whatever clients send, in any order, a session is asked at most once, and a hook never fails."""
+"""A session is asked at most once, in any order of events, and a hook never fails."""
 
 import json
 import tempfile

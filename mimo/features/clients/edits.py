@@ -46,7 +46,7 @@ class Hook(NamedTuple):
     path: Path
     value: Mapping[str, Any]
     instead: Mapping[str, Any] | None = None
-    """The item of ours that this one replaces, if it stands there as mind wrote it."""
+    """The item of ours that this one replaces, if it is still as mind wrote it."""
 
 
 class Needed(NamedTuple):

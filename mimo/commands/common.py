@@ -133,6 +133,8 @@ def narrowed(
     time_filter: str | None = None,
     from_date: str | None = None,
     to_date: str | None = None,
+    private: bool = False,
+    untrusted: bool = False,
 ) -> Filter:
     """Returns the filter for a command's arguments; raises `Invalid` for an invalid one."""
     kinds: frozenset[Kind] | None = frozenset(kind_of(word) for word in types) or None
@@ -149,6 +151,8 @@ def narrowed(
         tags=frozenset(tags),
         topic=topic,
         outcomes=frozenset(filter(None, map(outcome_of, outcomes))),
+        private=private,
+        unapproved=untrusted,
         since=since,
         until=until,
     )

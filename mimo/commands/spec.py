@@ -221,8 +221,11 @@ class Param:
     @property
     def options(self) -> tuple[str, ...]:
         """Returns its long names on the command line, such as `--tag` for `tags`."""
-        words = (self.name, *self.aliases)
-        names = (singular(word) if self.shape.items else word for word in words)
+        names = [self.name, *self.aliases]
+        if self.shape.items:
+            names = [singular(name) for name in names]
+        elif self.arg.many:
+            names.insert(0, singular(self.name))
         return tuple(f"--{name.replace('_', '-')}" for name in names)
 
     @property

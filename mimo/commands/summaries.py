@@ -38,7 +38,7 @@ SUMMARIES = {
     "edges list": "List all edges, and the problems with their files and patterns",
     "edges starter": "Add a set of well-known edges, each with its source",
     "sync": "Commit the memory, and nothing else",
-    "diff": "Show what changed in the memory between two revisions",
+    "diff": "Show changes of the memory, uncommitted or between revisions",
     "log": "Show the commits that changed the memory, newest first",
     "blame": "Show who wrote each line of a memory, and when",
     "restore": "Restore a memory from an earlier revision",

@@ -88,6 +88,16 @@ def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
     return Chunks(ids, from_sql(path), from_digest(digest), rows.to_time(created))
 
 
+_TERMS = {
+    "shared": "m.private = 0",
+    "private": "m.private = 1",
+    "approved": "approved(m.digest)",
+    "unapproved": "NOT approved(m.digest)",
+    "current": CURRENT.format("m"),
+}
+"""The conditions of a filter that are on or off."""
+
+
 def condition(filter: Filter) -> tuple[str, list[Any]]:
     """Returns a filter as SQL over `memories m`, and the values to bind."""
     terms, values = ["m.shadowed = 0"], list[Any]()
@@ -103,12 +113,7 @@ def condition(filter: Filter) -> tuple[str, list[Any]]:
     if filter.outcomes:
         terms.append(f"m.outcome IN ({marks(tuple(filter.outcomes))})")
         values += sorted(outcome.value for outcome in filter.outcomes)
-    if filter.shared:
-        terms.append("m.private = 0")
-    if filter.approved:
-        terms.append("approved(m.digest)")
-    if filter.current:
-        terms.append(CURRENT.format("m"))
+    terms += [term for name, term in _TERMS.items() if getattr(filter, name)]
     if filter.since is not None:
         terms.append("m.created >= ?")
         values.append(rows.to_number(filter.since))

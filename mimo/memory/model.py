@@ -278,8 +278,12 @@ class Filter:
     """Any of these; the empty set admits every memory."""
     shared: bool = False
     """Only memories that are not private to this machine."""
+    private: bool = False
+    """Only memories that are private to this machine."""
     approved: bool = False
     """Only memories that the user has approved on this machine."""
+    unapproved: bool = False
+    """Only memories that the user has not approved on this machine."""
     current: bool = False
     """Only memories that are not superseded."""
     since: datetime | None = None

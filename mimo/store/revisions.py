@@ -201,6 +201,12 @@ def main_branch(root: Path) -> str:
     raise NotFound("there is no main branch here", hint="name one: `mind diff main...HEAD`")
 
 
+def short_name(root: Path, revision: str) -> str:
+    """Returns the name of a branch as users write it: `origin/main` for `origin/HEAD`."""
+    name = git.run(root, "rev-parse", "--abbrev-ref", revision).stdout.decode("utf-8", "replace")
+    return name.strip() or revision
+
+
 # Files at a commit, and their contents.
 
 

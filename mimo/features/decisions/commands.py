@@ -200,7 +200,8 @@ def _saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
     errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind save checkpoint "Login works, refresh is half done" --next "Write the expiry test"',
-        'mind save checkpoint "Parser done" --open-file src/parse.py --next "Errors" --next "Docs"',
+        'mind save checkpoint "Parser done" --open-file src/parse.py --open-file src/lex.py',
+        'mind save checkpoint "Parser done" --next-step "Errors" --next-step "Docs"',
     ),
     description="""\
 Save the state of the work, so that the next session can resume it.

@@ -222,7 +222,7 @@ def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
     effect=Effect.READ,
     toolset="load",
     errors=(NotFound, AmbiguousId),
-    examples=("mind load context auth_strategy", "mind load context k3v7mq --json"),
+    examples=("mind load context", "mind load context auth_strategy", "mind load context k3v7mq"),
     description="""\
 Load one decision with its reasons, what it replaced, and everything linked within two steps.
 
@@ -237,19 +237,20 @@ Don't use for:
 def context(
     mind: Mind,
     id: Annotated[
-        str,
+        str | None,
         Arg(
-            "Id of a memory, or a start or end of it, or a decision's topic",
+            "Id of a memory, or a start or end of it, or a decision's topic (default: the newest"
+            " decision or checkpoint)",
             alias=("topic", "memory_id", "decision_id"),
             complete="id",
         ),
-    ],
+    ] = None,
 ) -> Context:
     """Show a whole decision, with linked memories
 
     If several decisions compete on a topic, the newest is shown, with the ids of the others.
     """
-    record = decisions.newest(mind, id)
+    record = _newest_work(mind) if id is None else decisions.newest(mind, id)
     finding.note(mind, [record])
     around = finding.linked(mind, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
     (row,) = remembered(mind, [record], most=MAX_CONTENT_BYTES)
@@ -261,6 +262,18 @@ def context(
         competing=row.competing,
         notice=f"only the nearest {MOST_RELATED} are listed" if around.cut else None,
     )
+
+
+def _newest_work(mind: Mind) -> Record:
+    """Returns the newest approved decision or checkpoint. Raises `NotFound`."""
+    kinds = Filter(types=frozenset({Kind.DECISION, Kind.CHECKPOINT}), approved=True)
+    records = finding.listing(mind, finding.Options(filter=kinds, limit=1)).records
+    if not records:
+        raise NotFound(
+            "there is no approved decision or checkpoint yet",
+            hint="`mind save decision` and `mind save checkpoint` make one",
+        )
+    return records[0]
 
 
 def related(mind: Mind, around: Graph) -> tuple[RelatedMemory, ...]:

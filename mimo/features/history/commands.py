@@ -189,8 +189,9 @@ class Format(StrEnum):
 class Diff:
     """The differences between two states of the memory."""
 
-    before: Annotated[str, Out("The commit that is compared with")]
-    after: str
+    before: Annotated[str, Out("The commit that is compared with; empty if there is none yet")]
+    after: Annotated[str, Out("A commit, or `working tree`")]
+    between: Annotated[str, Out("Both in words, such as `since main at 1a2b3c, 3 days ago`")]
     added: int
     changed: int
     removed: int
@@ -207,14 +208,15 @@ class Diff:
     effect=Effect.READ,
     toolset="extra",
     errors=(Invalid, NotFound),
-    examples=("mind diff v1.1..v1.2", "mind diff --branch --format markdown"),
+    examples=("mind diff", "mind diff v1.1..v1.2", "mind diff --branch --format markdown"),
 )
 def diff(
     mind: Mind,
     revisions: Annotated[
         str | None,
         Arg(
-            "Two revisions, `A..B`; `A...B`: changes of B since the merge base",
+            "Two revisions, `A..B`; `A...B`: changes of B since the merge base (default: what is"
+            " not committed yet)",
             complete="revisions",
         ),
     ] = None,
@@ -222,15 +224,17 @@ def diff(
     branch: Annotated[bool, Arg("Changes of this branch since it left the main one")] = False,
     format: Annotated[Format, Arg("Text, or Markdown for a pull request")] = Format.TEXT,
 ) -> Diff:
-    """Show what changed in the memory between two revisions
+    """Show changes of the memory, uncommitted or between revisions
 
     Lists the memories that were added, changed and removed, the memories that they supersede and
     contradict, and changed outcomes of decisions.
     """
-    before, after, rows = compare(mind, revisions, branch=branch)
+    difference = compare(mind, revisions, branch=branch)
+    rows = difference.rows
     return Diff(
-        before=before.short,
-        after=after.short,
+        before=difference.before,
+        after=difference.after,
+        between=difference.between,
         added=sum(row.change == "added" for row in rows),
         changed=sum(row.change == "changed" for row in rows),
         removed=sum(row.change == "removed" for row in rows),

@@ -64,12 +64,15 @@ def _(result: Diff, screen: Screen) -> None:
         for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
             for name in ids:
                 screen.line(warn(f"{verb} {name}"), indent=4)
+    if not result.memories:
+        screen.line(f"no changes {result.between}")
+        return
     parts = [f"{getattr(result, name)} {name}" for name in ("added", "changed", "removed")]
     parts += [
         f"{n} {name}" for name in ("superseded", "contradicted") if (n := getattr(result, name))
     ]
     parts += [count(result.outcomes, "other outcome")] if result.outcomes else []
-    screen.line(dim(f"{result.before}..{result.after}: {', '.join(parts)}"))
+    screen.line(dim(f"{result.between}: {', '.join(parts)}"))
 
 
 @render.register

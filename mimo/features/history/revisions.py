@@ -1,5 +1,6 @@
 """The revisions of the memory: its log, blame, differences, and restoring earlier states."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -20,9 +21,11 @@ from mimo.operations import finding, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
 from mimo.store import git, revisions
+from mimo.store.commit import pending
 from mimo.store.git import Line
 from mimo.store.memories import NewFile, records_of
-from mimo.store.revisions import Commit, Step
+from mimo.store.revisions import Commit, Step, is_memory
+from mimo.text import calendar
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|])")
 _REFERENCES = re.compile(r"[@#!~&]")
@@ -84,19 +87,41 @@ def _code(id: str) -> str:
     return f"`{one_line(id).replace('`', '')}`"
 
 
-def compare(
-    mind: Mind, wanted: str | None, *, branch: bool
-) -> tuple[Commit, Commit, tuple[DiffRow, ...]]:
-    """Returns two commits and the memories that differ, for revisions such as `A..B`.
+_State = dict[str, tuple[Memory, str]]
+"""Memories by id, each with its file."""
+
+
+WORKING_TREE = "working tree"
+
+
+@frozen
+class Difference:
+    """The memories that differ between two states."""
+
+    before: str
+    """The commit that is compared with; empty if nothing was committed yet."""
+    after: str
+    """A commit, or the working tree."""
+    between: str
+    """Both states in words."""
+    rows: tuple[DiffRow, ...]
+
+
+def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
+    """Returns the memories that differ, for revisions such as `A..B`.
 
     `A...B` starts at their merge base. With `branch`, they are the changes of this branch since it
-    left the main one. A single revision is compared with HEAD.
+    left the main one. A single revision is compared with HEAD. Without revisions, the working tree
+    is compared with HEAD.
     """
     root = repository(mind)
-    if branch == bool(wanted):
+    if branch and wanted:
         hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
         raise Invalid("name two revisions, or this branch", hint=hint)
-    wanted = wanted or f"{revisions.main_branch(root)}...HEAD"
+    if not branch and not wanted:
+        return _uncommitted(mind, root)
+    main = revisions.main_branch(root) if branch else ""
+    wanted = wanted or f"{main}...HEAD"
     dots = "..." if "..." in wanted else ".."
     first, _, second = wanted.partition(dots)
     before = revisions.resolve(root, first or "HEAD", now=mind.now())
@@ -104,14 +129,49 @@ def compare(
     if dots == "...":
         parted = revisions.merge_base(root, before.id, after.id)
         before = revisions.resolve(root, parted, now=mind.now())
-    old, new = _states(root, before, after)
+    between = f"from {before.short} to {after.short}"
+    if branch:
+        between = f"since {revisions.short_name(root, main)} at {_aged(mind, before)}"
+    rows = _rows(*_states(root, before, after))
+    return Difference(before=before.short, after=after.short, between=between, rows=rows)
+
+
+def _uncommitted(mind: Mind, root: Path) -> Difference:
+    """Returns the memories that differ between HEAD and the files, as `mind sync` commits them."""
+    id = revisions.commit_id(root, "HEAD")
+    head = revisions.commits(root, [id])[id] if id else None
+    paths = [file.path for file in pending(root) if is_memory(file.path)]
+    committed = revisions.contents(root, [(head.id, path) for path in paths]) if head else {}
+    old: _State = {}
+    new: _State = {}
+    for path in paths:
+        new |= _by_id(mind.store.read(path), path) if os.path.lexists(root / path) else {}
+        if head and (data := committed.get((head.id, path))) is not None:
+            old |= _by_id(records_of(data, path, head.when), path)
+    between = f"since HEAD at {_aged(mind, head)}" if head else "before the first commit"
+    return Difference(
+        before=head.short if head else "",
+        after=WORKING_TREE,
+        between=between,
+        rows=_rows(old, new),
+    )
+
+
+def _aged(mind: Mind, commit: Commit) -> str:
+    return f"{commit.short}, {calendar.age(commit.when, mind.now())}"
+
+
+def _rows(old: _State, new: _State) -> tuple[DiffRow, ...]:
     ids = sorted(old.keys() | new.keys())
     rows = (_compared(old.get(id_), new.get(id_)) for id_ in ids)
-    return before, after, tuple(row for row in rows if row)
+    return tuple(row for row in rows if row)
 
 
-_State = dict[str, tuple[Memory, str]]
-"""Memories by id, each with its file."""
+def _by_id(records: tuple[Record, ...] | Problem, path: str) -> _State:
+    """Returns the memories of a file, none if it can't be read."""
+    if isinstance(records, Problem):
+        return {}
+    return {record.memory.id: (record.memory, path) for record in records}
 
 
 def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
@@ -125,8 +185,7 @@ def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
     for path, *names in files:
         for state, blob, commit in zip((old, new), names, (before, after), strict=True):
             records = records_of(blobs[blob], path, commit.when) if blob in blobs else ()
-            if not isinstance(records, Problem):
-                state |= {record.memory.id: (record.memory, path) for record in records}
+            state.update(_by_id(records, path))
     return old, new
 
 

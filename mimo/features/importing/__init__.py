@@ -206,7 +206,7 @@ def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
 def _notes(snapshot: Snapshot, others: Iterable[Path], rows: Iterable[Row]) -> Iterator[str]:
     """Yields what the user should know about the source and the existing memories."""
     for path in others:
-        yield f"`{path}` exists as well; import it with --db"
+        yield f"`{path}` exists as well; `mind import mama PATH` imports it"
     missing = [table for table in (*TABLES, EDGES) if table not in snapshot.tables]
     if missing:
         yield f"the database has no table {', '.join(missing)}"

@@ -90,17 +90,17 @@ class MamaImport:
     examples=(
         "mind import mama --dry-run",
         "mind import mama",
-        "mind import mama --db ~/.claude/mama-memory.db",
+        "mind import mama ~/.claude/mama-memory.db",
         "mind import mama --rollback",
     ),
 )
 def mama(
     mind: Mind,
-    *,
     db: Annotated[
         str | None,
-        Arg("The database, if not where MAMA keeps it", complete="path"),
+        Arg("The database (default: where MAMA keeps it)", named=True, complete="path"),
     ] = None,
+    *,
     dry_run: Annotated[bool, Arg("Show what would be imported, and write nothing")] = False,
     rollback: Annotated[bool, Arg("Remove the imported memories, except changed ones")] = False,
 ) -> MamaImport:

@@ -103,6 +103,7 @@ def add(
     examples=(
         "mind edit k3v7mq",
         "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
+        "mind edit k3v7mq --add-tag api --remove-tag draft",
     ),
 )
 def edit(
@@ -116,6 +117,8 @@ def edit(
         tuple[str, ...] | None,
         Arg("New tags; an empty one removes all tags", complete="tag", short="t"),
     ] = None,
+    add_tags: Annotated[tuple[str, ...], Arg("Tags to add", complete="tag")] = (),
+    remove_tags: Annotated[tuple[str, ...], Arg("Tags to remove", complete="tag")] = (),
     importance: Annotated[float | None, Arg("New importance, 0 to 1", ge=0, le=1)] = None,
     file_text: Annotated[str | None, Arg("New text of the whole file", compared=True)] = None,
 ) -> Written:
@@ -124,6 +127,13 @@ def edit(
     All other bytes of the file stay as they are, including comments and unknown keys.
     """
     record = finding.one(mind, id)
+    if add_tags or remove_tags:
+        if tags is not None:
+            raise Invalid(
+                "`tags` replaces all tags, so none can be added or removed beside it",
+                hint="use --add-tag and --remove-tag, or --tag",
+            )
+        tags = _retagged(record.memory.tags, add_tags, remove_tags)
     given = {
         "content": content,
         "title": title,
@@ -140,6 +150,23 @@ def edit(
     if file_text is not None:
         return _written(mind, Stored(record=saving.rewrite(mind, record, file_text)))
     return _written(mind, Stored(record=saving.edit(mind, record, **changes)))
+
+
+def _retagged(
+    tags: tuple[str, ...], add: tuple[str, ...], drop: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Returns tags with some added and others removed, which may be in upper or lower case.
+
+    Raises `Invalid` for a tag to remove that is not among them, most often a misspelled one.
+    """
+    added, dropped = saving.clean_tags(add), saving.clean_tags(drop)
+    present = {tag.casefold() for tag in tags}
+    if missing := [tag for tag in dropped if tag.casefold() not in present]:
+        listed = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
+        raise Invalid(f"`{missing[0]}` is not a tag of the memory", hint=listed)
+    removed = {tag.casefold() for tag in dropped}
+    kept = [tag for tag in tags if tag.casefold() not in removed]
+    return (*kept, *(tag for tag in added if tag.casefold() not in present - removed))
 
 
 def _written(mind: Mind, stored: Stored) -> Written:

@@ -8,7 +8,6 @@ from mimo.commands.common import (
     Competing,
     File,
     FromDate,
-    Id,
     Limit,
     Offset,
     OfUser,
@@ -114,19 +113,31 @@ class MemoryRows:
     toolset="extra",
     of_user=True,
     errors=(Invalid, NotFound, AmbiguousId),
-    examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
+    examples=("mind show k3v7mq", "mind show auth_strategy", "mind show k3v7mq --at v1.2"),
 )
-def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
+def show(
+    mind: Mind,
+    id: Annotated[
+        str,
+        Arg(
+            "Id or short id of a memory (a unique start is enough), or the topic of a decision",
+            complete="id",
+        ),
+    ],
+    *,
+    at: At = None,
+) -> MemoryDetails:
     """Show a whole memory
 
-    The id of an ingested file shows an outline of its chunks.
+    The id of an ingested file shows an outline of its chunks. If no id matches, the newest current
+    decision on that topic is shown.
     """
     from mimo.operations import finding
 
     mind = finding.at(mind, at).mind if at is not None else mind
     if parts := finding.source(mind, id):
         return _outline(mind, parts)
-    record = finding.one(mind, id)
+    record = _one(mind, id)
     finding.note(mind, [record])
     memory = record.memory
     return facts(mind, [record])[0].row(
@@ -136,6 +147,20 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         extra=dict(memory.extra),
         private=record.place.private or mind.is_users,
     )
+
+
+def _one(mind: Mind, wanted: str) -> Record:
+    """Returns the memory with that id, or the newest current decision on that topic."""
+    from mimo.operations import finding
+
+    try:
+        return finding.one(mind, wanted)
+    except NotFound as error:
+        if on_topic := mind.index.current(wanted):
+            return on_topic[0]
+        if not error.details["nearest"] and (topics := mind.index.nearest_topics(wanted)):
+            error.hint = f"did you mean the topic {' or '.join(topics)}?"
+        raise
 
 
 def _sections(memory: Memory) -> dict[str, str]:
@@ -193,6 +218,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         "mind list --type decision",
         "mind list --tag api --when 'this week'",
         "mind list --user",
+        "mind list --untrusted",
     ),
 )
 def list_(
@@ -210,6 +236,8 @@ def list_(
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
+    private: Annotated[bool, Arg("Only private memories, which git does not get")] = False,
+    untrusted: Annotated[bool, Arg("Only memories that are not approved here")] = False,
     at: At = None,
     everywhere: OfUser = False,
 ) -> MemoryRows:
@@ -229,6 +257,8 @@ def list_(
         time_filter=time_filter,
         from_date=from_date,
         to_date=to_date,
+        private=private,
+        untrusted=untrusted,
     )
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     page = finding.listing(mind, options)

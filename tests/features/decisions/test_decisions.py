@@ -94,6 +94,7 @@ class TestSave:
         assert answer[ours.id].competing == (theirs,)
         assert {row.id: row.competing for row in list_(mind).memories}[theirs] == (ours.id,)
         assert context(mind, "auth_strategy").memory.id == ours.id
+        assert context(mind).memory.id == ours.id
 
         last = decision(mind, "auth_strategy", "Use passkeys", "Both had their faults")
         assert set(last.supersedes) == {ours.id, theirs}

@@ -133,10 +133,40 @@ def test_a_branch_is_compared_with_where_it_left_the_main_one(story, project, mi
     saving.store(mind, saving.draft(Kind.FACT, "An idea"))
     sync(mind)
 
-    assert [row.title for row in diff(mind, branch=True).memories] == ["An idea"]
+    result = diff(mind, branch=True)
+    assert [row.title for row in result.memories] == ["An idea"]
+    assert result.between.startswith(f"since main at {result.before}, ")
     assert len(diff(mind, "main..HEAD").memories) == 4
     assert len(diff(mind, "main...HEAD").memories) == 1
     with pytest.raises(Invalid, match="name two revisions"):
-        diff(mind)
+        diff(mind, "v1", branch=True)
     with pytest.raises(NotFound):
         diff(mind, "nowhere..HEAD")
+
+
+def test_without_revisions_the_working_tree_is_compared_with_head(story, project, mind):
+    decision, _, newest = story
+    assert diff(mind).memories == ()
+    saving.edit(mind, finding.one(mind, decision), importance=0.9)
+    (project / finding.one(mind, newest).place.path).unlink()
+    added = saving.store(mind, saving.draft(Kind.FACT, "Not committed")).memory.id
+    saving.store(mind, saving.draft(Kind.FACT, "Only here"), private=True)
+
+    result = diff(mind)
+
+    rows = {row.id: (row.change, row.fields) for row in result.memories}
+    assert rows == {
+        decision: ("changed", ("importance",)), newest: ("removed", ()), added: ("added", ()),
+    }  # fmt: skip
+    assert result.after == "working tree"
+    assert result.between.startswith(f"since HEAD at {result.before}, ")
+
+
+def test_before_the_first_commit_every_memory_is_new(project, mind):
+    git(project, "init", "-q")
+    saving.store(mind, saving.draft(Kind.FACT, "The first"))
+
+    result = diff(mind)
+
+    assert [row.change for row in result.memories] == ["added"]
+    assert (result.before, result.between) == ("", "before the first commit")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.cli.main import main
 from mimo.commands.common import TrustLabel
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.notes.commands import add, edit, rm
@@ -109,6 +110,15 @@ class TestShow:
         assert show(mind, written.id[-6:]).id == written.id
         assert show(mind, "fact_tea").id == written.id
 
+    def test_a_topic_shows_its_newest_current_decision(self, mind):
+        add(mind, "Use JWT", type="decision", topic="auth_strategy")
+        newer = add(mind, "Use sessions", type="decision", topic="auth strategy")
+
+        assert show(mind, "Auth strategy").id == newer.id
+        with pytest.raises(NotFound) as caught:
+            show(mind, "zzz_strategy")
+        assert "did you mean the topic auth_strategy?" in caught.value.hint
+
     def test_an_unknown_id_is_an_error(self, mind):
         with pytest.raises(NotFound, match="`nothing`"):
             show(mind, "nothing")
@@ -143,6 +153,33 @@ class TestEdit:
         edit(mind, written.id, tags=("",))
 
         assert show(mind, written.id).tags == ()
+
+    def test_tags_are_added_and_removed_one_by_one(self, mind):
+        written = add(mind, "tea is hot", tags=("Tea", "draft"))
+
+        edit(mind, written.id, add_tags=("#hot", "TEA"), remove_tags=("Draft",))
+
+        assert show(mind, written.id).tags == ("Tea", "hot")
+        edit(mind, written.id, add_tags=("tea",), remove_tags=("TEA",))
+        assert show(mind, written.id).tags == ("hot", "tea")
+
+    def test_a_changed_tag_is_undone(self, mind):
+        written = add(mind, "tea is hot", tags=("tea",))
+
+        assert main(["edit", written.id, "--remove-tag", "tea"], open=lambda _: mind) == 0
+        assert show(mind, written.id).tags == ()
+        assert main(["undo"], open=lambda _: mind) == 0
+        assert show(mind, written.id).tags == ("tea",)
+
+    def test_a_tag_that_is_missing_is_not_removed(self, mind):
+        written = add(mind, "tea is hot", tags=("tea",))
+
+        with pytest.raises(Invalid, match="`te` is not a tag") as caught:
+            edit(mind, written.id, add_tags=("hot",), remove_tags=("te",))
+        assert caught.value.hint == "its tags are tea"
+        with pytest.raises(Invalid, match="replaces all tags"):
+            edit(mind, written.id, tags=("hot",), add_tags=("warm",))
+        assert show(mind, written.id).tags == ("tea",)
 
     def test_an_edit_without_changes_is_refused(self, mind):
         written = add(mind, "tea is hot")
@@ -296,6 +333,17 @@ class TestList:
         assert [row.id for row in list_(mind, tags=("auth",)).memories] == [old.id]
         assert [row.id for row in list_(mind, time_filter="yesterday").memories] == [new.id]
         assert list_(mind, sort=Sort.IMPORTANCE).memories[0].id == new.id
+
+    def test_private_and_unapproved_memories_are_listed_alone(self, mind):
+        foreign = add(mind, "from a clone")
+        mind.trust.forget()
+        add(mind, "shared")
+        own = add(mind, "only here", private=True)
+
+        assert [row.id for row in list_(mind, private=True).memories] == [own.id]
+        (row,) = list_(mind, untrusted=True).memories
+        assert (row.id, row.trust) == (foreign.id, TrustLabel.UNTRUSTED)
+        assert list_(mind, private=True, untrusted=True).total == 0
 
     def test_a_page_has_the_total_of_all_pages(self, mind):
         for number in range(5):

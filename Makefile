@@ -17,7 +17,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
 
-demo: $(VENV)/.runtime ## Install, then show the main job on this repository's own Markdown
+demo: $(VENV)/.runtime ## Install, then show what mind is for, with a small story
 	@$(BIN)/mind demo
 
 test: setup     ## Install what the tests need, then run every gate

@@ -6,7 +6,7 @@ SUMMARIES = {
     "uninstall": "Remove mind from a program",
     "status": "Show the state of the memory",
     "doctor": "Check the memory and its settings, with a hint for each problem",
-    "demo": "Show the main commands in a scratch project",
+    "demo": "Show what mind is for, in a scratch project",
     "completion": "Print the script that completes command lines in a shell",
     "add": "Remember something",
     "save decision": "Save a decision and the reasons for it",

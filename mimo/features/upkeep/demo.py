@@ -1,45 +1,77 @@
-"""`mind demo`: the main job on real Markdown, in a scratch project."""
+"""`mind demo`: what mind is for on one screen, with a small story in a scratch project."""
 
 import json
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
-from mimo.errors import Internal
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Effect, Needs, Out, Surface, command
+from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, strong
 from mimo.rendering.results import render
+from mimo.store.init import init
 
-_SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests", "private"})
-_MOST_FILES = 200
-_SECONDS = 120
+_SECONDS = 60
+_COLUMNS = "80"
 
-_MEMORIES: tuple[tuple[str, ...], ...] = (
+STORY: tuple[tuple[str, dict[str, object]], ...] = (
     (
-        *("--type", "decision", "--topic", "auth_strategy", "--tag", "auth"),
-        "Use JWT with short-lived access tokens; server sessions did not survive the second node.",
+        "save decision",
+        {
+            "topic": "auth",
+            "decision": "Keep sessions in server memory",
+            "reasoning": "One node, and the framework does it",
+        },
     ),
     (
-        *("--type", "insight", "--tag", "ci"),
-        "Flaky uploads came from the proxy's body limit, not from our retry logic.",
+        "evolve outcome",
+        {
+            "decisionId": "auth",
+            "outcome": "failed",
+            "failure_reason": "a second node did not know the session",
+        },
     ),
-    ("--private", "--tag", "me", "My test account on staging is called marmot."),
+    (
+        "save decision",
+        {
+            "topic": "auth",
+            "decision": "Use JWT: access tokens for 15 minutes, refresh tokens for 30 days",
+            "reasoning": "Any node can check a token, so users stay signed in",
+        },
+    ),
+    (
+        "save insight",
+        {"insight": "Flaky uploads came from the proxy's body limit of 1 MB, not from our retries"},
+    ),
+    ("add", {"content": "Staging is rebuilt every night, so test accounts vanish"}),
+    (
+        "edges add",
+        {
+            "title": "Safari deletes tokens in localStorage after 7 days",
+            "description": "Its tracking prevention deletes what scripts stored",
+            "workaround": "Keep the refresh token in an HttpOnly cookie",
+            "task": ["store the refresh token in the browser"],
+            "code": [r"localStorage\.setItem\(.*[Tt]oken"],
+            "severity": "critical",
+            "project": True,
+        },
+    ),
 )
+"""The commands that write the memory of a team, each with its arguments."""
 
-_SEARCHES = (
-    "what happens to memory from a stranger's clone",
-    "rank fusion",
-    "why was the upload failing",
-)
+QUESTION = "how do people stay logged in"
+PROMPT = "Let's keep the sessions in server memory, that is simpler"
+FILE = "login.ts"
+CODE = "localStorage.setItem('refreshToken', token)\n"
 
 
 @frozen
@@ -51,111 +83,13 @@ class Step:
     output: str
 
 
-def steps(scratch: Path, source: Path) -> Iterator[Step]:
-    """Yields each step after it was run in `scratch`, with the Markdown below `source`."""
-    copied = _copy_markdown(source, scratch)
-    title = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
-    yield _mind(scratch, title, "init")
-    yield _mind(scratch, "Count those documents as memories", "config", "include", "docs/**/*.md")
-    yield _mind(scratch, "Approve what came with them", "trust", "--follow")
-    for memory in _MEMORIES:
-        yield _mind(scratch, f"Remember: {memory[-1]}", "add", *memory)
-    for query in _SEARCHES:
-        yield _mind(scratch, f"Search: {query}", "search", "-n", "3", query)
-    yield _over_mcp(scratch, _SEARCHES[0])
-    yield _mind(scratch, "Show the state of the memory", "status")
-
-
-def _copy_markdown(source: Path, scratch: Path) -> int:
-    """Copies the Markdown below `source` into the scratch project; returns the number of files.
-
-    Memories keep their place, documents go into `docs/`. Private memories and links are left out.
-    """
-    paths = list(islice(_markdown(source), _MOST_FILES))
-    for path in paths:
-        place = path.relative_to(source)
-        target = scratch / place if place.parts[0] == ".mind" else scratch / "docs" / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    return len(paths)
-
-
-def _markdown(source: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(source):
-        kept = (".mind",) if Path(folder) == source else ()
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name in kept or not (name.startswith(".") or name in _SKIPPED)
-        )
-        for name in sorted(names):
-            path = Path(folder, name)
-            if name.endswith(".md") and not path.is_symlink():
-                yield path
-
-
-def _mind(scratch: Path, title: str, *words: str) -> Step:
-    done = subprocess.run(
-        [sys.executable, "-m", "mimo", *words],
-        cwd=scratch,
-        env=_environment(scratch),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=_SECONDS,
-        check=False,
-    )
-    return Step(title=title, command=shlex.join(["mind", *words]), output=done.stdout.rstrip())
-
-
-def _over_mcp(scratch: Path, query: str) -> Step:
-    """Asks the real server over a real pipe, as an agent's client does."""
-    call = {"name": "mind_search", "arguments": {"query": query, "limit": 1}}
-    client = {"name": "demo", "version": "1"}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    messages = (
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
-    )
-    with subprocess.Popen(
-        [sys.executable, "-m", "mimo", "mcp"],
-        cwd=scratch,
-        env=_environment(scratch),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        encoding="utf-8",
-    ) as server:
-        if server.stdin is None or server.stdout is None:
-            raise Internal("the server has no pipe")
-        server.stdin.writelines(f"{json.dumps(message)}\n" for message in messages)
-        server.stdin.flush()
-        answers = map(json.loads, server.stdout)
-        answer = next((answer for answer in answers if answer.get("id") == 2), None)
-        server.stdin.close()
-    if answer is None:
-        raise Internal("the server closed before it answered")
-    return Step(
-        title="The answer that an agent gets over MCP",
-        command=f"mind mcp    # tools/call {json.dumps(call)}",
-        output=json.dumps(answer["result"]["structuredContent"], indent=2, ensure_ascii=False),
-    )
-
-
-def _environment(scratch: Path) -> dict[str, str]:
-    """Returns an environment in which the demo leaves no trace in the user's own home."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MIND_")}
-    return kept | {"MIND_HOME": str(scratch.parent / "home")}
-
-
 @frozen
 class Demonstration:
     """The steps of the demo."""
 
     project: Annotated[str, Out("The scratch project, which you can use further")]
     home: Annotated[str, Out("Its MIND_HOME, so that your own is not changed")]
+    memories: Annotated[int, Out("Number of memories that the story begins with")]
     steps: tuple[Step, ...]
 
 
@@ -167,33 +101,96 @@ class Demonstration:
     needs_project=False,
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    examples=("mind demo", "mind demo ~/notes"),
+    errors=(StorageFailed,),
+    examples=("mind demo",),
 )
-def demo(
-    mind: Mind,
-    source: Annotated[str, Arg("Folder whose Markdown is searched", complete="path")] = ".",
-) -> Demonstration:
-    """Show the main commands in a scratch project
+def demo(mind: Mind) -> Demonstration:
+    """Show what mind is for, in a scratch project
 
-    Stores memories, searches by meaning and by words, and asks the MCP server over a real pipe, on
-    a copy of the Markdown below a folder. Your own memory is not touched.
+    Writes the memory of a small team, asks it a question, lets an agent repeat a mistake, and
+    checks a line of code. Your own memory is not touched.
     """
     from tempfile import mkdtemp
 
     scratch = Path(mkdtemp(prefix="mind-demo-")) / "project"
     scratch.mkdir()
-    done = tuple(steps(scratch, Path(source).expanduser().resolve()))
-    return Demonstration(project=str(scratch), home=str(scratch.parent / "home"), steps=done)
+    count = write_story(scratch)
+    return Demonstration(
+        project=str(scratch), home=str(_home(scratch)), memories=count, steps=tuple(steps(scratch))
+    )
+
+
+def write_story(scratch: Path) -> int:
+    """Writes the memory of the story into a new project; returns the number of memories."""
+    opened = Mind.open(scratch, environ=_environment(scratch))
+    init(scratch, opened.home, now=opened.now())
+    opened.close()
+    opened = Mind.open(scratch, environ=_environment(scratch))
+    try:
+        for path, arguments in STORY:
+            invoke(all_commands().at(path), opened, Caller(surface=Surface.CLI), arguments)
+    finally:
+        opened.close()
+    (scratch / FILE).write_text(CODE, encoding="utf-8")
+    return sum(1 for _ in (scratch / ".mind").glob("[a-z]*/*.md"))
+
+
+def steps(scratch: Path) -> Iterator[Step]:
+    """Yields each step after it was run in `scratch`."""
+    yield Step(
+        title="You ask in your own words:",
+        command=f"mind search {shlex.quote(QUESTION)}",
+        output=_mind(scratch, "search", QUESTION),
+    )
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "demo", "prompt": PROMPT}
+    answer = _mind(scratch, "hook", "claude-code", data=json.dumps(event | {"cwd": str(scratch)}))
+    yield Step(
+        title="You are about to repeat a mistake. The hook gives your agent the note against it:",
+        command=f"> {PROMPT}",
+        output=json.loads(answer)["hookSpecificOutput"]["additionalContext"],
+    )
+    yield Step(
+        title="A known pitfall is found before an edit, a commit or a merge:",
+        command=f"mind edges check {FILE}",
+        output=_mind(scratch, "edges", "check", FILE),
+    )
+
+
+def _mind(scratch: Path, *words: str, data: str = "") -> str:
+    """Returns what a command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", *words],
+        cwd=scratch,
+        env=_environment(scratch),
+        input=data,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=_SECONDS,
+        check=False,
+    )
+    return done.stdout.rstrip()
+
+
+def _home(scratch: Path) -> Path:
+    return scratch.parent / "home"
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """Returns an environment in which the demo leaves no trace in the user's own home."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MIND_")}
+    own = {"MIND_HOME": str(_home(scratch)), "MIND_BACKGROUND": "off", "COLUMNS": _COLUMNS}
+    return kept | own
 
 
 @render.register
 def _(result: Demonstration, screen: Screen) -> None:
-    for number, step in enumerate(result.steps, 1):
-        screen.line(dim(f"{number}. "), strong(step.title))
-        screen.line(accent(f"$ {step.command}"), indent=3)
-        screen.text(step.output, indent=3)
+    screen.line(f"A team keeps {result.memories} memories in its repository, as Markdown.")
+    for step in result.steps:
         screen.blank()
-    screen.line("To try it yourself:")
-    screen.line(accent(f"cd {result.project} && export MIND_HOME={result.home}"), indent=3)
-    screen.line(accent("`mind search how is the index kept`"), indent=3)
-    screen.line("In a project of your own, begin with ", accent("`mind init`"))
+        screen.line(strong(step.title))
+        screen.line(accent(step.command if step.command[0] == ">" else f"$ {step.command}"))
+        screen.text(step.output)
+    screen.blank()
+    screen.line(dim("To go on: "), accent(f"cd {result.project}; export MIND_HOME={result.home}"))
+    screen.line(dim("In your project: "), accent("mind init && mind install claude-code"))

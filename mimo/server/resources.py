@@ -148,6 +148,7 @@ def read_notes(mind: Mind) -> ResourceText:
     toolset="requests",
     surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_show"),
+    of_user=True,
     errors=(NotFound,),
 )
 def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:

@@ -271,3 +271,18 @@ def test_a_recorded_screen_replays_as_it_was(calls: list[tuple[str, object, int]
 
     assert written == expected
     assert recorded.plain == "".join(f"{line}\n" for line in expected)
+
+
+def test_a_server_answers_with_the_users_memory_and_sees_its_changes(
+    home: Path, shop: Path, by_server: Run, alone: Run
+) -> None:
+    with serving(home, shop):
+        assert alone("add", "--user", "Always use pnpm, never npm")[0] == 0
+        assert by_server("search", "pnpm") == alone("search", "pnpm")
+        assert "Always use pnpm" in by_server("list", "--user")[1]
+
+        (file,) = (home / "memories" / ".mind" / "facts").iterdir()
+        file.write_text(file.read_text("utf-8").replace("pnpm", "zebra"), encoding="utf-8")
+        status, out, _ = by_server("search", "zebra")
+
+    assert (status, "Always use zebra" in out) == (0, True)

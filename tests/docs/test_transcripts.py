@@ -198,6 +198,7 @@ PAGES: dict[str, Callable[[Stage], None]] = {
     "migrating-from-mama": migrating,
     "policy": policy,
     "procedures": procedures,
+    "user-memory": lambda _: None,
     "values": lambda _: None,
 }
 """Pages with commands, each with what it needs in the project."""

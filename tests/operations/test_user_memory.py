@@ -12,7 +12,14 @@ from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.errors import Denied, Invalid, NoProject, NotFound, SecretDetected
+from mimo.errors import (
+    Denied,
+    Invalid,
+    NoProject,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+)
 from mimo.mind import Mind
 from mimo.operations import across, finding
 from mimo.store import projects
@@ -403,3 +410,56 @@ def test_the_projects_of_the_user_do_not_include_it(mind):
     answers, _ = across.ask_each(mind, "mind_search", lambda other, _: other.project.name)
 
     assert [name for name, _, _ in answers] == ["shop"]
+
+
+class TestUpkeep:
+    def test_status_counts_it_and_the_proposals(self, mind):
+        assert run(mind, "status").user_memory is None
+        add(mind, "Always use pnpm")
+        add(mind, "Always run curl example.com", MCP)
+
+        status = run(mind, "status")
+
+        assert (status.user_memory.memories, status.user_memory.proposed) == (2, 1)
+        assert status.global_stats.total_memories == 0
+        assert status.global_stats.projects_registered == 1
+
+    def test_doctor_names_a_file_that_can_not_be_read_and_the_proposals(self, mind):
+        path = Path(add(mind, "Always use pnpm").file)
+        path.write_text("---\nid: [\n", encoding="utf-8")
+        add(mind, "Always run curl example.com", MCP)
+
+        checks = [check for check in run(mind, "doctor").checks if check.name == "user"]
+
+        assert [check.verdict for check in checks] == ["fault", "warning", "ok"]
+        assert checks[0].file == str(path)
+        assert "mind review --user" in (checks[1].hint or "")
+
+    def test_review_shows_proposals(self, mind):
+        proposed = add(mind, "Always run curl example.com", MCP)
+
+        review = run(mind, "review", user=True)
+
+        assert [item.id for item in review.items] == [proposed.id]
+        assert run(mind, "review").total == 0
+
+    def test_a_read_only_home_still_answers(self, mind, monkeypatch):
+        add(mind, "Always use pnpm")
+
+        def refuse(*_, **__):
+            raise StorageFailed("read-only")
+
+        opened = mind.reopened()
+        monkeypatch.setattr("mimo.store.trust.Trust.approve", refuse)
+        monkeypatch.setattr("mimo.store.accesses.Accesses.note", refuse)
+
+        assert titles(opened, "pnpm") == [("Always use pnpm", "user")]
+
+    def test_its_memories_are_resources(self, mind):
+        from mimo.server import resources
+
+        id = add(mind, "Always use pnpm").id
+
+        text = resources.read(mind, MCP, f"mind://memory/{id}").text
+
+        assert "Always use pnpm" in text

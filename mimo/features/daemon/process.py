@@ -60,6 +60,8 @@ class Loop:
         """Set while changes are not reported: before watching begins, and after it failed."""
         self._blind.set()
         self._projects: dict[Path, Mind] = {}
+        self._user: Mind | None = None
+        """The user's memory for all projects, if there is one."""
         self._unsettled: set[Path] = set()
         """The roots of projects with recent changes, after which more may have been missed."""
         self.active: dict[Path, datetime] = {}
@@ -105,8 +107,11 @@ class Loop:
             mind = self._mind.at(project)
             if mind is not None:
                 current[project.path] = self._projects.get(project.path, mind)
-        if current.keys() == self._projects.keys() and not self.is_blind():
+        user = self._mind.user()
+        is_known = (user is None) == (self._user is None)
+        if current.keys() == self._projects.keys() and is_known and not self.is_blind():
             return
+        self._user = user
         for root in self._projects.keys() - current.keys():
             log.info("no longer watching %s", root)
             self._projects[root].close()
@@ -118,6 +123,7 @@ class Loop:
         home, watching = self._mind.home, sorted(self._projects)
         with _logged(home):  # Before the first index, which may take minutes.
             daemon.write_state(home, started=self._started, watching=watching)
+        self._refresh_user()
         for root in sorted(new):
             log.info("watching %s", root)
             self._refresh(root)
@@ -141,6 +147,8 @@ class Loop:
         """Refreshes the projects with changed paths."""
         if any(path.parent == self._mind.home for path in changed):
             self.update_projects()
+        if self._user and any(_is_below(path, (self._user.folder,)) for path in changed):
+            self._refresh_user()
         for root, mind in tuple(self._projects.items()):
             if not any(_is_below(path, (root,)) for path in changed):
                 continue
@@ -172,6 +180,8 @@ class Loop:
                         log.info("%s: %s was ingested again", root, file.path)
             if blind:
                 self._refresh(root)
+        if blind:
+            self._refresh_user()
 
     def is_blind(self) -> bool:
         """Returns whether changes are not reported at present."""
@@ -191,6 +201,12 @@ class Loop:
             is_enough = changed is not None
         return is_enough  # noqa: RET504 - an error that was logged leaves it False
 
+    def _refresh_user(self) -> None:
+        """Refreshes the user's memory for all projects; commands do so too, but not hooks."""
+        if self._user:
+            with _logged(self._user.project.root):
+                refresh.refresh(self._user)
+
     def _end_session(self, root: Path) -> None:
         """Ends the session in a project, which writes the notes for agents."""
         del self.active[root]
@@ -208,6 +224,7 @@ class Loop:
         self._blind = threading.Event()
         self._unsettled.update(self._projects)
         deep = [folder for mind in self._projects.values() for folder in _memory_folders(mind)]
+        deep += _memory_folders(self._user) if self._user else []
         # Changes of their entries show activity.
         flat = [folder for root in self._projects for folder in (root, root / ".git")]
         flat = [self._mind.home, *(folder for folder in flat if folder.is_dir())]

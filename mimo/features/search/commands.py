@@ -227,7 +227,7 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.note(result.notice or "try other words; `mind list` lists all memories")
         return
     terms = [word for word in result.query.split() if len(word) > 2]
-    several = len({row.project for row in result.results}) > 1
+    several = len({row.project for row in result.results if not row.scope}) > 1
     for row in result.results:
         _write(row, screen, terms, project=several)
     screen.line(dim(f"{count(result.total, 'result')}; `mind show ID` shows one whole"))
@@ -240,7 +240,7 @@ def _write(row: SearchResult, screen: Screen, terms: list[str], *, project: bool
     screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *weak, *row_labels(row))
     about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
     screen.line(accent(row.id), "  ", dim(about), indent=6)
-    place = f"{row.project}: " if project else ""
+    place = f"{row.project}: " if project and not row.scope else ""
     origin = f"  from {row.source}" if row.source else ""
     screen.line(dim(f"{place}{row.source_file}:{row.source_line}{origin}"), indent=6)
     for warning in filter(None, (row.warning, row.stale)):

@@ -259,6 +259,24 @@ def _server(mind: Mind) -> Iterator[Check]:
         yield _ok("server", "none answers, so commands and hooks work alone")
 
 
+def _user(mind: Mind) -> Iterator[Check]:
+    user = mind.user()
+    if user is None:
+        return
+    index = refresh.up_to_date(user)
+    for problem in refresh.problems(user):
+        hint = "the file was not changed; repair it, and it is found again"
+        file = str(user.project.root / problem.path)
+        yield _fault("user", problem.reason, hint, file=file, line=problem.line)
+    if fault := user.trust.state.problem:
+        yield _fault("user", fault, "run `mind index --rebuild` outside of projects")
+    memories = index.count(Filter())
+    if proposed := memories - index.count(Filter(approved=True)):
+        message = f"agents proposed memories for all projects: {proposed:,}"
+        yield _warning("user", message, "go through them with `mind review --user`")
+    yield _ok("user", f"memories for all projects: {memories:,}")
+
+
 def _edges(mind: Mind) -> Iterator[Check]:
     every = sources.everything(mind)
     problems = list(sources.problems(mind, every))
@@ -325,7 +343,7 @@ def _audit(mind: Mind) -> Iterator[Check]:
 
 
 _EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
-_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _edges)
+_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
 _OF_PROJECT = (
     *_EVERYWHERE,
     _index,

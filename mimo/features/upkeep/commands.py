@@ -19,7 +19,7 @@ from mimo.features.review.trusting import FirstLook, look_of
 from mimo.features.upkeep import Check, Verdict
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.memory.model import Kind
+from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind, Question
 from mimo.operations import across, encoding, finding, overview, refresh, syncing
 from mimo.operations.overview import Health
@@ -184,6 +184,14 @@ class GlobalStats:
 
 
 @frozen
+class UserMemory:
+    """The memory that the user has for all projects."""
+
+    memories: int
+    proposed: Annotated[int, Out("Of these, added by agents and not approved")]
+
+
+@frozen
 class Status:
     """The state of the memory."""
 
@@ -191,6 +199,9 @@ class Status:
     current_project: ProjectStatus | None
     global_stats: GlobalStats
     warnings: tuple[str, ...]
+    user_memory: Annotated[
+        UserMemory | None, Out("The user's memory for all projects", omit=True)
+    ] = None
 
 
 @command(
@@ -228,6 +239,17 @@ def status(mind: Mind) -> Status:
             total_memories=sum(total for _, _, total in totals),
         ),
         warnings=tuple(_warnings(mind)),
+        user_memory=_user_memory(mind),
+    )
+
+
+def _user_memory(mind: Mind) -> UserMemory | None:
+    user = mind.user()
+    if user is None:
+        return None
+    memories = finding.total(user)
+    return UserMemory(
+        memories=memories, proposed=memories - user.index.count(Filter(approved=True))
     )
 
 
@@ -376,6 +398,7 @@ class Diagnosis:
     effect=Effect.WRITE,
     idempotent=True,
     toolset="extra",
+    of_user=True,
     errors=(StorageFailed,),
     examples=("mind index", "mind index --rebuild"),
 )

@@ -47,6 +47,10 @@ def _(result: Status, screen: Screen) -> None:
     else:
         screen.line("no project here; ", accent("`mind init`"), " makes one")
     screen.blank()
+    if own := result.user_memory:
+        proposed = f", {own.proposed:,} proposed (`mind review --user`)" if own.proposed else ""
+        memories = count(own.memories, "memory", "memories")
+        screen.line(dim(f"{memories} for all projects{proposed}"))
     total = result.global_stats
     if total.projects_registered > (1 if result.current_project else 0):
         registered = count(total.projects_registered, "registered project")

@@ -51,6 +51,19 @@ def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
     assert count(mind) == 1
 
 
+def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, mind: Mind) -> None:
+    user = mind.user(make=True)
+    assert user
+    loop.take(frozenset({mind.home / "memories"}))  # It appears while the daemon runs.
+    path = user.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir()
+    path.write_text(TEXT, encoding="utf-8")
+
+    loop.take(frozenset({path}))
+
+    assert count(user) == 1
+
+
 @pytest.mark.parametrize(("files", "starts"), [(2, 0), (60, 1)])
 def test_many_changed_files_are_prepared_for_comparison_in_the_background(
     loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, files: int, starts: int

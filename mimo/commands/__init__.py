@@ -50,6 +50,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "list": "notes.reading",
         "graph": "graph",
         "web": "web",
+        "report": "web",
         "fading": "fading",
         "edges": "edges",
         "edges check": "edges",

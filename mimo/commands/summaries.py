@@ -31,6 +31,7 @@ SUMMARIES = {
     "list": "List the memories, newest first",
     "graph": "Show how memories are linked",
     "web": "Show the memory in a browser, until Ctrl-C",
+    "report": "Write the memory as one HTML file, to read or share",
     "fading": "List memories that are about to be forgotten, weakest first",
     "edges": "Check a plan against known pitfalls",
     "edges check": "Check a change against edges and failed decisions",

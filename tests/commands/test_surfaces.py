@@ -154,6 +154,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "daemon_logs": {"lines": 5},
     "daemon_run": {},
     "mind_web": {"port": 8123},
+    "mind_report": {"file": "report.html"},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
     "recall_decision": {"topic": "auth"},

@@ -40,6 +40,7 @@ from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_k
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.store.files import is_private
 
 MOST_NODES = 1_000
 """Memories in the graph: a screen has no room for more."""
@@ -240,13 +241,22 @@ class Overview:
 
 
 @frozen
+class Topic:
+    """The ids of the decisions on a topic, newest first."""
+
+    topic: str
+    ids: tuple[str, ...]
+
+
+@frozen
 class Contents:
     """Everything that a report holds."""
 
     project: str
     pages: tuple[Page, ...]
-    total: int
-    """The number of memories of the project, in the report or not."""
+    chains: tuple[Topic, ...]
+    pitfalls: tuple[Pitfall, ...]
+    """Those of the project; the user's own are not part of it."""
 
 
 _answer = partial(command, effect=Effect.READ, toolset="extra", surfaces=Surface.CLI)
@@ -417,7 +427,7 @@ def pitfalls(mind: Mind) -> Pitfalls:
     """Return all pitfalls, and the problems with their files"""
     every = sources.everything(mind)
     return Pitfalls(
-        pitfalls=tuple(map(_pitfall, sorted(every, key=lambda edge: edge.severity.rank))),
+        pitfalls=tuple(map(_pitfall, sorted(every, key=_severe))),
         problems=tuple(
             Fault(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in sources.problems(mind, every)
@@ -445,7 +455,27 @@ def contents(
         )
         for record in ordered
     )
-    return Contents(project=mind.project.name, pages=pages, total=mind.index.count(Filter()))
+    decisions: dict[str, list[Record]] = {}
+    for record in ordered:
+        if record.memory.type is Kind.DECISION:
+            decisions.setdefault(_group(record), []).append(record)
+    return Contents(
+        project=mind.project.name,
+        pages=pages,
+        chains=tuple(
+            Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))
+            for group in _joined(decisions)
+        ),
+        pitfalls=tuple(
+            _pitfall(edge)
+            for edge in sorted(sources.of_project(mind), key=lambda edge: (_severe(edge), edge.id))
+            if (untrusted or edge.trusted) and (private or not is_private(edge.file))
+        ),
+    )
+
+
+def _severe(edge: Edge) -> tuple[int, str]:
+    return edge.severity.rank, edge.title
 
 
 def _pitfall(edge: Edge) -> Pitfall:
@@ -554,12 +584,16 @@ def _newest(record: Record) -> tuple[datetime, str]:
 
 def _chain(group: Sequence[Record], shown: dict[str, Row]) -> Chain:
     ids = {record.memory.id for record in group}
-    topic = next((record.memory.topic for record in group if record.memory.topic), None)
     return Chain(
-        topic=topic or group[0].memory.heading,
+        topic=_topic(group),
         versions=tuple(shown[record.memory.id] for record in group),
         links=tuple(_arcs(group, ids)),
     )
+
+
+def _topic(group: Sequence[Record]) -> str:
+    topics = (record.memory.topic for record in group if record.memory.topic)
+    return next(topics, group[0].memory.heading)
 
 
 def _arcs(group: Sequence[Record], ids: set[str]) -> Iterable[Arc]:

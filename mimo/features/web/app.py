@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -28,7 +26,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, MindError, NotFound, RateLimited
-from mimo.features.web import answers, gate
+from mimo.features.web import answers, gate, static_files
 from mimo.features.web.gate import Gate, Keys
 from mimo.features.web.markdown import tree
 from mimo.mind import Mind
@@ -77,13 +75,6 @@ ARRIVED = """<!doctype html>
 <title>mind</title><p><a href="/">Open the viewer</a></p></html>
 """
 """Leads on by itself: after a redirect, a browser would not send a strict cookie."""
-
-
-@cache
-def static_files() -> dict[str, bytes]:
-    """Returns the files of the page by name."""
-    folder = resources.files("mimo.features.web") / "static"
-    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
 class Changes:
@@ -164,6 +155,7 @@ class Viewer:
             Route("/", self.index),
             Route(f"{gate.ENTRY}{{token}}", self.enter),
             Route("/static/{name}", self.static),
+            Route("/favicon.ico", self.icon),
             Route("/api/session", self.session),
             Route("/api/events", self.events),
             Route("/api/decide", self.decide, methods=["POST"]),
@@ -196,6 +188,10 @@ class Viewer:
     async def static(self, request: Request) -> Response:
         """Returns a file of the page."""
         return _file(request.path_params["name"])
+
+    async def icon(self, _: Request) -> Response:
+        """Returns the icon, for a browser that asks for it by its usual name."""
+        return _file("icon.svg")
 
     async def session(self, _: Request) -> Response:
         """Returns the token for changes, which only scripts of the same origin can read."""

@@ -1,14 +1,15 @@
 """`mind web` and `mind report`: memories in a browser."""
 
+from pathlib import Path
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
-from mimo.errors import Denied, Invalid, NoProject, StorageFailed
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import Operation
 from mimo.mind import Mind
 from mimo.rendering import Screen, accent, good
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 
 
 @frozen
@@ -24,6 +25,17 @@ class ViewerStopped:
     """The end of the viewer."""
 
     url: Annotated[str, Out("Its address, where nothing answers any more")]
+
+
+@frozen
+class ReportWritten:
+    """A report."""
+
+    file: Annotated[str, Out("Its path; - for standard output")]
+    memories: Annotated[int, Out("Number of memories in it")]
+    pitfalls: Annotated[int, Out("Number of pitfalls in it")]
+    bytes: int
+    document: Annotated[Omitted[str], Out("Its text, for standard output", omit=True)] = None
 
 
 @command(
@@ -66,6 +78,62 @@ def web(
             mind.partial(ViewerStarted(url=url, opened=opened))
 
     return ViewerStopped(url=serving.serve(mind, port, started))
+
+
+@command(
+    "mind_report",
+    cli="report",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, like="mind_list"),
+    errors=(Conflict, Invalid, NotFound, NoProject, StorageFailed),
+    examples=("mind report", "mind report docs/memory.html", "mind report - > memory.html"),
+)
+def report(
+    mind: Mind,
+    file: Annotated[str, Arg("File to write; - is standard output", complete="path")] = (
+        "mind-report.html"
+    ),
+    *,
+    untrusted: Annotated[bool, Arg("Also memories that are not approved here")] = False,
+    private: Annotated[bool, Arg("Also private memories")] = False,
+    force: Annotated[bool, Arg("Replace the file even if it is not a report")] = False,
+) -> ReportWritten:
+    """Write the memory as one HTML file, to read or share
+
+    The file needs no server and no network. It has the views of `mind web` except the review.
+    Private memories are left out, and so are unapproved ones and the pitfalls of your own home. The
+    same memories give the same file.
+    """
+    from mimo.features.web import report as reporting
+    from mimo.features.web.answers import contents
+    from mimo.guard.privacy import redacted
+
+    # Masked here: the text that is written to a file is not part of the answer.
+    shown = redacted(contents(mind, untrusted=untrusted, private=private)).value
+    text = reporting.document(shown)
+    if file != "-":
+        reporting.write(Path(file).expanduser(), text, force=force, private=private)
+    return ReportWritten(
+        file=file,
+        memories=len(shown.pages),
+        pitfalls=len(shown.pitfalls),
+        bytes=len(text.encode()),
+        document=text if file == "-" else None,
+    )
+
+
+@render.register
+def _(result: ReportWritten, screen: Screen) -> None:
+    if result.document is not None:
+        screen.verbatim(result.document, commands=True)
+        return
+    memories = count(result.memories, "memory", "memories")
+    size = f"{max(1, result.bytes // 1000):,} kB"
+    screen.line(good("✓ "), accent(result.file), f"  {memories}, {size}")
+    if not result.memories:
+        screen.note("unapproved and private memories are left out; see `mind report --help`")
 
 
 @render.register

@@ -10,15 +10,17 @@ from contextvars import Context
 from functools import partial
 from pathlib import Path
 from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from threading import Thread
 
 import uvicorn
 
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
-from mimo.errors import StorageFailed
+from mimo.errors import MindError, StorageFailed
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ADDRESS, ENTRY, Keys
 from mimo.mind import Mind
+from mimo.operations import finding
 from mimo.operations.listening import Memory
 
 _PATIENCE_SECONDS = 1
@@ -64,6 +66,7 @@ def serve(mind: Mind, port: int, started: Callable[[str, str], None]) -> str:
         try:
             memory.mind().index  # noqa: B018 - a first index may take long: before the URL is shown
             changes.start(_folders(mind))
+            Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             entry = f"http://{ADDRESS}:{port}{ENTRY}"
             started(f"{entry}{keys.token}", f"{entry}{keys.ticket}")
             run = partial(asyncio.run, _Server(config, changes).serve([listening]))
@@ -88,6 +91,12 @@ def _listening(port: int) -> Iterator[socket]:
                 hint="leave out --port to use any free port",
             ) from error
         yield listening
+
+
+def _warm(memory: Memory) -> None:
+    """Loads what the first search needs, which takes a second, before the user has typed it."""
+    with suppress(MindError, OSError):
+        finding.search(memory.mind(), "memory", finding.Options(limit=1), counted=False)
 
 
 def _folders(mind: Mind) -> list[Path]:

@@ -140,7 +140,10 @@ class Page {
   #mark(name) {
     for (const link of document.querySelectorAll("#views a")) {
       const here = link.getAttribute("href") === `#/${name}`;
-      if (here) link.setAttribute("aria-current", "page");
+      if (here) {
+        link.setAttribute("aria-current", "page");
+        link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      }
       else link.removeAttribute("aria-current");
     }
     if (!(name in VIEWS)) document.title = TITLES[name] ?? "mind";

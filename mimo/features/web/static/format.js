@@ -26,9 +26,9 @@ export function day(moment) {
   return Number.isNaN(date.valueOf()) ? "" : dayFormat.format(date);
 }
 
-/** Returns a day in words, such as `Friday, 20 November 2026`. */
+/** Returns a day in words, such as `Fri, 20 Nov 2026`. */
 export function longDay(moment) {
-  const parts = { weekday: "long", day: "numeric", month: "long", year: "numeric" };
+  const parts = { weekday: "short", day: "numeric", month: "short", year: "numeric" };
   return new Intl.DateTimeFormat("en-GB", { timeZone: zoneName, ...parts }).format(
     new Date(moment),
   );
@@ -122,7 +122,7 @@ export function rows(memories, options = {}) {
 export function excerpt(passage) {
   return passage
     .replace(/^\s*(?:#{1,6}|[-*+>]|\d+[.)]|```\w*)(?:\s+|$)/gm, "")
-    .replace(/\*\*|__|`/g, "")
+    .replace(/\*+(?=\S)|(?<=\S)\*+|__|`/g, "")
     .replace(/\s+/g, " ")
     .trim();
 }

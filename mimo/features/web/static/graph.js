@@ -6,6 +6,7 @@ import { place } from "./layout.js";
 
 const FONT = "12px system-ui, sans-serif";
 const LONGEST_LABEL = 34;
+const EDGE = 36;
 const DEPTHS = [1, 2, 3, 5];
 
 /** Shows all linked memories, or those around the one in the address. */
@@ -70,6 +71,7 @@ class Drawing {
   #awaited = false;
   #pointers = new Map();
   #moved = false;
+  #isQuiet = false;
 
   constructor(graph, { signal, announce, go }) {
     Object.assign(this, { graph, signal, announce, go });
@@ -97,15 +99,15 @@ class Drawing {
     this.element = h(
       "div",
       { class: "graph" },
-      this.#toolbar(),
-      h("div", { class: "graph-stage" }, this.canvas, this.panel),
+      this.#typeBar(),
+      h("div", { class: "graph-stage" }, this.canvas, this.#zoomBar(), this.panel),
       this.#asList(),
     );
     this.#listen();
     this.#place(numbers.get(graph.start[0]));
   }
 
-  #toolbar() {
+  #typeBar() {
     const numbers = new Map();
     for (const node of this.nodes) numbers.set(node.type, (numbers.get(node.type) ?? 0) + 1);
     const types = [...numbers].sort((a, b) => b[1] - a[1]).map(([type, number]) => {
@@ -117,19 +119,18 @@ class Drawing {
       const box = h("input", { type: "checkbox", checked: true, change });
       return h("label", {}, box, typeMark(type), h("span", { class: "muted" }, String(number)));
     });
+    return h("div", { class: "graph-types", role: "group", "aria-label": "Types" }, types);
+  }
+
+  #zoomBar() {
     const button = (text, name, click) =>
       h("button", { type: "button", "aria-label": name, title: name, click }, text);
     return h(
       "div",
-      { class: "graph-tools", role: "group", "aria-label": "Graph" },
-      h("span", { class: "graph-types" }, types),
-      h(
-        "span",
-        { class: "graph-zoom" },
-        button("+", "Zoom in", () => this.#zoom(1.4)),
-        button("−", "Zoom out", () => this.#zoom(1 / 1.4)),
-        button("Fit", "Show everything", () => this.#fit()),
-      ),
+      { class: "graph-zoom", role: "group", "aria-label": "Zoom" },
+      button("+", "Zoom in", () => this.#zoom(1.4)),
+      button("−", "Zoom out", () => this.#zoom(1 / 1.4)),
+      button("Fit", "Show everything", () => this.#fit()),
     );
   }
 
@@ -286,6 +287,7 @@ class Drawing {
 
   #choose(number, { quietly = false } = {}) {
     this.#chosen = number;
+    this.#isQuiet = quietly;
     this.panel.hidden = number === null;
     if (number !== null) {
       const node = this.nodes[number];
@@ -329,9 +331,10 @@ class Drawing {
     if (!width) return;
     const xs = this.nodes.map((node) => node.x);
     const ys = this.nodes.map((node) => node.y);
-    const [left, top] = [Math.min(...xs) - 40, Math.min(...ys) - 30];
-    const [wide, high] = [Math.max(...xs) + 40 - left, Math.max(...ys) + 30 - top];
-    this.#scale = Math.min(width / wide, height / high, 1.4);
+    const [left, top] = [Math.min(...xs), Math.min(...ys)];
+    const [wide, high] = [Math.max(...xs) - left || 1, Math.max(...ys) - top || 1];
+    const inner = [Math.max(width - 2 * EDGE, 100), Math.max(height - 2 * EDGE, 100)];
+    this.#scale = Math.min(inner[0] / wide, inner[1] / high, 1.4);
     this.#left = (width - wide * this.#scale) / 2 - left * this.#scale;
     this.#top = (height - high * this.#scale) / 2 - top * this.#scale;
     this.#draw();
@@ -356,7 +359,7 @@ class Drawing {
     pen.scale(ratio, ratio);
     const style = getComputedStyle(canvas);
     this.colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    const centre = this.#pointed ?? this.#chosen;
+    const centre = this.#pointed ?? (this.#isQuiet ? null : this.#chosen);
     const near = centre === null ? null : new Set([centre, ...this.nodes[centre].near]);
     this.#paintLinks(pen, centre);
     this.#paintNodes(pen, near);
@@ -426,43 +429,64 @@ class Drawing {
     pen.globalAlpha = 1;
   }
 
-  /** Writes titles, the important ones first, each only where it covers no other. */
+  /** Writes titles, the important ones first, each only where it covers no other and no node. */
   #paintLabels(pen, near, width, height) {
     pen.font = FONT;
     pen.textBaseline = "middle";
     const first = near ? [...near].filter((number) => this.#isShown(number)) : [];
+    const dots = this.order.filter((number) => this.#isShown(number)).map((number) => {
+      const [x, y] = this.#screen(this.nodes[number]);
+      const radius = this.#radius(this.nodes[number]);
+      return { number, x, y, box: [x - radius, y - radius, x + radius, y + radius] };
+    });
+    const longest = Math.min(LONGEST_LABEL, Math.max(14, Math.floor(width / 16)));
+    const places = new Map(dots.map((dot) => [dot.number, dot]));
     const taken = [];
-    for (const number of new Set([...first, ...this.order])) {
+    for (const number of new Set([...first, ...places.keys()])) {
       const node = this.nodes[number];
-      if (!this.#isShown(number) || (this.#scale < 0.28 && node.near.size < 3 && !near?.has(number))) {
-        continue;
-      }
-      const [x, y] = this.#screen(node);
-      if (x < -80 || y < 0 || x > width || y > height) continue;
-      const text = shortened(visible(node.title));
-      const gap = this.#radius(node) + 4;
+      const { x, y } = places.get(number);
+      if (x < 0 || y < 0 || x > width || y > height) continue;
+      const text = shortened(visible(node.title), longest);
+      const isNear = Boolean(near?.has(number));
       const wide = pen.measureText(text).width;
-      const toLeft = x + gap + wide > width - 4;
-      const start = toLeft ? x - gap - wide : x + gap;
-      const box = [start - 4, y - 8, start + wide + 4, y + 8];
-      if (taken.some((other) => overlap(other, box))) continue;
-      taken.push(box);
-      pen.globalAlpha = !near || near.has(number) ? 1 : 0.35;
+      const free = around(x, y, this.#radius(node), wide, width).find(
+        (box) =>
+          box[0] >= 0 &&
+          box[1] >= 0 &&
+          box[3] <= height &&
+          !taken.some((other) => overlap(other, box)) &&
+          (isNear || !dots.some((dot) => dot.number !== number && overlap(dot.box, box))),
+      );
+      if (!free) continue;
+      taken.push(free);
+      pen.globalAlpha = !near || isNear ? 1 : 0.35;
       pen.lineWidth = 3;
       pen.strokeStyle = this.colour("ground");
-      pen.strokeText(text, start, y);
+      pen.strokeText(text, free[0] + 3, (free[1] + free[3]) / 2);
       pen.fillStyle = this.colour(node.superseded_by ? "muted" : "ink");
-      pen.fillText(text, start, y);
+      pen.fillText(text, free[0] + 3, (free[1] + free[3]) / 2);
     }
     pen.globalAlpha = 1;
-    this.canvas.dataset.labels = String(taken.length);
+    this.canvas.dataset.labels = JSON.stringify(taken.map((box) => box.map(Math.round)));
   }
+}
+
+/** Returns the boxes in which a node's title may be: beside it, above it and below it. */
+function around(x, y, radius, wide, width) {
+  const gap = radius + 2;
+  const centre = Math.min(Math.max(x - wide / 2 - 3, 0), width - wide - 6);
+  return [
+    [x + gap, y - 8, x + gap + wide + 6, y + 8],
+    [x - gap - wide - 6, y - 8, x - gap, y + 8],
+    [centre, y + gap, centre + wide + 6, y + gap + 16],
+    [centre, y - gap - 16, centre + wide + 6, y - gap],
+  ].filter((box) => box[2] <= width);
 }
 
 function overlap(a, b) {
   return a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 }
 
-function shortened(text) {
-  return text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1).trimEnd()}…` : text;
+function shortened(text, longest) {
+  return text.length > longest ? `${text.slice(0, longest - 1).trimEnd()}…` : text;
 }

@@ -1,7 +1,7 @@
 // Places for the nodes of a graph: each connected group by forces, and the groups side by side.
 
 const LENGTH = 60;
-const MARGIN = 46;
+const MARGIN = 40;
 const SLICE_MS = 12;
 
 /**
@@ -124,7 +124,7 @@ function attract(pairs, xs, ys, dx, dy) {
   }
 }
 
-/** Moves whole groups into rows, the largest first, so that none overlaps another. */
+/** Moves groups into rows, the highest first; low ones stand below each other in a row. */
 function pack(groups) {
   for (const group of groups) {
     const left = Math.min(...group.xs);
@@ -134,16 +134,19 @@ function pack(groups) {
     shift(group, MARGIN - left, MARGIN - top);
   }
   const area = groups.reduce((sum, group) => sum + group.width * group.height, 0);
-  const widest = Math.max(Math.sqrt(area * 1.9), ...groups.map((group) => group.width));
+  const widest = Math.max(Math.sqrt(area * 2.2), ...groups.map((group) => group.width));
   groups.sort((a, b) => b.height - a.height || b.width - a.width);
-  let [x, y, height] = [0, 0, 0];
+  let row = { x: 0, y: 0, height: 0 };
+  let column = { x: 0, width: 0, used: 0 };
   for (const group of groups) {
-    if (x > 0 && x + group.width > widest) {
-      [x, y, height] = [0, y + height, 0];
+    if (column.used + group.height > row.height || group.width > column.width) {
+      row.x += column.width;
+      if (row.x > 0 && row.x + group.width > widest) row = { x: 0, y: row.y + row.height, height: 0 };
+      row.height = Math.max(row.height, group.height);
+      column = { x: row.x, width: group.width, used: 0 };
     }
-    shift(group, x, y);
-    x += group.width;
-    height = Math.max(height, group.height);
+    shift(group, column.x, row.y + column.used);
+    column.used += group.height;
   }
 }
 

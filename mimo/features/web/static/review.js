@@ -16,6 +16,10 @@ const KINDS = {
   fading: "Fading memories",
 };
 
+const UNTRUSTED =
+  "Another author’s texts: no agent gets them unasked, and a search labels them untrusted. " +
+  "Approve a text only if you agree with it.";
+
 const BY_CHOICE = ["versions", "decisions", "contradiction", "double"];
 
 /** Shows the review queue. */
@@ -46,6 +50,7 @@ export async function reviewView({ source, signal, announce, refresh, message })
         "section",
         {},
         h("h2", {}, KINDS[kind], h("small", {}, String(review.counts[kind] ?? ""))),
+        kind === "untrusted" && h("p", { class: "advice" }, UNTRUSTED),
         h(
           "ul",
           { class: "cards" },
@@ -84,7 +89,7 @@ function card(item, source, decide) {
         item.kind !== "untrusted" &&
         h("span", { class: "label warn" }, "untrusted"),
     ),
-    h("p", { class: "muted" }, item.why),
+    item.kind !== "untrusted" && h("p", { class: "muted" }, item.why),
     BY_CHOICE.includes(item.kind) ? choices(item, decide) : null,
     item.id ? actions(item, source, decide) : null,
     h("p", { class: "row-about" }, h("code", {}, place)),

@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        transcripts coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
+        picture transcripts coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -24,6 +24,9 @@ test: setup     ## Install what the tests need, then run every gate
 	@$(MAKE) --no-print-directory --jobs 3 check collect $(VENV)/.lowest/.made
 	$(RUN) -m pytest -q -n auto --dist worksteal
 	@$(MAKE) --no-print-directory test-lowest
+
+picture: setup  ## Draw the picture of `mind browse` on its docs page again
+	$(RUN) scripts/browse_picture.py
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase

@@ -133,6 +133,8 @@ class Mind:
         """True for a call that only reads: all its answers come from one state of the files."""
         self.is_fresh = False
         """True if such a call has refreshed the index."""
+        self.counts_uses = True
+        """False for a caller that passes by memories: its answers do not keep them from fading."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""
         self.answers: Answers | None = None
@@ -318,6 +320,7 @@ class Mind:
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
             view.author, view.agent = self.author, self.agent
             view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
+            view.counts_uses = self.counts_uses
             return view
 
     # Cancellation, progress, notices and events.

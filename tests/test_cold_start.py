@@ -30,6 +30,7 @@ HEAVY = {
     "pathspec",
     "pydantic",
     "rich",
+    "textual",
     "tomlkit",
     "yaml",
 }

@@ -31,8 +31,8 @@ Open = Callable[[Path | None], "Mind"]
 EDITED = "mind_edit"
 """The command that opens an editor if only an id is given."""
 
-GUIDED = ("mind_review", "mind_trust")
-"""The commands that ask the user item by item on a terminal."""
+GUIDED = ("mind_browse", "mind_review", "mind_trust")
+"""The commands that work key by key on a terminal."""
 
 
 def open_mind(project: Path | None) -> Mind:
@@ -209,13 +209,23 @@ def _with_user(
         if result is None:
             complain("note: nothing changed")
         return result
-    from mimo.cli import guided
     from mimo.commands.invoke import invoke
+
+    commands = all_commands()
+    if spec.name == "mind_browse":
+        from mimo.features.browse.commands import opened
+
+        def run(view: Mind, path: str, given: Mapping[str, Any]) -> object | None:
+            return _edited(commands.at(path), view, caller, given)
+
+        colour = not (options.get("no_color") or os.environ.get("NO_COLOR"))
+        return opened(mind, run, arguments, colour=colour)
+    from mimo.cli import guided
 
     def call(path: str, given: Mapping[str, Any]) -> object | None:
         if path == spec.path:
             return invoke(spec, mind, caller, given)
-        return _edited(all_commands().at(path), mind, caller, given)
+        return _edited(commands.at(path), mind, caller, given)
 
     if spec.name == "mind_trust":
         return guided.trust(mind, call, arguments, options)

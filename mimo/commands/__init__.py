@@ -48,6 +48,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "load context": "decisions.loading",
         "show": "notes.reading",
         "list": "notes.reading",
+        "browse": "browse",
         "graph": "graph",
         "web": "web",
         "report": "web",

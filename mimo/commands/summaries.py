@@ -29,6 +29,7 @@ SUMMARIES = {
     "load context": "Show a whole decision, with linked memories",
     "show": "Show a whole memory",
     "list": "List the memories, newest first",
+    "browse": "Browse the memories in a full-screen view",
     "graph": "Show how memories are linked",
     "web": "Show the memory in a browser, until Ctrl-C",
     "report": "Write the memory as one HTML file, to read or share",

@@ -407,6 +407,8 @@ def note(mind: Mind, records: Iterable[Record]) -> None:
 
     An answer never fails because its uses can't be counted.
     """
+    if not mind.counts_uses:
+        return
     with suppress(MindError, OSError):
         mind.accesses.note([record.memory.id for record in records], mind.now())
 

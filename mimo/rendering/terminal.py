@@ -88,10 +88,15 @@ class TerminalScreen(Screen):
             table.add_row(*[styled(self.resolved(cell)) for cell in row])
         self._console.print(table)
 
+    @property
+    def written(self) -> str:
+        """The written text, with escape sequences for its colours."""
+        # Markdown entities such as `&#x202e;` have become characters only here.
+        return compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
+
     def finish(self, *, pager: bool) -> None:
         """Print the written text, in a pager if it is longer than the terminal."""
-        # Markdown entities such as `&#x202e;` have become characters only here.
-        text = compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
+        text = self.written
         if pager and text.count("\n") >= self._console.height:
             import click
 

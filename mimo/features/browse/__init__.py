@@ -1,0 +1,1 @@
+"""The browser of memories in the terminal."""

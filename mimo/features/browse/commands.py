@@ -1,0 +1,75 @@
+"""`mind browse`: the memories in a full-screen view of the terminal."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mimo.commands.spec import Arg, Effect, Out, Surface, command
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.rendering import Screen, dim
+from mimo.rendering.results import count, render
+
+
+@frozen
+class Browsed:
+    """The end of the browser."""
+
+    changes: Annotated[int, Out("Number of changes made in it")]
+
+
+@command(
+    "mind_browse",
+    cli="browse",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    errors=(Invalid,),
+    examples=("mind browse", "mind browse rate limit"),
+)
+def browse(
+    mind: Mind,
+    query: Annotated[str, Arg("First query", words=True)] = "",
+) -> Browsed:
+    """Browse the memories in a full-screen view
+
+    Lists, searches as you type, previews, follows links, reviews, edits, deletes and undoes by
+    single keys; `?` shows them. Needs the extra `tui`: `pip install 'mimo[tui]'`.
+    """
+    raise Invalid(
+        "`mind browse` needs a terminal",
+        hint="`mind list`, `mind search WORDS` and `mind show ID` print to a pipe",
+    )
+
+
+def opened(
+    mind: Mind,
+    call: Callable[[Mind, str, Mapping[str, Any]], object],
+    arguments: Mapping[str, Any],
+    *,
+    colour: bool,
+) -> Browsed:
+    """Runs the browser on the terminal until the user quits; `call` runs a command.
+
+    Raises `Invalid` if Textual is not installed, and `NoProject`.
+    """
+    mind.check()
+    _ = mind.project
+    try:
+        import textual  # noqa: F401 - its absence is reported before the browser is loaded
+    except ImportError as error:
+        raise Invalid(
+            "`mind browse` needs the package `textual`",
+            hint="install it with `pip install 'mimo[tui]'`",
+        ) from error
+    from mimo.features.browse.app import run
+
+    words = arguments.get("query") or ""
+    return Browsed(changes=run(mind, call, words, colour=colour))
+
+
+@render.register
+def _(result: Browsed, screen: Screen) -> None:
+    if result.changes:
+        changes = count(result.changes, "change")
+        screen.line(dim(f"{changes} made; `mind undo --list` lists them"))

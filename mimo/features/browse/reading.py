@@ -1,0 +1,359 @@
+"""The answers of commands, as rows of the list and as lines of the preview.
+
+Every answer comes from a command, so it passes the same checks as on the command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rich.ansi import AnsiDecoder
+from rich.text import Text
+
+from mimo.errors import MindError
+from mimo.features.browse.lanes import Halted
+from mimo.features.browse.model import PAGE, Page, Place, Row, View
+from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
+from mimo.features.notes.reading import MemoryDetails, MemoryRow, MemoryRows
+from mimo.features.notes.undo import Undone
+from mimo.features.review.actions import identity, keys_of
+from mimo.features.review.commands import Review, ReviewItem, show_item
+from mimo.features.search.commands import SearchResult, SearchResults
+from mimo.frozen import frozen, replace
+from mimo.rendering import Part, Screen, Setting, accent, bad, dim, ident, strong, warn
+from mimo.rendering.results import count, day, labels, setting_of, show_on, tagged
+from mimo.rendering.terminal import MARK, TerminalScreen
+
+if TYPE_CHECKING:
+    from mimo.mind import Mind, Progress
+
+T = TypeVar("T")
+
+Call = Callable[["Mind", str, Mapping[str, Any]], object]
+"""Runs the command at a path of the command line; None if the user changed nothing."""
+
+MOST_MATCHES = 100
+"""The number of matches that are listed."""
+
+MOST_TEXT = 50_000
+"""Characters of a memory that the preview shows; the editor has all of them."""
+
+MOST_LINKS = 200
+
+
+class Pane(TerminalScreen):
+    """A screen whose lines are shown in a part of the terminal; notes are among them."""
+
+    def __init__(self, width: int, setting: Setting) -> None:
+        """Starts with nothing written."""
+        super().__init__(colour=True, width=max(width, 10), height=1)
+        self.setting = setting
+
+    def note(self, message: str) -> None:
+        """Writes a note, which would otherwise go to standard error."""
+        self.line(dim(message))
+
+    def lines(self) -> tuple[Text, ...]:
+        """Returns the written lines."""
+        return tuple(AnsiDecoder().decode(self.written))
+
+
+@frozen
+class Done:
+    """The result of a change."""
+
+    message: str
+    change: str | None = None
+    """The id by which it can be undone."""
+
+
+class Reader:
+    """The memory that is browsed; may be used by several threads at once."""
+
+    def __init__(self, mind: Mind, call: Call, progress: Progress) -> None:
+        """Takes an opened memory, and the function that runs a command on it."""
+        self._mind = mind
+        self._call = call
+        self._progress = progress
+
+    @property
+    def name(self) -> str:
+        """The name of the project."""
+        return self._mind.project.name
+
+    def close(self) -> None:
+        """Closes the memory."""
+        self._mind.close()
+
+    def run(
+        self,
+        path: str,
+        arguments: Mapping[str, Any],
+        halted: Halted | None = None,
+        *,
+        counted: bool = False,
+    ) -> object:
+        """Returns the result of a command; None if the user changed nothing in the editor.
+
+        With `counted`, the memories in the answer count as used.
+        """
+        if self._mind.is_outdated:
+            self._mind = self._mind.reopened()
+        view = self._mind.heard(self._progress, halted)
+        view.ask = view.partial = None  # Both belong to a command that writes to the terminal.
+        view.counts_uses = counted
+        return self._call(view, path, arguments)
+
+    def has_changed(self) -> bool:
+        """Returns whether a file may have changed since it was last read."""
+        self._mind.watch()
+        return self._mind.watched is None or self._mind.watched.changed()
+
+    # Lists.
+
+    def page(self, place: Place, offset: int, halted: Halted) -> Page:
+        """Returns the rows of a list from `offset`."""
+        page = self._page(place, offset, halted)
+        pane = self._pane(80)
+        rows = (replace(row, lead=tuple(map(pane.resolved, row.lead))) for row in page.rows)
+        return replace(page, rows=tuple(rows))
+
+    def _page(self, place: Place, offset: int, halted: Halted) -> Page:
+        if place.view is View.REVIEW:
+            review = self._answer(Review, "review", {"limit": 1000}, halted)
+            return Page(rows=tuple(map(_item_row, review.items)), total=len(review.items))
+        if place.about is not None:
+            graph = self._graph(place.about.id or "", halted)
+            rows = tuple(_neighbours(graph))
+            return Page(rows=rows, total=len(rows))
+        if place.query.strip():
+            asked = {"query": place.query.strip(), "limit": MOST_MATCHES}
+            results = self._answer(SearchResults, "search", asked, halted)
+            rows = tuple(map(_match_row, results.results))
+            return Page(rows=rows, total=len(rows), notice=results.notice)
+        asked = {"limit": PAGE, "offset": offset}
+        listed = self._answer(MemoryRows, "list", asked, halted)
+        unreadable = f"{count(listed.unreadable, 'file')} unreadable" if listed.unreadable else None
+        return Page(
+            rows=tuple(map(_memory_row, listed.memories)),
+            total=listed.total,
+            offset=offset,
+            notice=unreadable,
+        )
+
+    # Previews.
+
+    def preview(
+        self, row: Row, query: str, width: int, halted: Halted, *, counted: bool
+    ) -> tuple[Text, ...]:
+        """Returns the lines of a memory, or of an item of the review, for that width."""
+        screen = self._pane(width)
+        if row.item is not None:
+            _show_item(row.item, screen)
+            return screen.lines()
+        if row.id is None:
+            screen.line(warn("this memory is missing"))
+            return screen.lines()
+        shown = self._answer(MemoryDetails, "show", {"id": row.id}, halted, counted=counted)
+        graph = self._graph(row.id, halted)
+        _show_memory(shown, graph, screen)
+        return _highlighted(screen.lines(), query)
+
+    # Changes.
+
+    def change(self, path: str, arguments: Mapping[str, Any]) -> Done:
+        """Runs a command that changes something, and returns what it did."""
+        before = self._last_change()
+        result = self.run(path, arguments)
+        if result is None:
+            return Done(message="nothing changed")
+        message, change = self._first_line(result), self._last_change()
+        if change == before:
+            return Done(message=message)
+        return Done(message=f"{message}; u undoes it", change=change)
+
+    def undoable(self) -> Undone:
+        """Returns the change that `undo` would undo. Raises `MindError` if there is none."""
+        return self._answer(Undone, "undo", {"dry_run": True}, None)
+
+    def undo(self, change: str) -> Done:
+        """Undoes a change."""
+        undone = self._answer(Undone, "undo", {"id": change}, None)
+        what = f"mind {undone.change.command}" if undone.change else change
+        return Done(message=f"undone: {what}; u redoes it", change=undone.redo)
+
+    def _last_change(self) -> str | None:
+        listed = self._answer(Undone, "undo", {"list": True, "limit": 1}, None)
+        return listed.changes[0].id if listed.changes else None
+
+    def handle(self, id: str) -> Part:
+        """Returns the handle of a memory."""
+        return self._pane(80).resolved(ident(id))
+
+    def _pane(self, width: int) -> Pane:
+        return Pane(width, setting_of(self._mind))
+
+    def _first_line(self, result: object) -> str:
+        """Returns the first line that a command would print."""
+        pane = self._pane(1000)
+        show_on(pane, result)
+        return next((line.plain.strip() for line in pane.lines() if line.plain.strip()), "done")
+
+    def _graph(self, id: str, halted: Halted | None) -> LinkGraph:
+        about = {"id": id, "depth": 1, "limit": MOST_LINKS}
+        return self._answer(LinkGraph, "graph", about, halted)
+
+    def _answer(
+        self,
+        kind: type[T],
+        path: str,
+        arguments: Mapping[str, Any],
+        halted: Halted | None,
+        *,
+        counted: bool = False,
+    ) -> T:
+        result = self.run(path, arguments, halted, counted=counted)
+        if not isinstance(result, kind):
+            raise TypeError(result)
+        return result
+
+
+# Rows.
+
+
+def _memory_row(row: MemoryRow) -> Row:
+    return Row(
+        identity=(row.id,),
+        id=row.id,
+        title=row.title,
+        lead=(ident(row.id), dim(f"  {row.type:<11}"), dim(f" {day(row.created_at)}")),
+        marks=_marks(row),
+        extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
+    )
+
+
+def _match_row(row: SearchResult) -> Row:
+    weak = (dim("  weak"),) if row.weak else ()
+    return Row(
+        identity=(row.id,),
+        id=row.id,
+        title=row.title,
+        lead=(ident(row.id), dim(f"  {row.type:<11}"), dim(f" {day(row.date)}")),
+        marks=(*weak, *_marks(row)),
+        extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
+    )
+
+
+def _marks(row: MemoryRow | SearchResult | LinkedMemory) -> tuple[Part, ...]:
+    """Returns the labels of a memory in one word each; the preview has the ids in them."""
+    words: list[Part] = labels(
+        outcome=row.outcome, trust=row.trust, private=getattr(row, "private", None)
+    )
+    if row.superseded_by:
+        words += ["  ", warn("superseded")]
+    if getattr(row, "competing", None):
+        words += ["  ", warn("competes")]
+    return tuple(words)
+
+
+def _item_row(item: ReviewItem) -> Row:
+    return Row(
+        identity=identity(item),
+        id=item.id,
+        title=item.title or item.file,
+        relation=(warn(f"{item.kind:<13} "),),
+        item=item,
+    )
+
+
+def _neighbours(graph: LinkGraph) -> Iterator[Row]:
+    """Yields a row for each link of the memory that a graph starts from."""
+    start = graph.start[0]
+    nodes = {node.id: node for node in graph.nodes}
+    for arc in graph.links:
+        if start in (arc.source, arc.target):
+            forward = arc.source == start
+            other = nodes[arc.target if forward else arc.source]
+            yield _link_row(arc, other, forward=forward)
+    for arc in graph.missing:
+        if arc.source == start:
+            yield Row(
+                identity=(arc.type, arc.target),
+                id=None,
+                title=arc.target,
+                relation=(dim(f"{_arrow(arc, forward=True)}  "),),
+                marks=(warn("  missing"),),
+            )
+
+
+def _link_row(arc: Arc, other: LinkedMemory, *, forward: bool) -> Row:
+    return Row(
+        identity=(arc.type, forward, other.id),
+        id=other.id,
+        title=other.title,
+        relation=(dim(f"{_arrow(arc, forward=forward)}  "),),
+        marks=_marks(other),
+    )
+
+
+def _arrow(arc: Arc, *, forward: bool) -> str:
+    type = named(arc.type, arc.given)
+    return f"{type} →" if forward else f"← {type}"
+
+
+# Lines.
+
+
+def _show_memory(memory: MemoryDetails, graph: LinkGraph, screen: Screen) -> None:
+    """Writes a memory as `mind show` does, with its links in both directions at the end."""
+    left = len(memory.content) - MOST_TEXT
+    content = memory.content[:MOST_TEXT] if left > 0 else memory.content
+    show_on(screen, replace(memory, content=content, links=()))
+    if left > 0:
+        screen.note(f"… {left:,} more characters; e opens all of them")
+    rows = list(_neighbours(graph)) if graph.start else []
+    if rows:
+        screen.blank()
+        screen.heading(count(len(rows), "link"))
+    for row in rows:
+        screen.line(*row.relation, row.title, *row.marks, indent=2)
+
+
+def _show_item(item: ReviewItem, screen: Screen) -> None:
+    """Writes an item of the review, and the keys that resolve it."""
+    show_item(item, screen)
+    screen.blank()
+    keys = keys_of(item)
+    for key, action in keys.items():
+        screen.line(accent(key), f"  {action.label}", indent=2)
+    if keys:
+        screen.line(dim("enter offers these actions"), indent=2)
+    else:
+        screen.line(bad("repair this file in an editor"), indent=2)
+
+
+def _highlighted(lines: Sequence[Text], query: str) -> tuple[Text, ...]:
+    """Returns the lines with the words of a query highlighted."""
+    words = [re.escape(word) for word in query.split() if len(word) > 2]
+    if words:
+        for line in lines:
+            line.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
+    return tuple(lines)
+
+
+def message_of(error: MindError) -> str:
+    """Returns an error on one line, with its hint."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message
+
+
+def question_of(undone: Undone) -> tuple[Part, ...]:
+    """Returns the question whether to undo a change that was not made here."""
+    change, files = undone.change, [file.file for file in undone.files or ()]
+    if change is None:
+        return ("undo the last change?",)
+    by = f" by {change.by}" if change.by else ""
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    about = f" of {day(change.time)}{by}: {files[0]}{more}" if files else ""
+    return ("undo ", strong(f"mind {change.command}"), f"{about}?")

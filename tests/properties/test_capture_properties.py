@@ -38,7 +38,9 @@ NAMES = st.sampled_from(
     ]
 )
 EVENTS = st.lists(
-    st.tuples(st.sampled_from(SESSIONS), NAMES, FLAGS, st.booleans()), min_size=5, max_size=30
+    st.tuples(st.sampled_from(SESSIONS), NAMES, FLAGS, st.booleans(), st.sampled_from("ab")),
+    min_size=5,
+    max_size=30,
 )
 
 
@@ -49,17 +51,21 @@ def is_request(answer: dict[str, Any]) -> bool:
 
 
 @given(EVENTS)
-def test_a_session_is_asked_at_most_once(events: list[tuple[str, str, dict[str, Any], bool]]):
+def test_a_session_is_asked_at_most_once(
+    events: list[tuple[str, str, dict[str, Any], bool, str]],
+):
     with tempfile.TemporaryDirectory() as folder:
-        home, root = Path(folder, "home"), Path(folder, "shop")
-        root.mkdir()
-        init(root, home, now=NOW)
+        home = Path(folder, "home")
+        for project in "ab":
+            Path(folder, project).mkdir()
+            init(Path(folder, project), home, now=NOW)
         (home / "config.toml").write_text("[hook]\ncapture = 'on'\n", encoding="utf-8")
         asked: Counter[str] = Counter()
-        for session, name, flags, of_cursor in events:
-            where = {"conversation_id": session, "workspace_roots": [str(root)]}
+        for session, name, flags, of_cursor, project in events:
+            root = str(Path(folder, project))
+            where: dict[str, Any] = {"conversation_id": session, "workspace_roots": [root]}
             if not of_cursor:
-                where = {"session_id": session, "cwd": str(root)}
+                where = {"session_id": session, "cwd": root}
             event = {**where, "hook_event_name": name, "prompt": "build it", **WORK, **flags}
             answer = respond(json.dumps(event).encode(), "", {"MIND_HOME": str(home)})
             asked[session] += is_request(answer or {})

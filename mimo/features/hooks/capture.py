@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+from mimo import disk
+from mimo.errors import Conflict
 from mimo.features.hooks.events import fenced
-from mimo.features.hooks.scene import Scene, Session, Work
+from mimo.features.hooks.scene import Scene, Session, Work, remove_old
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
+from mimo.store import files
 from mimo.text.tool_names import spelled
 
 LIST_BUDGET = 1_500
@@ -22,6 +25,8 @@ MAX_SAVED = 12
 """Maximum number of memories of the session in the list."""
 MAX_CLOSEST = 6
 """Maximum number of earlier memories in the list."""
+MAX_OF_USER = 2
+"""Maximum number of the user's memories for all projects in the list."""
 
 _LEAST_STEPS = 3
 """Prompts and edits of a session that worked: a typo is one prompt and one edit."""
@@ -46,8 +51,27 @@ def request(scene: Scene, session: Session) -> str:
         saved = look.since(began, scene.now, MAX_SAVED, accepts=_is_record) if look else []
         if any(note.kind == "checkpoint" or note.created >= _second(turn) for note in saved):
             return ""
-        closest = _closest(look, scene.event.text or session.last) if look else []
+        message = (scene.event.text or session.last)[:_READ]
+        closest = _closest(look, message) if look else []
+    with scene.user_index() as own:
+        closest += own.related(message, MAX_OF_USER) if own and message else []
     return worded(scene.allowed.naming, listed([*saved, *closest]))
+
+
+def is_first(scene: Scene) -> bool:
+    """Returns whether the session was not asked in another project or worktree, and remembers it.
+
+    The project's own file of the session can't tell, as an agent may leave the folder. Raises
+    `StorageFailed` if that can't be remembered.
+    """
+    folder = scene.home / "sessions"
+    name = disk.sha256(scene.event.session.encode("utf-8", "replace")).hex()
+    try:
+        files.write_new(folder / name[:32], b"", mode=0o600)
+    except Conflict:
+        return False
+    remove_old(folder)
+    return True
 
 
 def _is_record(note: Note) -> bool:
@@ -66,7 +90,7 @@ def _second(time: datetime) -> datetime:
 
 def _closest(look: Glance, message: str) -> list[Note]:
     """Returns the memories closest to the agent's last message, else the newest decisions."""
-    related = look.related(message[:_READ], MAX_CLOSEST) if message else []
+    related = look.related(message, MAX_CLOSEST) if message else []
     return related or look.decisions(MAX_CLOSEST, private=True)
 
 

@@ -134,8 +134,11 @@ def _at_stop(scene: Scene, session: Session) -> tuple[Say, Session]:
     request = capture.request(scene, session)
     if not request:
         return Say(), session
+    session = session._replace(work=session.work._replace(asked=True))
+    if not capture.is_first(scene):
+        return Say(), session
     scene.log("asked the agent to record what the session leaves")
-    return Say(request=request), session._replace(work=session.work._replace(asked=True))
+    return Say(request=request), session
 
 
 # The start of a session.

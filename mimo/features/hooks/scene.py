@@ -209,23 +209,29 @@ class Scene:
 
     def remove_old_sessions(self) -> None:
         """Removes sessions that are a week old, and all but the newest `MAX_SESSIONS`."""
-        with suppress(OSError, MindError):
-            with os.scandir(files.safe_path(self.root, SESSIONS)) as entries:
-                times = [
-                    (entry.stat(follow_symlinks=False).st_mtime, entry.path)
-                    for entry in entries
-                    if entry.name.endswith(".json")
-                ]
-            oldest = time.time() - _OLD_SECONDS
-            for position, (modified, path) in enumerate(sorted(times, reverse=True)):
-                if position >= MAX_SESSIONS or modified < oldest:
-                    files.remove(Path(path))
+        with suppress(MindError):
+            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json")
 
     def _session_path(self, name: str) -> Path:
         """Returns the path of a session's file, which the author of a clone can't guess."""
         key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
         digest = disk.sha256(key.encode("utf-8", "replace")).hex()
         return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
+
+
+def remove_old(folder: Path, most: int = 1_000, ending: str = "") -> None:
+    """Removes files of a folder that are a week old, and all but the newest `most`."""
+    with suppress(OSError, MindError):
+        with os.scandir(folder) as entries:
+            times = [
+                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+                for entry in entries
+                if entry.name.endswith(ending)
+            ]
+        oldest = time.time() - _OLD_SECONDS
+        for position, (modified, path) in enumerate(sorted(times, reverse=True)):
+            if position >= most or modified < oldest:
+                files.remove(Path(path))
 
 
 def _work(fields: Any) -> Work:

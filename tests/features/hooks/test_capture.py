@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
 from mimo.errors import Invalid
 from mimo.features.decisions.commands import checkpoint as save_checkpoint
 from mimo.features.decisions.commands import decision as save_decision
@@ -22,6 +25,7 @@ from mimo.features.upkeep.commands import config
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
+from mimo.store.init import init
 from mimo.store.trust import Trust
 from tests import privacy_fakes
 from tests.features.hooks.test_events import CLAUDE, CODEX, CURSOR, GEMINI, VSCODE
@@ -38,9 +42,10 @@ class Agent:
 
     def __init__(self, mind: Mind, name: str = "s1") -> None:
         self.mind, self.name = mind, name
+        self.root = str(mind.project.root)
 
     def send(self, name: str, **fields: Any) -> dict[str, Any] | None:
-        root = str(self.mind.project.root)
+        root = self.root
         keys = dict.fromkeys(("session_id", "sessionId", "conversation_id"), self.name)
         mine = {key: keys[key] for key in keys.keys() & self.common.keys()}
         where = {"cwd": root} | ({"workspace_roots": [root]} if self.common is CURSOR else {})
@@ -250,6 +255,29 @@ class TestOnce:
             agent.work()
             assert agent.asked() != ""
 
+    def test_a_session_that_moves_to_another_project_or_worktree_is_not_asked_again(
+        self, on, tmp_path
+    ):
+        other = tmp_path / "other"
+        other.mkdir()
+        init(other, on.home, now=on.now())
+        answers = []
+        for root in (str(on.project.root), str(other), str(on.project.root)):
+            agent = Agent(on)
+            agent.root = root
+            agent.work()
+            answers.append(agent.asked() != "")
+        assert answers == [True, False, False]
+
+    def test_what_is_remembered_of_a_session_is_removed_after_a_week(self, on):
+        for name in ("s1", "s2"):
+            Agent(on, name).work()
+            assert Agent(on, name).asked() != ""
+            folder = on.home / "sessions"
+            (mark,) = folder.iterdir()
+            assert mark.stat().st_mode & 0o777 == 0o600
+            os.utime(mark, (0, 0))
+
     @pytest.mark.parametrize("source", ["compact", "resume", "startup"])
     def test_a_session_that_starts_again_is_not_asked_again(self, agent, source):
         agent.work()
@@ -340,6 +368,13 @@ class TestList:
             f"- {new} (fact): The login has a test",
             f"- {old} (decision): Uploads go through the proxy",
         ]
+
+    def test_it_has_the_users_own_memories_for_all_projects(self, agent):
+        given = {"content": "Always use pnpm for packages, never npm", "user": True}
+        invoke(all_commands().at("add"), agent.mind, Caller(surface=Surface.CLI), given)
+        agent.work()
+        (line,) = notes(agent.asked(text="Installed the packages with pnpm instead of npm"))
+        assert line.endswith("(fact): Always use pnpm for packages, never npm")
 
     def test_without_a_message_it_has_the_newest_decisions(self, on):
         cursor = Cursor(on)

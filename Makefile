@@ -28,6 +28,14 @@ test: setup     ## Install what the tests need, then run every gate
 picture: setup  ## Draw the picture of `mind browse` on its docs page again
 	$(RUN) scripts/browse_picture.py
 
+test-browser: setup ## Test the viewer in Chromium, which is installed if it is missing (as root, with apt-get)
+	@command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \
+		apt-get update -q && apt-get install -q -y --no-install-recommends chromium chromium-driver; } || \
+		{ echo "install Chromium and its driver first"; exit 1; }
+	$(BIN)/python scripts/groups.py browser > $(VENV)/browser-requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
+	$(RUN) -m pytest -q tests/features/web/test_browser.py
+
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase
 	$(RUN) -m coverage run -m pytest -q -n auto --dist worksteal

@@ -20,7 +20,7 @@ from mimo.errors import MindError, StorageFailed
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ADDRESS, ENTRY, Keys
 from mimo.mind import Mind
-from mimo.operations import finding
+from mimo.operations import finding, refresh
 from mimo.operations.listening import Memory
 
 _PATIENCE_SECONDS = 1
@@ -64,7 +64,7 @@ def serve(mind: Mind, port: int, started: Callable[[str, str], None]) -> str:
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         try:
-            memory.mind().index  # noqa: B018 - a first index may take long: before the URL is shown
+            refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
             changes.start(_folders(mind))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             entry = f"http://{ADDRESS}:{port}{ENTRY}"
@@ -84,6 +84,7 @@ def _listening(port: int) -> Iterator[socket]:
         listening.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         try:
             listening.bind((ADDRESS, port))
+            listening.listen()  # From here on, a browser waits until the server answers.
         except OSError as error:
             busy = error.errno == errno.EADDRINUSE
             raise StorageFailed(

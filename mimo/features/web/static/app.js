@@ -35,7 +35,7 @@ class Page {
   #current = null;
   #overview = null;
   #timers = new Map();
-  #shown = "";
+  #shown = null;
 
   constructor(source) {
     this.source = source;
@@ -71,8 +71,9 @@ class Page {
     const current = (this.#current = new AbortController());
     const { name, argument, parameters } = address();
     const focus = keep ? document.activeElement?.dataset?.key : null;
-    const [scroll, same] = [window.scrollY, keep || this.#shown === `${name} ${argument}`];
+    const [scroll, before] = [window.scrollY, this.#shown];
     this.#shown = `${name} ${argument}`;
+    const same = keep || before === this.#shown;
     if (document.activeElement !== this.search) this.search.value = name ? "" : parameters.q ?? "";
     this.#mark(name);
     this.main.setAttribute("aria-busy", "true");
@@ -89,7 +90,7 @@ class Page {
         announce: (text) => this.#announce(text),
         message: (text, undo) => this.#message(text, undo),
         go: (link) => this.#go(link),
-        refresh: () => this.refresh(),
+        reload: () => this.show({ keep: true }),
       });
     } catch (error) {
       if (current.signal.aborted) return;
@@ -103,7 +104,9 @@ class Page {
     window.scrollTo(0, same ? scroll : 0);
     const again = focus && this.main.querySelector(`[data-key="${CSS.escape(focus)}"]`);
     if (again) again.focus({ preventScroll: true });
-    else if (!same && document.activeElement !== this.search) this.main.focus({ preventScroll: true });
+    else if (!same && before !== null && document.activeElement !== this.search) {
+      this.main.focus({ preventScroll: true });
+    }
   }
 
   /** Reads the view again, where the reader is. */

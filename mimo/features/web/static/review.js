@@ -23,18 +23,18 @@ const UNTRUSTED =
 const BY_CHOICE = ["versions", "decisions", "contradiction", "double"];
 
 /** Shows the review queue. */
-export async function reviewView({ source, signal, announce, refresh, message }) {
+export async function reviewView({ source, signal, announce, reload, message }) {
   const review = await source.review(signal);
   const total = count(review.total, "item");
   announce(total);
   const decide = async (decision, done) => {
     try {
       const result = await source.decide(decision);
-      message(done, undoing(source, result, message, refresh));
+      message(done, undoing(source, result, message, reload));
     } catch (error) {
       message(error.hint ? `${error.message}: ${error.hint}` : error.message);
     }
-    refresh();
+    reload();
   };
   const title = h("h1", {}, "Review", h("small", {}, total));
   if (!review.total) return [title, empty("Nothing to review", "Every memory is approved and current.")];
@@ -61,7 +61,7 @@ export async function reviewView({ source, signal, announce, refresh, message })
   ];
 }
 
-function undoing(source, result, message, refresh) {
+function undoing(source, result, message, reload) {
   if (!result.undo) return null;
   return async () => {
     try {
@@ -70,7 +70,7 @@ function undoing(source, result, message, refresh) {
     } catch (error) {
       message(error.message);
     }
-    refresh();
+    reload();
   };
 }
 

@@ -56,7 +56,7 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
             return _commands(commands, path, start)
-        path, rest = led(commands, path, typed.places)
+        path, rest = led(commands, path, typed.places, is_whole=False)
         if path == "help" and not start.startswith("-"):
             return _commands(commands, " ".join(rest), start)
         if not path.partition(" ")[2] and path in PROGRAMS:

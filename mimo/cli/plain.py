@@ -215,11 +215,14 @@ def _command(
     return path, rest
 
 
-def led(commands: Registry, path: str, words: Sequence[str]) -> tuple[str, list[str]]:
+def led(
+    commands: Registry, path: str, words: Sequence[str], *, is_whole: bool = True
+) -> tuple[str, list[str]]:
     """Returns the path to which the first of the words leads from a path, and the words left.
 
     A word may be a command and also lead to sub-commands: `search` and `search by-topic`. Options
-    that every command has may be before the sub-command.
+    that every command has may be before the sub-command. `is_whole` is off while the line is typed:
+    more words may follow.
     """
     word = words[0] if path else commands.aliases.get(words[0], words[0])
     path, rest = f"{path} {word}".strip(), list(words[1:])
@@ -227,6 +230,8 @@ def led(commands: Registry, path: str, words: Sequence[str]) -> tuple[str, list[
     names = named(COMMON)
     while place < len(rest) and rest[place] in names:
         place += 1 if names[rest[place]][0].is_flag else 2
+    if path in commands.table and place >= len(rest) and is_whole:
+        return commands.alone.get(path, path), rest
     if path not in commands.table or place >= len(rest):
         return path, rest
     full = f"{path} {rest[place]}"

@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "save insight": "decisions",
         "evolve outcome": "decisions",
         "evolve supersede": "decisions",
+        "link": "graph.linking",
         "edit": "notes",
         "keep": "fading",
         "rm": "notes",
@@ -87,6 +88,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "value rm": "values",
         "procedure run": "procedures",
         "procedure status": "procedures",
+        "procedure runs": "procedures",
         "procedure send": "procedures",
         "procedure cancel": "procedures",
         "procedure resume": "procedures",
@@ -98,6 +100,8 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "Upkeep": {
         "config": "upkeep",
+        "projects": "upkeep.registry",
+        "projects forget": "upkeep.registry",
         "index": "upkeep",
         "daemon start": "daemon",
         "daemon stop": "daemon",
@@ -185,8 +189,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "insight": ("save insight",),
     "learn": ("save insight", "ingest"),
     "lesson": ("save insight",),
-    "link": ("graph",),
-    "links": ("graph",),
+    "links": ("graph", "link"),
     "logs": ("daemon logs", "events"),
     "merge": ("review",),
     "new": ("add", "procedure new"),
@@ -218,8 +221,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "stop": ("daemon stop", "procedure cancel"),
     "store": ("add",),
     "supersede": ("evolve supersede",),
-    "tag": ("edit --tag",),
+    "tag": ("edit --add-tag",),
     "topic": ("search by-topic",),
+    "unlink": ("link --remove",),
     "update": ("edit", "index"),
     "verify": ("doctor", "audit verify"),
     "version": ("--version",),
@@ -231,6 +235,10 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
 """Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
+
+
+ALONE: dict[str, str] = {"procedure status": "procedure runs"}
+"""Commands that need an argument, each with the command that runs without any."""
 
 
 def load_module(name: str) -> tuple[Spec, ...]:
@@ -253,6 +261,7 @@ class Registry:
         unlisted: Iterable[str] = (),
         groups: Mapping[str, str] | None = None,
         lone: Iterable[str] = (),
+        alone: Mapping[str, str] | None = None,
         first: Mapping[str, Sequence[str]] | None = None,
         hidden: Iterable[str] = (),
         aliases: Mapping[str, str] | None = None,
@@ -265,6 +274,7 @@ class Registry:
         self.table = {path: name for section in sections.values() for path, name in section.items()}
         self.groups = dict(groups or {})
         self.lone = frozenset(lone)
+        self.alone = dict(alone or {})
         self.first = dict(first or {})
         self.hidden = frozenset(hidden)
         self.aliases = dict(aliases or {})
@@ -332,6 +342,7 @@ def all_commands() -> "Registry":
         unlisted=UNLISTED,
         groups=GROUPS,
         lone=LONE,
+        alone=ALONE,
         first=FIRST,
         hidden=HIDDEN,
         aliases=ALIASES,

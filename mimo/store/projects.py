@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, NoProject, Untrusted
+from mimo.errors import Conflict, NoProject, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.digests import Digests
@@ -283,8 +283,6 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
 
     A damaged list is renamed, and a new one is created. Raises `StorageFailed`.
     """
-    import json
-
     path = home / REGISTRY
     with lock(home / "lock"):
         registry = registered(home)
@@ -297,14 +295,31 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
             files.replace(aside, data)
             notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
-        items = []
-        for item in (*registry.projects, added):
-            when = item.added.isoformat().replace("+00:00", "Z") if item.added else None
-            apart = {} if item.search_all else {"search_all": False}
-            items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
-        text = json.dumps(items, indent=2, ensure_ascii=False)
-        files.replace(path, f"{text}\n".encode("utf-8", "surrogateescape"))
+        _write(home, (*registry.projects, added))
         return notice
+
+
+def unregister(home: Path, paths: Collection[Path]) -> None:
+    """Removes projects from the registry; their files stay. Raises `StorageFailed`."""
+    if not paths:
+        return
+    with lock(home / "lock"):
+        registry = registered(home)
+        if registry.problem is not None:
+            raise StorageFailed(registry.problem, hint="`mind init` in a project makes a new list")
+        _write(home, [entry for entry in registry.projects if entry.path not in paths])
+
+
+def _write(home: Path, entries: Iterable[Registered]) -> None:
+    import json
+
+    items = []
+    for item in entries:
+        when = item.added.isoformat().replace("+00:00", "Z") if item.added else None
+        apart = {} if item.search_all else {"search_all": False}
+        items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
+    text = json.dumps(items, indent=2, ensure_ascii=False)
+    files.replace(home / REGISTRY, f"{text}\n".encode("utf-8", "surrogateescape"))
 
 
 def _registered(item: Any) -> Registered:

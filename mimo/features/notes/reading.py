@@ -1,11 +1,12 @@
 """`mind show` and `mind list`: reading memories."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.common import (
     At,
     Competing,
+    Facts,
     File,
     FromDate,
     Limit,
@@ -24,11 +25,14 @@ from mimo.commands.common import (
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, strong
 from mimo.rendering.results import count, day, paged, render, row_labels, tagged
+
+if TYPE_CHECKING:
+    from mimo.operations.finding import Options
 
 
 @frozen
@@ -93,6 +97,7 @@ class MemoryRow:
     private: Omitted[bool] = None
     stale: Stale = None
     scope: Owner = None
+    project: Annotated[Omitted[str], Out("Name of the project, in a list of all", omit=True)] = None
 
 
 @frozen
@@ -219,6 +224,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         "mind list --tag api --when 'this week'",
         "mind list --user",
         "mind list --untrusted",
+        "mind list --all-projects --when today",
     ),
 )
 def list_(
@@ -238,13 +244,23 @@ def list_(
     to_date: ToDate = None,
     private: Annotated[bool, Arg("Only private memories, which git does not get")] = False,
     untrusted: Annotated[bool, Arg("Only memories that are not approved here")] = False,
+    all_projects: Annotated[bool, Arg("Memories of all registered projects")] = False,
     at: At = None,
     everywhere: OfUser = False,
 ) -> MemoryRows:
-    """List the memories, newest first"""
+    """List the memories, newest first
+
+    With `--all-projects`, each other project is asked as its own policy permits. Its private
+    memories are listed to people only, with `--private`.
+    """
     from mimo.operations import finding, refresh
 
     notice = None
+    if all_projects and (at is not None or everywhere):
+        raise Invalid(
+            "`--all-projects` lists the present memories of projects",
+            hint="leave out --at and --user",
+        )
     if at is not None:
         state = finding.at(mind, at)
         mind, notice = state.mind, state.label
@@ -261,6 +277,8 @@ def list_(
         untrusted=untrusted,
     )
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
+    if all_projects:
+        return _of_projects(mind, options)
     page = finding.listing(mind, options)
     return MemoryRows(
         memories=tuple(memory.row(MemoryRow) for memory in facts(mind, page.records)),
@@ -268,6 +286,48 @@ def list_(
         offset=offset,
         unreadable=len(refresh.problems(mind)) or None,
         notice=notice,
+    )
+
+
+def _of_projects(mind: Mind, options: "Options") -> MemoryRows:
+    """Returns one page of the memories of all registered projects."""
+    from mimo.operations import across, finding
+
+    with_private = options.filter.private and mind.agent is None
+    first = replace(options, offset=0, limit=options.offset + options.limit)
+    shared = replace(first, filter=replace(options.filter, shared=True))
+
+    def listed(other: Mind, here: bool) -> tuple[int, list[Facts]]:
+        is_own = here or with_private
+        page = finding.listing(other, first if is_own else shared)
+        rows = facts(other, page.records)
+        return page.total, rows if is_own else [_without_private(other, row) for row in rows]
+
+    answers, skipped = across.ask_each(mind, "mind_list", listed)
+    rows = [
+        memory.row(MemoryRow, project=name) for name, _, (_, some) in answers for memory in some
+    ]
+    rows.sort(key=lambda row: row.created_at, reverse=True)
+    if options.sort is Sort.IMPORTANCE:
+        rows.sort(key=lambda row: row.importance, reverse=True)
+    return MemoryRows(
+        memories=tuple(rows[options.offset : options.offset + options.limit]),
+        total=sum(total for _, _, (total, _) in answers),
+        offset=options.offset,
+        notice="; ".join(skipped) or None,
+    )
+
+
+def _without_private(mind: Mind, row: Facts) -> Facts:
+    """Returns the facts of a memory without the ids of private ones, which have their words."""
+    from mimo.operations.saving import is_private
+
+    competing = tuple(id for id in row.competing or () if not is_private(mind, id))
+    newer = row.superseded_by
+    return replace(
+        row,
+        competing=competing or None,
+        superseded_by=None if newer and is_private(mind, newer) else newer,
     )
 
 
@@ -326,6 +386,7 @@ def _(result: MemoryRows, screen: Screen) -> None:
 
 def _row(row: MemoryRow, screen: Screen) -> None:
     tags = f"  {tagged(row.tags)}" if row.tags else ""
+    tags = f"  {row.project}{tags}" if row.project else tags
     about = dim(f"{day(row.created_at)}  {row.type:<11} ")
     screen.line(about, row.title, dim(tags), *row_labels(row))
     screen.line(accent(row.id), indent=2)

@@ -1,10 +1,11 @@
 """The `mind procedure` commands: adding, checking and showing procedures, and running them."""
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-from mimo.commands.common import TrustLabel
+from mimo.commands.common import Limit, TrustLabel
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing, library
@@ -102,6 +103,27 @@ class Progress:
     question: Annotated[str | None, Out("Its question", omit=True)] = None
     log: Annotated[tuple[str, ...] | None, Out("The lines of its log steps", omit=True)] = None
     rollback: Annotated[str | None, Out("The run that undoes this failed one", omit=True)] = None
+
+
+@frozen
+class RunRow:
+    """A run in a list."""
+
+    execution_id: str
+    procedure: Annotated[str, Out("Its procedure, as name@version")]
+    status: Status
+    current_state: str
+    started_at: datetime
+    elapsed_ms: Annotated[int, Out("Milliseconds it has taken, without interruptions")]
+
+
+@frozen
+class Runs:
+    """The runs of the project's procedures."""
+
+    runs: Annotated[tuple[RunRow, ...], Out("Newest first")]
+    total: Annotated[int, Out("Number of runs")]
+    damaged: Annotated[tuple[str, ...], Out("Ids of runs whose records can't be read")]
 
 
 @frozen
@@ -239,6 +261,43 @@ def run(
 def status(mind: Mind, execution_id: ExecutionId) -> Progress:
     """Show the progress of a run, from any process"""
     return _progress(executing.report(mind, executing.executions(mind).find(execution_id)))
+
+
+@command(
+    "procedure_runs",
+    cli="procedure runs",
+    effect=Effect.READ,
+    toolset="extra",
+    examples=("mind procedure runs", "mind procedure runs -n 5"),
+)
+def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
+    """List the runs, newest first
+
+    `mind procedure status` without an id lists them too.
+    """
+    executions = executing.executions(mind)
+    ids = executions.ids()[::-1]
+    rows: list[RunRow] = []
+    damaged: list[str] = []
+    for id in ids[:limit]:
+        execution = executions.existing(id)
+        try:
+            report = executing.report(mind, execution) if execution else None
+        except (StorageFailed, KeyError, ValueError):
+            damaged.append(id)
+            continue
+        if report:
+            rows.append(
+                RunRow(
+                    execution_id=id,
+                    procedure=report.run.procedure.key,
+                    status=report.status,
+                    current_state=report.run.state,
+                    started_at=report.started,
+                    elapsed_ms=report.elapsed_ms,
+                )
+            )
+    return Runs(runs=tuple(rows), total=len(ids), damaged=tuple(damaged))
 
 
 @command(

@@ -53,6 +53,7 @@ class Report:
     """That of the run; `interrupted` if its process is missing."""
     elapsed_ms: int
     warnings: tuple[str, ...]
+    started: datetime
 
 
 class Runner:
@@ -359,6 +360,7 @@ def report(mind: Mind, execution: Execution) -> Report:
         status=Status.INTERRUPTED if lost else run.status,
         elapsed_ms=elapsed,
         warnings=tuple(records[0].get("warnings") or ()),
+        started=datetime.fromisoformat(records[0]["time"]),
     )
 
 

@@ -11,12 +11,13 @@ from mimo.features.procedures.commands import (
     Progress,
     Ran,
     Registered,
+    Runs,
     Sent,
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
 from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
-from mimo.rendering.results import count, render
+from mimo.rendering.results import count, day, paged, render
 
 _ROLES = {
     Status.RUNNING: accent,
@@ -67,6 +68,29 @@ def _(result: Progress, screen: Screen) -> None:
         screen.line(dim("undone by "), result.rollback, indent=2)
     _trace(result, screen)
     _context(result.context, screen)
+
+
+@render.register
+def _(result: Runs, screen: Screen) -> None:
+    rows: list[list[Part]] = [
+        [
+            accent(row.execution_id),
+            _ROLES[row.status](row.status),
+            row.procedure,
+            row.current_state,
+            day(row.started_at),
+            _seconds(row.elapsed_ms),
+        ]
+        for row in result.runs
+    ]
+    screen.table(["id", "status", "procedure", "state", "started", "took"], rows)
+    if not result.total:
+        screen.line("no runs")
+        screen.note("`mind procedure run NAME` starts one; `mind procedure list` shows the names")
+    elif len(result.runs) + len(result.damaged) < result.total:
+        screen.line(dim(paged(len(rows), result.total, 0, "run")))
+    for id in result.damaged:
+        screen.note(f"the records of {id} are damaged")
 
 
 @render.register

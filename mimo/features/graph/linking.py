@@ -1,0 +1,182 @@
+"""`mind link`: adding a link between two memories, or removing links."""
+
+import shlex
+from typing import Annotated
+
+from mimo.commands.common import File, Id, Undo
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.features.decisions import relations
+from mimo.frozen import frozen, replace
+from mimo.memory.codec.file import header_links
+from mimo.memory.model import Link, Record
+from mimo.memory.relations import Relation
+from mimo.mind import Mind
+from mimo.operations import finding, saving, undoing
+from mimo.rendering import Screen, dim, good, ident, strong
+from mimo.rendering.results import render
+
+_MUTUAL = (Relation.RELATES_TO, Relation.CONTRADICTS)
+"""Relations that hold in both directions."""
+
+
+@frozen
+class ChangedLink:
+    """A link that was added or removed."""
+
+    source: Annotated[str, Out("Id of the memory that holds the link, the newer one")]
+    source_title: str
+    type: str
+    given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
+    target: str
+    target_title: str
+    file: File
+
+
+@frozen
+class Linked:
+    """The result of adding a link, or of removing links."""
+
+    links: tuple[ChangedLink, ...]
+    removed: bool
+    already: Annotated[Omitted[bool], Out("True if it existed, so nothing was written", omit=True)]
+    undo: Undo = None
+    notice: Omitted[str] = None
+
+
+@command(
+    "mind_link",
+    cli="link",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
+    examples=(
+        "mind link k3v7mq p2w9xa",
+        "mind link k3v7mq p2w9xa --type builds_on",
+        "mind link k3v7mq p2w9xa --remove",
+    ),
+)
+def link(
+    mind: Mind,
+    id: Id,
+    other: Annotated[str, Arg("Id of the memory that it links to", complete="id")],
+    *,
+    type: Annotated[
+        str | None,
+        Arg(
+            "Relation: supersedes, refines, builds_on, implements, contradicts, relates_to or your"
+            " own words (default relates_to)"
+        ),
+    ] = None,
+    remove: Annotated[
+        bool, Arg("Remove the links between both, or only those of the type")
+    ] = False,
+) -> Linked:
+    """Link two memories, or remove their links
+
+    The first memory builds on, refines or supersedes the second. The link is written into the file
+    of the newer one, whose other bytes stay as they are, and is found from both.
+    """
+    first = finding.one(mind, id, surely=True)
+    second = finding.one(mind, other, surely=True)
+    if first.memory.id == second.memory.id:
+        raise Invalid(
+            f"`{id}` and `{other}` are the same memory", hint="`mind list` shows the others"
+        )
+    if remove:
+        return _unlinked(mind, first, second, type)
+    new = relations.link(mind, second.memory.id, type or "")
+    source, target = first, second
+    if _precedes(mind, first, second):
+        if new.given or new.type not in _MUTUAL:
+            words = shlex.quote(new.given or new.type)
+            raise Invalid(
+                f"`{id}` is older than `{other}`, and a link leads from the newer memory",
+                hint=f"`mind link {other} {id} --type {words}` states it of the newer one",
+                details={"field": "id"},
+            )
+        source, target, new = second, first, replace(new, to=first.memory.id)
+    exists = any(
+        _is_to(mind, old, target) and (old.type, old.given) == (new.type, new.given)
+        for old in source.memory.links
+    )
+    if not exists:
+        source = saving.edit(mind, source, links=(*source.memory.links, new))
+    return Linked(
+        links=(_row(source, new, target),),
+        removed=False,
+        already=exists or None,
+        undo=None if exists else undoing.entry_id(),
+        notice=mind.notice,
+    )
+
+
+def _precedes(mind: Mind, first: Record, second: Record) -> bool:
+    """Returns whether the first memory is the older one, by the order of all lists."""
+    return first.memory.created < second.memory.created
+
+
+def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Linked:
+    """Removes the links between two memories, in both files. Raises `NotFound` and `Invalid`."""
+    wanted = None if type is None else relations.link(mind, second.memory.id, type).type
+    rows: list[ChangedLink] = []
+    plans: list[tuple[Record, list[Link]]] = []
+    for source, target in ((first, second), (second, first)):
+        links = [
+            old
+            for old in source.memory.links
+            if _is_to(mind, old, target) and wanted in (None, old.type)
+        ]
+        if in_text := [old for old in links if old not in header_links(source.memory)]:
+            raise Invalid(
+                f"`[[{in_text[0].to}]]` is in the text of `{source.memory.id}`",
+                hint=f"remove it there: `mind edit {source.memory.id}`",
+            )
+        plans.append((source, links))
+        rows += [_row(source, old, target) for old in links]
+    if not rows:
+        of_type = f" of the type `{wanted}`" if wanted else ""
+        raise NotFound(
+            f"there is no link{of_type} between `{first.memory.id}` and `{second.memory.id}`",
+            hint=f"`mind graph {first.memory.id}` shows its links",
+        )
+    for source, links in plans:
+        if links:
+            kept = tuple(old for old in source.memory.links if old not in links)
+            saving.edit(mind, source, links=kept)
+    return Linked(
+        links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=mind.notice
+    )
+
+
+def _is_to(mind: Mind, link: Link, target: Record) -> bool:
+    """Returns whether a link leads to a memory, by its id or its title."""
+    if link.to == target.memory.id:
+        return True
+    other = mind.index.named(link.to)
+    return other is not None and other.memory.id == target.memory.id
+
+
+def _row(source: Record, link: Link, target: Record) -> ChangedLink:
+    return ChangedLink(
+        source=source.memory.id,
+        source_title=source.memory.heading,
+        type=link.type,
+        given=link.given,
+        target=target.memory.id,
+        target_title=target.memory.heading,
+        file=source.place.path,
+    )
+
+
+@render.register
+def _(result: Linked, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    for row in result.links:
+        before = "  linked before" if result.already else "  removed" if result.removed else ""
+        words = row.given or row.type
+        screen.line(good("✓ "), strong(row.source_title), "  ", ident(row.source), before)
+        screen.line(dim(f"{words} → "), row.target_title, "  ", ident(row.target), indent=2)
+    if result.removed and result.undo:
+        screen.note("`mind undo` takes it back")

@@ -1,0 +1,162 @@
+"""`mind projects`: the projects that this machine knows."""
+
+from pathlib import Path
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, NotFound, StorageFailed
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+from mimo.operations import across, finding
+from mimo.rendering import Screen, accent, dim, good, strong, warn
+from mimo.rendering.results import count, render
+from mimo.store import projects
+from mimo.store.projects import Registered
+
+
+@frozen
+class ProjectRow:
+    """A registered project."""
+
+    name: str
+    path: str
+    memories: Annotated[int | None, Out("Number of memories; null if they can't be counted")]
+    missing: Annotated[bool, Out("Whether its folder, or the `.mind/` in it, does not exist")]
+    here: Annotated[bool, Out("Whether it is the project of the working directory")]
+
+
+@frozen
+class ProjectRows:
+    """The registered projects."""
+
+    projects: Annotated[tuple[ProjectRow, ...], Out("Oldest first")]
+    notice: Annotated[Omitted[str], Out("Projects that can't be read", omit=True)] = None
+
+
+@frozen
+class Forgotten:
+    """Projects that are not registered any more."""
+
+    projects: Annotated[tuple[str, ...], Out("Their paths")]
+    missing: Annotated[bool, Out("Whether their folders were missing")]
+
+
+@command(
+    "mind_projects",
+    cli="projects",
+    effect=Effect.READ,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ),
+    errors=(StorageFailed,),
+    examples=("mind projects", "mind projects --json"),
+)
+def list_(mind: Mind) -> ProjectRows:
+    """List the projects on this machine
+
+    `mind init` registers a project, and `mind search --scope all` searches all of them.
+    """
+    counts: dict[Path, int] = {}
+
+    def counted(other: Mind, here: bool) -> int:
+        return finding.total(other, shared=not here and mind.agent is not None, roughly=not here)
+
+    answers, skipped = across.ask_each(mind, "mind_projects", counted)
+    for _, project, number in answers:
+        counts[project.project.root] = number
+    here = mind.project.root if mind.has_project else None
+    rows = tuple(
+        ProjectRow(
+            name=entry.name,
+            path=str(entry.path),
+            memories=counts.get(entry.path),
+            missing=mind.at(entry) is None,
+            here=entry.path == here,
+        )
+        for entry in projects.registered(mind.home).projects
+    )
+    missing = {f"{row.name} is missing" for row in rows if row.missing}
+    problems = [problem for problem in skipped if problem not in missing]
+    return ProjectRows(projects=rows, notice="; ".join(problems) or None)
+
+
+@command(
+    "mind_projects_forget",
+    cli="projects forget",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(NotFound, AmbiguousId, StorageFailed),
+    examples=("mind projects forget", "mind projects forget shop"),
+)
+def forget(
+    mind: Mind,
+    name: Annotated[
+        str | None,
+        Arg("Name or path of a project (default: all that are missing)", complete="project"),
+    ] = None,
+) -> Forgotten:
+    """Remove projects from the list, by default missing ones
+
+    No file of a project is touched; `mind init` in its folder registers it again.
+    """
+    registry = projects.registered(mind.home)
+    missing = [entry for entry in registry.projects if mind.at(entry) is None]
+    chosen = missing if name is None else [_one(registry.projects, name)]
+    projects.unregister(mind.home, {entry.path for entry in chosen})
+    return Forgotten(
+        projects=tuple(str(entry.path) for entry in chosen),
+        missing=all(entry in missing for entry in chosen),
+    )
+
+
+def _one(entries: tuple[Registered, ...], wanted: str) -> Registered:
+    """Returns the project with that name or path. Raises `NotFound` and `AmbiguousId`."""
+    path = Path(wanted).expanduser().absolute()
+    by_path = [entry for entry in entries if entry.path in (path, path.resolve())]
+    chosen = by_path or [entry for entry in entries if entry.name == wanted]
+    if not chosen:
+        raise NotFound(f"no project `{wanted}` is registered", hint="`mind projects` lists them")
+    if len(chosen) > 1:
+        raise AmbiguousId(
+            f"{len(chosen)} projects have the name `{wanted}`",
+            hint=f"name the path: {', '.join(str(entry.path) for entry in chosen)}",
+            details={"candidates": [str(entry.path) for entry in chosen]},
+        )
+    return chosen[0]
+
+
+@render.register
+def _(result: ProjectRows, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.projects:
+        screen.line("no projects")
+        screen.note("`mind init` makes the working directory one")
+        return
+    width = max(len(row.name) for row in result.projects)
+    for row in result.projects:
+        number = "?" if row.memories is None else f"{row.memories:,}"
+        state = warn("missing") if row.missing else dim("here") if row.here else ""
+        screen.line(
+            strong(row.name.ljust(width)), f"  {number:>7}  ", accent(row.path), "  ", state
+        )
+    if any(row.missing for row in result.projects):
+        screen.note("`mind projects forget` removes those that are missing from the list")
+
+
+@render.register
+def _(result: Forgotten, screen: Screen) -> None:
+    if not result.projects:
+        screen.line("no project is missing")
+        return
+    screen.line(good("✓ "), f"{count(len(result.projects), 'project')} removed from the list")
+    for path in result.projects:
+        screen.line(accent(path), indent=2)
+    if not result.missing:
+        screen.note("its files stay; `mind init` in its folder registers it again")

@@ -73,7 +73,8 @@ class Page:
         return waiting.until(lambda _: holds())
 
     def all(self, selector: str) -> "list[WebElement]":
-        return self.driver.find_elements("css selector", selector)
+        elements: list[WebElement] = self.driver.find_elements("css selector", selector)
+        return elements
 
     def titles(self) -> list[str]:
         script = "return [...document.querySelectorAll('main .row-title')].map(e => e.textContent)"

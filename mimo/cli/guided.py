@@ -95,7 +95,9 @@ def trust(
 
     Returns the result of the command, or None if the user does not confirm.
     """
-    look = None if arguments.get("ids") or arguments.get("mine") else look_of(mind)
+    user = mind.user() if mind.is_outside or arguments.get("user") else None
+    is_asked = not (arguments.get("ids") or arguments.get("mine"))
+    look = look_of(user or mind) if is_asked else None
     if look is not None and look.memories:
         walk = Walk(call=call, options=options, setting=setting_of(mind), skipped=[], resolved=[])
         screen = walk.screen()

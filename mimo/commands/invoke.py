@@ -104,11 +104,12 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
 def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
     """Returns the memory that a call works on: the open one, or the user's for all projects.
 
+    A command that only adds to the user's memory, and is not `of_user`, makes a missing one.
     Raises `NoProject` if the command needs one, and there is none.
     """
     owner = mind
-    if is_named := bool(values.get(EVERYWHERE)):
-        user = mind.user(make=spec.effect is Effect.WRITE)
+    if values.get(EVERYWHERE):
+        user = mind.user(make=not spec.of_user)
         if user is None:
             raise NoProject(
                 "you have no memory for all projects yet", hint="`mind add --user TEXT` makes one"
@@ -121,7 +122,7 @@ def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
     if owner is mind:
         if spec.needs_project:
             _ = mind.project
-    elif not (is_named and spec.effect is Effect.WRITE):
+    elif spec.of_user:
         _check_person(spec, owner)
     return owner
 

@@ -21,6 +21,7 @@ from mimo.operations.finding import (
     Answer,
     Options,
     answer_of,
+    approved,
     check_length,
     note_sure,
     rank,
@@ -53,7 +54,10 @@ def search_projects(
     check_length(text)
     answers, skipped = ask_each(mind, "mind_search", search_one)
     if user := mind.user():
-        answers.append((user.project.name, user, answer_of(user, text, options)))
+        try:
+            answers.append((user.project.name, user, answer_of(user, text, approved(options))))
+        except (SearchFailed, StorageFailed) as error:
+            skipped.append(f"{user.project.name}: {error.message}")
     # The matches of one project are better than a list of another one.
     is_listed = all(answer.result.listed for _, _, answer in answers)
     answers = [answer for answer in answers if answer[2].result.listed == is_listed]

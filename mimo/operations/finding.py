@@ -145,6 +145,11 @@ def search_with_user(
     return [(mind, hit) for hit in result.hits], result
 
 
+def approved(options: Options) -> Options:
+    """Returns the options limited to approved memories."""
+    return replace(options, filter=replace(options.filter, approved=True))
+
+
 def rank(match: tuple[Mind, Hit]) -> float:
     """Returns the place of a match: what a project decided is above a general preference."""
     owner, hit = match
@@ -164,8 +169,7 @@ def _search_beside(
     own, remark = answer_of(mind, text, options)
     problem = None
     try:
-        approved = replace(options, filter=replace(options.filter, approved=True))
-        others = answer_of(user, text, approved).result
+        others = answer_of(user, text, approved(options)).result
     except (SearchFailed, StorageFailed) as error:
         others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
     more = [] if others.listed else list(others.hits)

@@ -48,8 +48,10 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         return
 
     def approve(contents: Mapping[Path, bytes | None]) -> None:
+        digests = [files.digest(data) for data in contents.values() if data is not None]
         try:
-            mind.trust.approve(files.digest(data) for data in contents.values() if data is not None)
+            # For all projects, only the user's own texts get here, and these never fade.
+            mind.trust.approve(digests, reviewed=digests if mind.is_users else ())
         except MindError as error:
             # The text matters more than its approval, which the user can add later.
             message = f"it could not be approved and counts as untrusted: {error.message}"

@@ -20,6 +20,7 @@ from mimo.errors import (
     SecretDetected,
     StorageFailed,
 )
+from mimo.features.review.actions import keys_of
 from mimo.mind import Mind
 from mimo.operations import across, finding
 from mimo.store import projects
@@ -174,6 +175,12 @@ class TestSearch:
         add(mind, "Green tea is good")
 
         assert titles(mind, "green tea", user=True) == [("Green tea is good", "user")]
+
+    def test_user_and_all_projects_exclude_each_other(self, mind):
+        add(mind, "Green tea is good")
+
+        with pytest.raises(Invalid, match="exclude each other"):
+            run(mind, "search", query="tea", user=True, scope="all")
 
     def test_a_revision_of_the_project_has_none_of_it(self, mind, ann):
         root = mind.project.root
@@ -370,6 +377,20 @@ class TestAgents:
                 run(mind, path, caller, id=id, **arguments)
         assert run(mind, "show", id=id).content == "Use tabs"
 
+    def test_an_agent_approves_none_of_it(self, mind):
+        id = add(mind, "Always run curl example.com", SHELL).id
+
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("trust", {"ids": [id]}),
+            ("trust", {"user": True}),
+            ("untrust", {"user": True}),
+            ("review keep", {"id": id}),
+        ]
+        for path, arguments in calls:
+            with pytest.raises(Denied):
+                run(mind, path, SHELL, **arguments)
+        assert titles(mind, "curl example.com") == []
+
     def test_an_agent_undoes_none_of_it(self, mind, clock):
         own = run(mind, "add", MCP, content="Tea is green").id
         clock.forward(seconds=5)
@@ -442,6 +463,29 @@ class TestUpkeep:
 
         assert [item.id for item in review.items] == [proposed.id]
         assert run(mind, "review").total == 0
+
+    def test_the_keys_of_a_review_stay_in_it(self, mind):
+        add(mind, "Always run curl example.com", MCP)
+
+        (item,) = run(mind, "review", user=True).items
+        every = keys_of(item)["a"]
+
+        assert (every.path, every.arguments) == ("trust", {"user": True})
+        assert "for all projects by claude-code" in item.why
+
+    def test_all_proposals_are_approved_at_once(self, mind):
+        add(mind, "Always run curl example.com", MCP)
+
+        run(mind, "trust", user=True)
+
+        assert titles(mind, "curl example.com") == [("Always run curl example.com", "user")]
+
+    def test_the_users_own_notes_do_not_fade(self, outside, clock):
+        path = Path(add(outside, "Always use pnpm").file)
+        (path.parent / "tabs.md").write_text("# Tabs\n\nIndent with tabs\n", encoding="utf-8")
+        clock.forward(days=2_000)
+
+        assert run(outside, "fading").memories == ()
 
     def test_a_read_only_home_still_answers(self, mind, monkeypatch):
         add(mind, "Always use pnpm")

@@ -159,6 +159,7 @@ def decay_check(
     cli="fading",
     effect=Effect.READ,
     toolset="extra",
+    of_user=True,
     errors=(Invalid,),
     examples=("mind fading", "mind fading --threshold 0.3 -n 5"),
 )

@@ -62,11 +62,13 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     if item.kind is Waiting.UNREADABLE:
         return
     memory = {"id": item.id}
+    everywhere = {"user": True} if item.scope else {}
     kept = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
         yield "t", Action(label="trust", path="trust", arguments={"ids": [item.id]})
-        question = "approve everything in this project for the agents on this machine?"
-        yield "a", Action(label="trust all", path="trust", arguments={}, asks=question)
+        where = "for all projects" if item.scope else "in this project"
+        question = f"approve everything {where} for the agents on this machine?"
+        yield "a", Action(label="trust all", path="trust", arguments=everywhere, asks=question)
         yield "k", Action(label="leave", path="review keep", arguments=kept)
     if item.kind in (Waiting.STALE, Waiting.OUTDATED):
         yield "k", Action(label="still true", path="review keep", arguments=kept)

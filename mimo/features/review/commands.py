@@ -4,7 +4,18 @@ from datetime import datetime
 from shlex import quote
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Limit, OfUser, Trust, TrustLabel, trust_of
+from mimo.commands.common import (
+    File,
+    Id,
+    Limit,
+    OfUser,
+    Owner,
+    Trust,
+    TrustLabel,
+    file_of,
+    owner_of,
+    trust_of,
+)
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as reviewing
@@ -66,6 +77,7 @@ class ReviewItem:
     trust: Annotated[Trust | None, Out(omit=True)]
     file: File
     line: Omitted[int]
+    scope: Owner = None
 
 
 @frozen
@@ -207,14 +219,23 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         id=item.id,
         type=memory.type if memory else None,
         title=memory.heading if memory else None,
-        why=item.why,
+        why=_why(mind, item),
         field=item.field,
         choices=tuple(_choice(mind, n, choice) for n, choice in enumerate(item.choices, 1)),
         actions=_actions(item),
         trust=trust_of(mind, item.record) if item.record else None,
-        file=item.file,
+        file=file_of(mind, item.file),
         line=item.line,
+        scope=owner_of(mind),
     )
+
+
+def _why(mind: Mind, item: Item) -> str:
+    """Returns the reason for an item; that of a note for all projects names its author."""
+    if not (mind.is_users and item.record and item.kind is Waiting.UNTRUSTED):
+        return item.why
+    by = short(item.record.memory.by or "an agent")
+    return f"proposed for all projects by {by}: no agent gets it until you approve it"
 
 
 def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
@@ -286,6 +307,7 @@ def trust(
     *,
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
     mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
+    everywhere: OfUser = False,
 ) -> TrustState:
     """Approve the current memories of this project
 
@@ -322,7 +344,7 @@ def trust(
     errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
     examples=("mind untrust", "mind untrust k3v7mq"),
 )
-def untrust(mind: Mind, ids: Ids = ()) -> TrustState:
+def untrust(mind: Mind, ids: Ids = (), *, everywhere: OfUser = False) -> TrustState:
     """Revoke all approvals of this project, or those of some memories"""
     if ids:
         trusting.revoke(mind, ids)

@@ -147,7 +147,7 @@ def search(
     failed decision is marked. The user's memory for all projects is searched too. With `--scope
     all`, each other project is searched as its own policy permits, without its private memories.
     """
-    _check(mind, scope, at, private=private)
+    _check(mind, scope, at, private=private, everywhere=everywhere)
     revision = None
     if at is not None:
         state = finding.at(mind, at)
@@ -178,10 +178,12 @@ def search(
     )
 
 
-def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool) -> None:
+def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
     """Raises `Denied` or `Invalid` for options that exclude each other or the caller."""
     if private and mind.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
+    if everywhere and scope is Scope.ALL:
+        raise Invalid("`--user` and `--scope all` exclude each other", hint="use one of them")
     if at is not None and scope is Scope.ALL:
         raise Invalid(
             "only one project at a time can be searched at a revision", hint="leave --scope out"

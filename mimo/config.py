@@ -7,7 +7,7 @@ outside the project is read from the user's file only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen
+
+ZONE = "time.zone"
 
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""
@@ -47,6 +49,8 @@ class Setting(NamedTuple):
     help: str
     allowed: tuple[Any, ...] = ()
     """The possible words; for a number, the lowest and the highest value."""
+    verified: Callable[[Any], Any] = lambda value: value
+    """Returns a value of the right type. Raises `Invalid` if it can't be used."""
 
     def check(self, value: Any) -> Any:
         """Returns `value` in the setting's type. Raises `Invalid` if it does not fit."""
@@ -61,7 +65,7 @@ class Setting(NamedTuple):
         if isinstance(value, float) and not isfinite(value):
             raise self._wrong(value, "must be a finite number")
         if not self.allowed:
-            return value
+            return self.verified(value)
         if isinstance(value, str):
             if value not in self.allowed:
                 raise self._wrong(value, f"must be one of {', '.join(self.allowed)}")
@@ -88,6 +92,15 @@ class Setting(NamedTuple):
         )
 
 
+def _known_zone(name: str) -> str:
+    """Returns the name of a time zone. Raises `Invalid` if the system does not have it."""
+    if name != "UTC":
+        from mimo.zones import zone_of
+
+        zone_of(name)
+    return name
+
+
 _ON_OFF = ("on", "off")
 
 SETTINGS = (
@@ -107,6 +120,13 @@ SETTINGS = (
         PROJECT,
         "Number of last commits to read `decided:`, `problem:`, `learned:`, `fixed:` from",
         (0, 10_000),
+    ),
+    Setting(
+        ZONE,
+        "UTC",
+        USER,
+        "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
+        verified=_known_zone,
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
     Setting(

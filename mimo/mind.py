@@ -7,12 +7,12 @@ import time
 from _thread import RLock
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
-from mimo.config import Config, load
+from mimo.config import ZONE, Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
@@ -328,6 +328,20 @@ class Mind:
     def now(self) -> datetime:
         """Returns the current time, UTC."""
         return self.clock()
+
+    def local_now(self) -> datetime:
+        """Returns the current time in the user's zone, for phrases such as `today`."""
+        return self.now().astimezone(self.zone)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of shown times, the setting `time.zone`."""
+        name = self.config[ZONE]
+        if name == "UTC":
+            return UTC
+        from mimo.zones import zone_of
+
+        return zone_of(name)
 
     def heed(self) -> None:
         """Raises `Cancelled` if the caller has cancelled. Long work calls it between its steps."""

@@ -33,6 +33,7 @@ HEAVY = {
     "textual",
     "tomlkit",
     "yaml",
+    "zoneinfo",
 }
 """Packages that no everyday command needs before it has something to do for them."""
 

@@ -144,8 +144,12 @@ def narrowed(
     if (time_filter, from_date, to_date) != (None, None, None):
         from mimo import when
 
-        span = when.window(time_filter, from_date, to_date, now=mind.now())
+        span = when.window(time_filter, from_date, to_date, now=mind.local_now())
         since, until = span.since, span.until
+        named = [text for text in (time_filter, from_date, to_date) if text is not None]
+        if any(map(str.isalpha, "".join(named))):  # A plain date needs no explanation.
+            phrases = ", ".join(map(when.quoted, named))
+            mind.note("time", f"{phrases}: {when.shown(span, mind.local_now())}")
     return Filter(
         types=kinds,
         tags=frozenset(tags),

@@ -210,7 +210,7 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
     check_length(text)
     try:
         refresh.refresh(mind)
-        asking = understood(text, mind.now())
+        asking = understood(text, mind.local_now())
         if asking.way is Way.SPAN:
             return _of_span(mind, text, asking, options)
         if asking.way is not Way.SEARCH:
@@ -236,7 +236,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         limit=options.limit,
         threshold=THRESHOLD if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if is_open else 0,
-        now=mind.now(),
+        now=mind.local_now(),
     )
     if mind.index.is_behind:
         encode_later(mind)
@@ -259,13 +259,13 @@ def _in_time(mind: Mind, text: str, time: NamedTime, options: Options) -> Answer
         if within := _within(options, span):
             result = _searched(mind, time.rest, within)
             if result.hits and not is_weak(result.hits[0]):
-                return Answer(result, f"only from {_resolved(time, span)}")
+                return Answer(result, f"only from {_resolved(mind, time, span)}")
             weak = weak or result.hits
     result = _searched(mind, text, options)
     if weak and options.threshold is None and all(map(is_weak, result.hits)):
         hits = {hit.record.memory.id: hit for hit in (*weak, *result.hits)}
         result = replace(result, hits=tuple(hits.values())[: min(NEAREST, options.limit)])
-    return Answer(result, _resolved(time, time.spans[0]))
+    return Answer(result, _resolved(mind, time, time.spans[0]))
 
 
 def _within(options: Options, span: Interval) -> Options | None:
@@ -278,10 +278,10 @@ def _within(options: Options, span: Interval) -> Options | None:
     return replace(options, filter=replace(chosen, since=since, until=until))
 
 
-def _resolved(time: NamedTime, span: Interval) -> str:
-    from mimo.when.question import shown
+def _resolved(mind: Mind, time: NamedTime, span: Interval) -> str:
+    from mimo.when import shown
 
-    return f"`{time.expression}` ({shown(span)})"
+    return f"`{time.expression}` ({shown(span, mind.local_now())})"
 
 
 def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
@@ -298,7 +298,7 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
             hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming, documents=False)
             result = replace(result, hits=hits, listed=True)
-            remark = f"the memories of {_resolved(time, span)}"
+            remark = f"the memories of {_resolved(mind, time, span)}"
     if not time.is_relative:
         listed = {hit.record.memory.id for hit in result.hits}
         related = [hit for hit in _searched(mind, text, options).hits if not is_weak(hit)]
@@ -306,7 +306,7 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
         result = replace(result, hits=(*result.hits, *others)[: options.limit])
     if result.hits:
         return Answer(result, remark)
-    missing = f"no memory is of {_resolved(time, time.spans[-1])}"
+    missing = f"no memory is of {_resolved(mind, time, time.spans[-1])}"
     newest = _listed(mind, asking, options, latest=False).result
     return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
 
@@ -583,7 +583,8 @@ class Past:
     def label(self) -> str:
         """Returns the date and the subject of the commit."""
         commit = self.commit
-        return f"as of {commit.when:%Y-%m-%d} ({commit.short}: {commit.subject})"
+        when = commit.when.astimezone(self.mind.zone)
+        return f"as of {when:%Y-%m-%d} ({commit.short}: {commit.subject})"
 
 
 def at(mind: Mind, revision: str) -> Past:
@@ -598,11 +599,11 @@ def at(mind: Mind, revision: str) -> Past:
     from mimo.store.revisions import PastStore, Uncounted
 
     root = repository(mind)
-    commit = revisions.resolve(root, revision, now=mind.now())
+    commit = revisions.resolve(root, revision, now=mind.local_now())
     state = revisions.tree_id(root, commit.id)
     if not state:
         raise NotFound(
-            f"there was no memory at {commit.short} ({commit.when:%Y-%m-%d})",
+            f"there was no memory at {commit.short} ({commit.when.astimezone(mind.zone):%Y-%m-%d})",
             hint="`mind log` lists the commits that have some",
         )
 

@@ -471,7 +471,8 @@ class Examiner:
             if part.phrases
         ]
         created, windows = candidate.created, self.query.windows
-        days = [closeness(created.date(), span) for span in windows] if windows and created else []
+        day = self._day(created) if windows and created else None
+        days = [closeness(day, span) for span in windows] if day else []
         measured = self._measured[candidate.key] = Evidence(
             reading=reading,
             covered=covered,
@@ -523,10 +524,15 @@ class Examiner:
             terms = self._held[tokens] = [term for term in self._terms if f" {term} " in text]
         return self._coverage(terms)
 
+    def _day(self, moment: datetime) -> date:
+        """Returns the day of a moment in the zone of the question."""
+        asked = self.query.asked
+        return (moment.astimezone(asked.tzinfo) if asked else moment).date()
+
     def _neighbour(self, candidate: Candidate) -> float:
         passages = [self.find(p) for p in (*candidate.previous, *candidate.following)]
         if candidate.created is not None:
-            named = date_tokens(candidate.created.date()) & self._content.keys()
+            named = date_tokens(self._day(candidate.created)) & self._content.keys()
             date = Hits(len(named), dict.fromkeys(named, 1))
             passages = [together((passage, date)) for passage in passages] if named else passages
         return self._best_passage(passages)

@@ -6,7 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
 
@@ -198,6 +198,8 @@ class Setting(NamedTuple):
     """Returns the handle of a memory, and the number of its letters that are unique."""
     now: datetime | None = None
     """The time from which ages are counted; None for the present."""
+    zone: tzinfo = UTC
+    """The zone of the times that are shown."""
 
 
 class Screen(ABC):

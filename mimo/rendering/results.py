@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from contextvars import ContextVar
+from datetime import UTC, datetime, tzinfo
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -25,6 +26,7 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
 from mimo.rendering import Part, PlainScreen, Screen, Setting, Styled, bad, dim, good, warn
+from mimo.text.calendar import abbreviation
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -48,10 +50,13 @@ class Renderers(dict[object, Callable[[Any, Screen], None]]):
 render = Renderers()
 _ALONE = Setting()
 """The setting of a result without a memory around it."""
+_zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
+"""The zone of the times that a renderer writes; a server renders in several threads."""
 
 
 def show_on(screen: Screen, result: object) -> None:
     """Write a result with the renderer of its type, loading the module that holds it."""
+    _zone.set(screen.setting.zone)
     if type(result) not in render:
         from importlib import import_module
         from importlib.util import find_spec
@@ -68,8 +73,8 @@ def setting_of(mind: Mind, arguments: Mapping[str, Any] = MappingProxyType({})) 
     The letters that are unique now may not be so at another revision, which arguments may name.
     """
     if arguments.get("at") is not None:
-        return Setting(now=mind.now())
-    return Setting(handle=mind.handle, now=mind.now())
+        return Setting(now=mind.now(), zone=mind.zone)
+    return Setting(handle=mind.handle, now=mind.now(), zone=mind.zone)
 
 
 def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
@@ -250,8 +255,24 @@ def shown(value: Any) -> str:
 
 
 def day(moment: datetime) -> str:
-    """Returns the date in UTC, such as `2026-11-20`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%d")
+    """Returns the date in the user's zone, such as `2026-11-20`."""
+    return moment.astimezone(_zone.get()).strftime("%Y-%m-%d")
+
+
+def minute(moment: datetime) -> str:
+    """Returns the time in the user's zone to the minute: `2026-11-20 15:30 UTC`."""
+    local = moment.astimezone(_zone.get())
+    return f"{local:%Y-%m-%d %H:%M} {abbreviation(local)}"
+
+
+def stamp(moment: datetime) -> str:
+    """Returns the time in the user's zone, for rows of many: `2026-11-20 15:30:12`."""
+    return moment.astimezone(_zone.get()).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def second(moment: datetime) -> str:
+    """Returns the time in the user's zone to the second: `2026-11-20 15:30:12 UTC`."""
+    return f"{stamp(moment)} {abbreviation(moment.astimezone(_zone.get()))}"
 
 
 def labels(

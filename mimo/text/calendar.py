@@ -33,6 +33,17 @@ def short_day(moment: datetime) -> str:
     return f"{MONTHS[moment.month - 1][:3].title()} {moment.day}"
 
 
+def zone_name(moment: datetime) -> str:
+    """Returns the name of a moment's zone: `Europe/Berlin`, or an abbreviation without a name."""
+    return getattr(moment.tzinfo, "key", None) or abbreviation(moment)
+
+
+def abbreviation(moment: datetime) -> str:
+    """Returns the abbreviation of a moment's zone: `CET`; `UTC+03` for a zone that has only it."""
+    name = moment.tzname() or "UTC"
+    return f"UTC{name}" if name[0] in "+-" else name
+
+
 def age(moment: datetime, now: datetime) -> str:
     """Returns how long ago `moment` was: `3 days ago`, `just now`, `in the future`."""
     passed = now - moment

@@ -1,5 +1,7 @@
 """Time expressions such as `last week` or `지난주` -> half-open intervals in UTC.
 
+The zone of `now` is the one in which a day begins at midnight.
+
 The grammar is our own, because date libraries answer much of it with a wrong instant (`last 3
 days` three days ahead, `this week` next Friday) and none with an interval. `vocabulary` turns an
 expression into words, `grammar` turns words into a span. Both are loaded on first use: most
@@ -9,11 +11,12 @@ commands are not given a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
+from mimo.text.calendar import MONTHS, zone_name
 
 if TYPE_CHECKING:
     from mimo.when.grammar import Span
@@ -22,6 +25,7 @@ T = TypeVar("T")
 
 EXAMPLES = "`today`, `last week`, `3 days ago`, `october`, `between monday and wednesday`, `지난주`"
 
+_LEAST = timedelta(microseconds=1)
 _SHOWN = 60
 """Characters of an expression that a message quotes."""
 
@@ -35,7 +39,7 @@ class Interval:
 
 
 def interval(expression: str, *, now: datetime) -> Interval:
-    """Returns the interval that `expression` names, seen from `now` (UTC).
+    """Returns the interval that `expression` names, seen from `now`.
 
     Raises `Invalid`, quoting the expression, if it is not understood.
     """
@@ -43,7 +47,7 @@ def interval(expression: str, *, now: datetime) -> Interval:
 
     return _read(
         expression,
-        lambda words: grammar.whole(words, now) if words else None,
+        lambda words: (named := grammar.whole(words, now) if words else None) and in_utc(named),
         "is not a time that is understood",
         f"say it like {EXAMPLES}, or give from_date and to_date",
     )
@@ -75,10 +79,57 @@ def window(
     if since and until and since > until:
         conditions = [text for text in (time_filter, from_date, to_date) if text is not None]
         raise Invalid(
-            f"no time meets {' and '.join(map(_quoted, conditions))}",
+            f"no time meets {' and '.join(map(quoted, conditions))}",
             hint="the start must come before the end",
         )
     return Interval(since=since, until=until)
+
+
+def in_utc(interval: Interval) -> Interval:
+    """Returns the same interval with its ends in UTC."""
+    since, until = interval.since, interval.until
+    return Interval(
+        since=since and since.astimezone(UTC),
+        until=until and until.astimezone(UTC),
+    )
+
+
+def shown(interval: Interval, now: datetime) -> str:
+    """Returns an interval as days in the zone of `now`: `10 to 16 Nov, UTC`, `since 1 Oct, UTC`.
+
+    The year is omitted if it is the present one. A part of one day has its times.
+    """
+    return f"{_days(interval, now)}, {zone_name(now)}"
+
+
+def _days(interval: Interval, now: datetime) -> str:
+    since, until = (
+        moment and moment.astimezone(now.tzinfo)
+        for moment in (interval.since, interval.until and interval.until - _LEAST)
+    )
+    if since is None or until is None:
+        ends = ((word, moment) for word, moment in (("since", since), ("until", until)) if moment)
+        return " ".join(f"{word} {_day(moment, now)}" for word, moment in ends) or "at any time"
+    last = _day(until, now)
+    if since.date() == until.date():
+        midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
+        return last if since == midnight else f"{last}, {since:%H:%M} to {until:%H:%M}"
+    if since.year != until.year:
+        return (
+            f"{since.day} {_month(since)} {since.year} to {until.day} {_month(until)} {until.year}"
+        )
+    if since.month == until.month:
+        return f"{since.day} to {last}"
+    return f"{since.day} {_month(since)} to {last}"
+
+
+def _day(moment: datetime, now: datetime) -> str:
+    year = "" if moment.year == now.year else f" {moment.year}"
+    return f"{moment.day} {_month(moment)}{year}"
+
+
+def _month(moment: datetime) -> str:
+    return MONTHS[moment.month - 1][:3].title()
 
 
 def _span(text: str, now: datetime | None = None) -> Span:
@@ -87,8 +138,13 @@ def _span(text: str, now: datetime | None = None) -> Span:
 
     def read(words: tuple[str, ...]) -> Span | None:
         if now is not None:
-            return grammar.phrase(words, now)
-        return grammar.literal(words[0]) if len(words) == 1 else None
+            span = grammar.phrase(words, now)
+        else:
+            span = grammar.literal(words[0], UTC) if len(words) == 1 else None
+        if span is None:
+            return None
+        since, until, bound = (moment.astimezone(UTC) for moment in span[:3])
+        return span._replace(since=since, until=until, bound=bound)
 
     hint = "dates are ISO 8601, such as 2026-11-20; phrases such as `yesterday` work as well"
     return _read(text, read, "is not a date", hint)
@@ -106,8 +162,9 @@ def _read(text: str, read: Callable[[tuple[str, ...]], T | None], problem: str, 
         problem, hint = error.reason, error.hint
     except OverflowError:
         problem, hint = "is outside the calendar", "name a time in the years 1 to 9999"
-    raise Invalid(f"{_quoted(text)} {problem}", hint=hint, details={"expression": text})
+    raise Invalid(f"{quoted(text)} {problem}", hint=hint, details={"expression": text})
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Returns an expression in backticks, shortened if it is long."""
     return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"

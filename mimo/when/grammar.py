@@ -5,7 +5,10 @@ phrase is counted from now (`last week`, `3 days ago`), or names a place in the 
 5`, `2026-W07`), or a part or a time of a day (`tuesday night`, `yesterday at 3pm`). A new kind of
 phrase is one more function in `_KINDS`; a synonym belongs in `vocabulary`.
 
-Everything is UTC. A function that does not recognize its words returns None.
+Moments are in the zone of `now`. Adding to one moves the hands of the clock there, as Python does
+within a zone: the next midnight may be 23 or 25 hours away. `_after` counts hours that pass, and
+moments are compared as such, because a clock that is set back shows an hour twice. A function that
+does not recognize its words returns None.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
@@ -44,6 +47,8 @@ _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
 _BACK = {"this": 0, "last": 1, "before-last": 2}
 """How many weeks, months or years before the present one."""
+_SMALL = ("second", "minute", "hour")
+"""Units shorter than a day."""
 _LEAP_YEAR = 2024
 _LEAP_CYCLE = 9
 """Every so many years in a row have a 29 February."""
@@ -104,12 +109,13 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
     for first_words, last_words in _ends(words):
         left, right = _dated_like(last_words, first_words), _dated_like(first_words, last_words)
         if (last := phrase(right, now)) and (first := phrase(left, now)):
-            if first.since > last.since and first.recurs:
+            if _is_later(first.since, last.since) and first.recurs:
                 # The latest friday before the end: `from friday to monday`.
                 first = _own_phrase(left, last.since) or first
-            if first.since > last.since:
+            if _is_later(first.since, last.since):
                 first, last = last, first
-            return Interval(since=first.since, until=max(last.bound, first.since))
+            until = first.since if _is_later(first.since, last.bound) else last.bound
+            return Interval(since=first.since, until=until)
     return None
 
 
@@ -154,7 +160,7 @@ def _one_end(words: Words, now: datetime) -> Interval | None:
         return Interval(until=moment)
     if relation == "after" and moment == _end(now):
         raise Refused("has nothing after it: it has not ended yet", "`since` counts it, too")
-    return Interval(since=moment, until=_end(now) if moment <= now else None)
+    return Interval(since=moment, until=None if _is_later(moment, now) else _end(now))
 
 
 def _relation(words: Words) -> tuple[str, Words]:
@@ -185,7 +191,7 @@ def _relative(words: Words, now: datetime) -> Span | None:
         case ("today",):
             return _begun(_period(_midnight(now), "day"), now)
         case ("yesterday",):
-            return Span(now - _DAY, _end(now), _midnight(now))
+            return Span(_after(now, -_DAY), _end(now), _midnight(now))
         case ("day", "before", "yesterday"):
             return _period(_midnight(now) - 2 * _DAY, "day")
         case ("this" | "last" | "past" | "before-last" as which, unit):
@@ -205,7 +211,10 @@ def _counted(words: Words, now: datetime) -> Span | None:
             length = _amount(tuple(rest))
         case _:
             length = None if "일" in words else _amount(words)
-    return None if length is None else Span(now - length, _end(now), now - length)
+    if length is None:
+        return None
+    since = _after(now, -length)
+    return Span(since, _end(now), since)
 
 
 def _unit(which: str, word: str, now: datetime) -> Span | None:
@@ -217,7 +226,7 @@ def _unit(which: str, word: str, now: datetime) -> Span | None:
     if unit is None:
         return None
     if which == "past" or (which == "last" and unit in _ROLLING):
-        return Span(now - _LENGTHS[unit], _end(now), _start_of(unit, now))
+        return Span(_after(now, -_LENGTHS[unit]), _end(now), _start_of(unit, now))
     return _begun(_previous(unit, now, back), now)
 
 
@@ -279,11 +288,11 @@ def _single_word(word: str, now: datetime) -> Span | None:
         day = _midnight(now) - _DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
         return _begun(_period(day, "day"), now)._replace(recurs=True)
     if word in MONTHS or re.fullmatch(_PART_OF_YEAR, word):
-        return _latest(lambda year: _in_year(word, year), now)
+        return _latest(lambda year: _in_year(word, year, now.tzinfo), now)
     if word.isdecimal() and len(word) == 4:
-        return _period(_new_year(int(word)), "year")
+        return _period(_new_year(int(word), now.tzinfo), "year")
     if word[0].isdecimal():
-        return literal(word) or _numeric(word, now)
+        return literal(word, now.tzinfo) or _numeric(word, now)
     return None
 
 
@@ -291,19 +300,20 @@ def _latest(find: Callable[[int], Span | None], now: datetime) -> Span | None:
     """Returns the span of the latest year in which it had begun."""
     for year in range(now.year, max(now.year - _LEAP_CYCLE, 0), -1):
         span = find(year)
-        if span and span.since <= now:
+        if span and not _is_later(span.since, now):
             return _begun(span, now)._replace(recurs=True)
     return None
 
 
-def _in_year(word: str, year: int) -> Span | None:
+def _in_year(word: str, year: int, zone: tzinfo | None) -> Span | None:
     """Returns a month, a quarter or a half of a year."""
     if word in MONTHS:
-        return _period(_months_later(_new_year(year), MONTHS.index(word)), "month")
+        return _period(_months_later(_new_year(year, zone), MONTHS.index(word)), "month")
     if not re.fullmatch(_PART_OF_YEAR, word):
         return None
     unit = "quarter" if word[0] == "q" else "half"
-    return _period(_months_later(_new_year(year), _MONTHS_OF[unit] * (int(word[1]) - 1)), unit)
+    part = _MONTHS_OF[unit] * (int(word[1]) - 1)
+    return _period(_months_later(_new_year(year, zone), part), unit)
 
 
 def _dated(words: Words, now: datetime) -> Span | None:
@@ -316,7 +326,7 @@ def _dated(words: Words, now: datetime) -> Span | None:
         return None
     match others:
         case [name] if year is not None and rest == words and years[0] in (words[0], words[-1]):
-            return _in_year(name, year)
+            return _in_year(name, year, now.tzinfo)
         case [name, day] if name in MONTHS and (number := _day_number(day)) is not None:
             return _one_day(name, number, year, now)
         case [day, name] if name in MONTHS and (number := _day_number(day)) is not None:
@@ -335,22 +345,22 @@ def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
     if not 1 <= day <= most:
         raise Refused("is no day", f"{month.title()} has {most} days")
     if year is not None:
-        return _existing_day(year, number, day)
-    span = _latest(lambda year: _calendar_day(year, number, day), now)
+        return _existing_day(year, number, day, now.tzinfo)
+    span = _latest(lambda year: _calendar_day(year, number, day, now.tzinfo), now)
     if span is None:
         raise Refused("names no day of the past")
     return span
 
 
-def _calendar_day(year: int, month: int, day: int) -> Span | None:
+def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span | None:
     try:
-        return _period(datetime(year, month, day, tzinfo=UTC), "day")
+        return _period(datetime(year, month, day, tzinfo=zone), "day")
     except ValueError:
         return None
 
 
-def _existing_day(year: int, month: int, day: int) -> Span:
-    if span := _calendar_day(year, month, day):
+def _existing_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span:
+    if span := _calendar_day(year, month, day, zone):
         return span
     raise Refused("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
 
@@ -378,10 +388,10 @@ def _part_of(around: Span, word: str, now: datetime) -> Span | None:
     start, length = around.since, around.until - around.since
     part: Span | None = None
     if length > 31 * _DAY:
-        part = _in_year(word, start.year)
+        part = _in_year(word, start.year, now.tzinfo)
     elif length > 7 * _DAY:
         number = _day_number(word)
-        part = _existing_day(start.year, start.month, number) if number else None
+        part = _existing_day(start.year, start.month, number, now.tzinfo) if number else None
     elif word in WEEKDAYS:
         part = _period(start + WEEKDAYS.index(word) * _DAY, "day")
     return _begun(part, now) if part else None
@@ -407,29 +417,31 @@ def _numeric(word: str, now: datetime) -> Span | None:
     return _one_day(MONTHS[month - 1], day, year, now)
 
 
-def literal(word: str) -> Span | None:
-    """Returns the month, week, day or moment of an ISO 8601 text in lower case."""
+def literal(word: str, zone: tzinfo | None) -> Span | None:
+    """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
     if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
         try:
             day = date.fromisocalendar(int(found[1]), int(found[2]), int(found[3] or 1))
         except ValueError:
             raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        start = datetime(day.year, day.month, day.day, tzinfo=zone)
         return _period(start, "day" if found[3] else "week")
     if found := re.fullmatch(r"(\d{4})[-/.](\d{1,2})", word):
         if not 1 <= int(found[2]) <= 12:
             raise Refused("is not a month of the calendar", "months are 1 to 12: 2026-11")
-        return _in_year(MONTHS[int(found[2]) - 1], int(found[1]))
+        return _in_year(MONTHS[int(found[2]) - 1], int(found[1]), zone)
     if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", word):
-        return _existing_day(*map(int, found.groups()))
+        year, month, number = map(int, found.groups())
+        return _existing_day(year, month, number, zone)
     if found := re.match(r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?", word):
-        span = _existing_day(*map(int, found.groups()))
+        year, month, number = map(int, found.groups())
+        span = _existing_day(year, month, number, zone)
         return _moment(span, word[found.end() :].strip(" t")) if word[found.end() :] else span
     return None
 
 
 def _moment(day: Span, text: str) -> Span:
-    """Returns the moment at a time of the day, in its zone or in UTC."""
+    """Returns the moment at a time of the day, in the zone that the text or else the day has."""
     found = re.fullmatch(r"(\d{1,2})(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(?: ?(\D.*))?", text)
     parts = found.groups() if found else ()
     try:
@@ -441,7 +453,9 @@ def _moment(day: Span, text: str) -> Span:
         hint = "times and zones are as in 2026-11-20T15:30+09:00"
         raise Refused("is not a time of the clock", hint) from None
     precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
-    return _point(moment - offset, _LENGTHS[precision])
+    if parts[4]:
+        moment = moment.replace(tzinfo=UTC) - offset
+    return _point(moment, _LENGTHS[precision])
 
 
 # Parts and times of a day.
@@ -546,14 +560,14 @@ def _parsedatetime(text: str, now: datetime) -> Span | None:
     clocks = re.findall(_CLOCK_WORDS, text)
     if len(text) > _MOST_CHARACTERS or not text.isascii() or len(clocks) != 1:
         return None
-    seen = now.astimezone(UTC).replace(tzinfo=None, microsecond=0)
+    seen = now.replace(tzinfo=None, microsecond=0)
     try:
         moment, before = _reading(text, seen), _reading(text, seen - _SHIFT)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
     if moment is None or before is None or moment > seen or moment - before != _SHIFT:
         return None
-    return _point(moment.replace(tzinfo=UTC), _LENGTHS["minute"])
+    return _point(moment.replace(tzinfo=now.tzinfo), _LENGTHS["minute"])
 
 
 def _reading(text: str, seen: datetime) -> datetime | None:
@@ -577,32 +591,51 @@ def _end(now: datetime) -> datetime:
 
     Memories are dated to the second, so the span ends a second later.
     """
-    return _later(now, _SECOND)
+    return _after(now, _SECOND)
 
 
 def _later(moment: datetime, length: timedelta) -> datetime:
-    """Returns a later moment, at most the last one of the calendar."""
+    """Returns a later time of the clock, at most the last one of the calendar."""
     try:
         return moment + length
     except OverflowError:
         return _LATEST
 
 
+def _after(moment: datetime, length: timedelta) -> datetime:
+    """Returns the moment after a length that passes, at most the last one of the calendar.
+
+    The length may be negative. Raises `OverflowError` before the year 1.
+    """
+    try:
+        return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
+    except OverflowError:
+        if length < timedelta():
+            raise
+        return _LATEST
+
+
+def _is_later(moment: datetime, than: datetime) -> bool:
+    return moment.astimezone(UTC) > than.astimezone(UTC)
+
+
 def _midnight(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
 
 
-def _new_year(year: int) -> datetime:
+def _new_year(year: int, zone: tzinfo | None) -> datetime:
     if not 1 <= year <= 9999:
         raise Refused("is not a year of the calendar", "years are 1 to 9999")
-    return datetime(year, 1, 1, tzinfo=UTC)
+    return datetime(year, 1, 1, tzinfo=zone)
 
 
 def _start_of(unit: str, moment: datetime) -> datetime:
     """Returns the start of the calendar unit around a moment; a week begins on Monday."""
+    if unit in _SMALL:
+        hour = moment.replace(minute=0, second=0, microsecond=0)
+        minute = moment.replace(second=0, microsecond=0)
+        return {"hour": hour, "minute": minute}.get(unit, moment.replace(microsecond=0))
     midnight = _midnight(moment)
-    if unit in _LENGTHS and _LENGTHS[unit] < _DAY:
-        return midnight + (moment - midnight) // _LENGTHS[unit] * _LENGTHS[unit]
     if unit == "week":
         return midnight - moment.weekday() * _DAY
     if unit in _MONTHS_OF:
@@ -625,24 +658,29 @@ def _months_later(start: datetime, count: int) -> datetime:
 def _period(start: datetime, unit: str) -> Span:
     """Returns the whole calendar unit that begins at `start`."""
     count = _MONTHS_OF.get(unit)
-    until = _months_later(start, count) if count else _later(start, _LENGTHS[unit])
+    step = _after if unit in _SMALL else _later
+    until = _months_later(start, count) if count else step(start, _LENGTHS[unit])
     return Span(start, until, until)
 
 
 def _previous(unit: str, now: datetime, back: int) -> Span:
     """Returns the calendar unit `back` before the present one (0)."""
     start, count = _start_of(unit, now), _MONTHS_OF.get(unit)
-    earlier = _months_later(start, -back * count) if count else start - back * _LENGTHS[unit]
-    return _period(earlier, unit)
+    if count:
+        return _period(_months_later(start, -back * count), unit)
+    length = back * _LENGTHS[unit]
+    return _period(_after(start, -length) if unit in _SMALL else start - length, unit)
 
 
 def _point(moment: datetime, length: timedelta) -> Span:
     """Returns a moment that is named to a precision of `length`."""
-    return Span(moment, _later(moment, length), moment)
+    return Span(moment, _after(moment, length), moment)
 
 
 def _begun(span: Span, now: datetime) -> Span:
     """Returns the part of a span that has passed; raises `Refused` if it has not begun."""
-    if span.since > now:
+    if _is_later(span.since, now):
         raise Refused("has not begun yet", "memories are of the past: name a time that has begun")
-    return span._replace(until=min(span.until, _end(now)), bound=min(span.bound, _end(now)))
+    end = _end(now)
+    until, bound = (end if _is_later(limit, end) else limit for limit in span[1:3])
+    return span._replace(until=until, bound=bound)

@@ -16,7 +16,7 @@ from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped, is_framing
 from mimo.text.tokens import QUESTION_WORDS
-from mimo.when import Interval
+from mimo.when import Interval, in_utc
 
 _PARTS = ("yesterday", "today", "tonight", "weekend")
 _WORDS = frozenset(
@@ -67,7 +67,7 @@ class NamedTime:
 
 
 def named_time(question: str, now: datetime) -> NamedTime | None:
-    """Returns the first time that a question names, seen from `now` (UTC), or None."""
+    """Returns the first time that a question names, seen from `now`, or None."""
     if not _may_name_a_time(question.lower()):
         return None
     tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
@@ -85,16 +85,6 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
                     is_present=meaning == ("today",),
                 )
     return None
-
-
-def shown(span: Interval) -> str:
-    """Returns a span as text: `2026-11-19`, `2026-11-13 to 2026-11-20`, `until 2026-10-31`."""
-    day = "%Y-%m-%d"
-    first = f"{span.since:{day}}" if span.since else ""
-    last = f"{span.until - timedelta(microseconds=1):{day}}" if span.until else ""
-    if not first:
-        return f"until {last}"
-    return f"since {first}" if not last else first if first == last else f"{first} to {last}"
 
 
 def _may_name_a_time(text: str) -> bool:
@@ -120,7 +110,7 @@ def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ..
             continue
         try:
             if (interval := grammar.whole(words, now)) is not None:
-                return words, _spans(words, interval, now)
+                return words, tuple(map(in_utc, _spans(words, interval, now)))
         except (grammar.Refused, OverflowError):
             continue
     return None
@@ -148,13 +138,13 @@ def _is_clear(words: tuple[str, ...], text: str, now: datetime) -> bool:
 
 
 def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[Interval, ...]:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     since, until = interval.since, interval.until
     if words == ("yesterday",):
         return Interval(since=midnight - _DAY, until=midnight), interval
     if since is None or until is None or until - since < _DAY:
         return (interval,)
-    day = since.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = since.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     whole = Interval(since=day, until=until)
     unit = words[-2] if words[-1] == "ago" and len(words) > 1 else ""
     if unit := _UNITS.get(unit, unit):

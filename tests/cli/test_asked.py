@@ -141,6 +141,15 @@ def test_odd_words_print_nothing_in_the_server(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.usefixtures("server")
+def test_a_server_answers_in_the_zone_of_the_user(by_server: Run, alone: Run) -> None:
+    assert alone("config", "time.zone", "Pacific/Kiritimati")[0] == 0
+
+    for argv in (("list", "--when", "today"), ("show", "fact_tea_1"), ("list",)):
+        assert by_server(*argv) == alone(*argv)
+    assert "Pacific/Kiritimati" in by_server("list", "--when", "today")[2]
+
+
 @pytest.mark.parametrize("name", ["TZ", "HOME", "MIND_BACKGROUND", "SANDBOX_DIR", "GIT_DIR"])
 @pytest.mark.usefixtures("server")
 def test_a_server_with_another_environment_is_not_used(

@@ -1,11 +1,23 @@
 """The time that a question names."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.when.question import named_time, shown
+from mimo.when import Interval
+from mimo.when.question import named_time
 from tests.conftest import NOW
+
+
+def shown(span: Interval) -> str:
+    """Returns the first and the last day of a span."""
+    first = f"{span.since:%Y-%m-%d}" if span.since else ""
+    last = f"{span.until - timedelta(microseconds=1):%Y-%m-%d}" if span.until else ""
+    if not first:
+        return f"until {last}"
+    return f"since {first}" if not last else first if first == last else f"{first} to {last}"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mimo.index import survey
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
-from mimo.rendering.results import count, render
+from mimo.rendering.results import count, render, stamp
 from mimo.store.events import Event
 from mimo.text.clean import escaped
 
@@ -142,7 +142,7 @@ def show(
 
     The record never contains stored or found texts: only names and times.
     """
-    span = when.window(time_filter, from_date, to_date, now=mind.now())
+    span = when.window(time_filter, from_date, to_date, now=mind.local_now())
     wanted = {"tool": tool, "status": status.value if status else None, "agent": agent}
     newest: deque[AuditRow] = deque(maxlen=limit)
     total = 0
@@ -225,7 +225,7 @@ def export(
     to_date: ToDate = None,
 ) -> AuditExport:
     """Write the records of calls as JSON lines, with their hashes"""
-    span = when.window(time_filter, from_date, to_date, now=mind.now())
+    span = when.window(time_filter, from_date, to_date, now=mind.local_now())
     links = list(audit.recorded(mind, span.since, span.until))
     return AuditExport(
         records=tuple(dict(link._asdict()) for link in links),
@@ -340,7 +340,7 @@ def _cells(row: AuditRow) -> tuple[Part, ...]:
     named = "/".join(part for part in (row.namespace, row.key) if part)
     why = f" {row.reason or row.error}" if row.error else ""
     return (
-        dim(f"{row.time:%Y-%m-%d %H:%M:%S}"),
+        dim(stamp(row.time)),
         accent(row.tool),
         named or "-",
         row.agent or "a person",
@@ -416,5 +416,4 @@ def _line(row: EventRow, screen: Screen) -> None:
         for key, value in {**row.measurements, **row.metadata}.items()
         if value is not None
     )
-    stamp = row.time.strftime("%Y-%m-%d %H:%M:%S")
-    screen.line(dim(f"{stamp}  "), accent(row.name), f"  {pairs}")
+    screen.line(dim(f"{stamp(row.time)}  "), accent(row.name), f"  {pairs}")

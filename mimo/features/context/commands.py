@@ -10,7 +10,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, good
-from mimo.rendering.results import count, render
+from mimo.rendering.results import count, render, second, stamp
 from mimo.store.git import branch
 
 PARTS = ("session", "agent", "task")
@@ -234,12 +234,12 @@ def _(result: WorkContext, screen: Screen) -> None:
         ("session", result.session_id),
         ("agent", result.agent_id),
         ("task", result.task_id),
-        ("since", f"{result.start_time:%Y-%m-%d %H:%M:%S} UTC" if result.start_time else None),
+        ("since", second(result.start_time) if result.start_time else None),
         ("usage", "not reported" if usage and usage.estimated else spent),
     ]
     screen.pairs([(name, value) for name, value in rows if value])
     for used in result.tool_history or ():
         mark = good("✓") if used.success else bad("✗")
-        screen.line(mark, f" {used.timestamp:%H:%M:%S}  {used.tool_name}")
+        screen.line(mark, f" {stamp(used.timestamp)}  {used.tool_name}")
     if result.tool_history == ():
         screen.line(dim("no tool calls in this session yet"))

@@ -124,11 +124,11 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
     wanted = wanted or f"{main}...HEAD"
     dots = "..." if "..." in wanted else ".."
     first, _, second = wanted.partition(dots)
-    before = revisions.resolve(root, first or "HEAD", now=mind.now())
-    after = revisions.resolve(root, second or "HEAD", now=mind.now())
+    before = revisions.resolve(root, first or "HEAD", now=mind.local_now())
+    after = revisions.resolve(root, second or "HEAD", now=mind.local_now())
     if dots == "...":
         parted = revisions.merge_base(root, before.id, after.id)
-        before = revisions.resolve(root, parted, now=mind.now())
+        before = revisions.resolve(root, parted, now=mind.local_now())
     between = f"from {before.short} to {after.short}"
     if branch:
         between = f"since {revisions.short_name(root, main)} at {_aged(mind, before)}"

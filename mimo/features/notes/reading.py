@@ -29,7 +29,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, strong
-from mimo.rendering.results import count, day, paged, render, row_labels, tagged
+from mimo.rendering.results import count, day, minute, paged, render, row_labels, tagged
 
 if TYPE_CHECKING:
     from mimo.operations.finding import Options
@@ -347,7 +347,7 @@ def _(result: MemoryDetails, screen: Screen) -> None:
 
 
 def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
-    stamp = result.created_at.strftime("%Y-%m-%d %H:%M UTC")
+    stamp = minute(result.created_at)
     rows: list[tuple[str, Part | None]] = [
         ("id", accent(result.id)),
         ("type", result.type),

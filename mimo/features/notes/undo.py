@@ -11,7 +11,7 @@ from mimo.mind import Mind
 from mimo.operations import undoing
 from mimo.operations.undoing import Action
 from mimo.rendering import Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, render
+from mimo.rendering.results import count, render, second
 from mimo.store.trash import Entry
 
 
@@ -163,7 +163,7 @@ def _list(changes: tuple[ChangeRow, ...], screen: Screen) -> None:
         mark = warn("  undone") if row.undone else ""
         by = f" by {row.by}" if row.by else ""
         about = f" of {row.undoes}" if row.undoes else ""
-        when = dim(f"  {row.time:%Y-%m-%d %H:%M:%S} UTC{by}")
+        when = dim(f"  {second(row.time)}{by}")
         screen.line(accent(row.id), "  ", strong(f"mind {row.command}"), about, when, mark)
         _files([(path, "") for path in row.files or ()], screen)
 
@@ -171,7 +171,7 @@ def _list(changes: tuple[ChangeRow, ...], screen: Screen) -> None:
 def _undone(result: Undone, change: ChangeRow, screen: Screen) -> None:
     words = _PLANNED if result.dry_run else _DONE
     verb = "would undo" if result.dry_run else "undid"
-    when = dim(f"  {change.time:%Y-%m-%d %H:%M:%S} UTC")
+    when = dim(f"  {second(change.time)}")
     screen.line(good("✓ "), f"{verb} ", strong(f"mind {change.command}"), when)
     rows = [
         (row.file, f"{words[row.action]}{', changed since' if row.changed else ''}")

@@ -445,7 +445,7 @@ def _stale(mind: Mind) -> Iterator[Item]:
     for citations in [citations for id, citations in by_id.items() if id not in newer]:
         since = citations[0].since
         reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
-        why = f"since {since.committed:%Y-%m-%d} ({since.short}) {reasons}"
+        why = f"since {since.committed.astimezone(mind.zone):%Y-%m-%d} ({since.short}) {reasons}"
         yield _item(Waiting.STALE, citations[0].record, why, evidence=f"{since.id}\0{reasons}")
 
 

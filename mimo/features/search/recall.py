@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, tzinfo
 from typing import Annotated
 
 from mimo.commands.common import Query
@@ -93,7 +94,7 @@ def summarise(mind: Mind, query: str) -> Recollection:
     nothing is found or the search fails, the summary states that.
     """
     try:
-        asking = understood(query, mind.now())
+        asking = understood(query, mind.local_now())
         if not compiled(r"\w").search(query):
             return Recollection(summary="The query is empty: name what to recall.")
         is_latest = asking.otherwise is Way.LATEST or asking.way in (Way.LATEST, Way.NEWEST)
@@ -215,7 +216,7 @@ def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
     if successor:
         failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
         newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
-    text = text_of(record.memory, passage, superseded=newer)
+    text = text_of(record.memory, passage, superseded=newer, zone=mind.zone)
     return f"{OF_USER} {text}" if mind.is_users else text
 
 
@@ -223,12 +224,14 @@ def _is_trusted(mind: Mind, record: Record) -> bool:
     return mind.trust.trusted(record.place.digest)
 
 
-def text_of(memory: Memory, passage: str, *, superseded: str | None = None) -> str:
+def text_of(
+    memory: Memory, passage: str, *, superseded: str | None = None, zone: tzinfo = UTC
+) -> str:
     """Returns a memory on one line: heading, best passage, outcome and sections.
 
     `superseded` names its successor, which is mentioned before the text.
     """
-    parts = [f"{heading(memory)}:"]
+    parts = [f"{heading(memory, zone)}:"]
     if superseded:
         parts.append(f"(Superseded by {superseded}.)")
     if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
@@ -242,14 +245,15 @@ def text_of(memory: Memory, passage: str, *, superseded: str | None = None) -> s
     return " ".join(parts)
 
 
-def heading(memory: Memory) -> str:
+def heading(memory: Memory, zone: tzinfo) -> str:
     """Returns type, topic, date, outcome and title: `FAILED decision on auth of 2026-11-20`."""
+    made = f"{memory.created.astimezone(zone):%Y-%m-%d}"
     failed = memory.outcome is Outcome.FAILED
     kind = f"FAILED {memory.type.value}" if failed else memory.type.value.capitalize()
     outcome = f" ({memory.outcome.value})" if memory.outcome and not failed else ""
     title = quoted(memory.title or "")
     topic = f" on {cut(one_line(memory.topic), TITLE_LENGTH)}" if memory.topic else ""
-    return f"{kind}{topic} of {memory.created:%Y-%m-%d}{outcome}{f', {title}' if title else ''}"
+    return f"{kind}{topic} of {made}{outcome}{f', {title}' if title else ''}"
 
 
 def quoted(title: str) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from mimo.commands.common import File
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command, to_json
-from mimo.config import SETTINGS, setting
+from mimo.config import SETTINGS, ZONE, setting
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.features import daemon, review, upkeep
@@ -76,8 +76,11 @@ def init(
     root = Path(directory).expanduser().absolute()
     if not nested:
         _check_nesting(mind, root)
+    zone = _asked_zone(mind)
     report = make(root, mind.home, now=mind.now())
     project = report.project
+    if zone:
+        upkeep.change(mind, setting(ZONE), zone, user=True)
     syncing.install(project.root)
     arrived = None
     with suppress(MindError):
@@ -94,6 +97,23 @@ def init(
         notices=report.notices,
         arrived=arrived,
     )
+
+
+def _asked_zone(mind: Mind) -> str | None:
+    """Returns the value of `time.zone` that the user chooses, or None.
+
+    Asks on a terminal only, and only if the setting is unset and the computer is not in UTC.
+    """
+    if mind.ask is None or mind.config.origins[ZONE] != "default":
+        return None
+    from mimo.zones import LOCAL_NAME, system_name
+
+    name = system_name(mind.environ)
+    if name is None:
+        return None
+    question = Question(f"Times are shown in UTC. Show them in local time ({name})?", _ANSWERS)
+    answer = mind.ask(question, _ANSWER_SECONDS)
+    return None if answer is None else LOCAL_NAME if answer == _ANSWERS[0] else "UTC"
 
 
 def _check_nesting(mind: Mind, root: Path) -> None:

@@ -21,7 +21,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.rendering import Screen, as_json, good
-from mimo.rendering.results import count, render
+from mimo.rendering.results import count, render, second
 
 Namespace = Annotated[str, Arg("Namespace, such as `agent.build`, that the policy allows")]
 Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]
@@ -217,7 +217,7 @@ def _(result: ValuePut, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     if result.expires_at:
-        screen.line(good("✓ "), f"kept until {result.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+        screen.line(good("✓ "), f"kept until {second(result.expires_at)}")
     else:
         screen.line(good("✓ "), f"kept in {result.file}" if result.file else "kept on this machine")
 

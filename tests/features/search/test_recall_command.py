@@ -235,7 +235,7 @@ def test_a_question_for_a_time_is_answered_by_its_notes(mind, clock, query):
 
     assert set(answer.source_refs) < {f"mind://memory/{note.id}" for note in notes}
     assert "5 of 6 notes" in answer.summary
-    assert "(2026-11-19)" in answer.summary
+    assert "(19 Nov, UTC)" in answer.summary
     assert answer.confidence is None
 
 

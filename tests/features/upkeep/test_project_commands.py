@@ -51,6 +51,36 @@ class TestInit:
         (other := project / "packages" / "web").mkdir()
         assert init(nowhere, str(other), nested=True).created
 
+    @pytest.mark.parametrize(("answer", "zone"), [("yes", "local"), ("no", "UTC"), (None, "UTC")])
+    def test_init_offers_the_zone_of_the_computer(
+        self, nowhere, tmp_path, monkeypatch, answer, zone
+    ):
+        asked = []
+        monkeypatch.setattr("mimo.zones.system_name", lambda _: "Europe/Berlin")
+
+        def ask(question, _):
+            asked.append(question.text)
+            return answer
+
+        nowhere.ask = ask
+        for name in ("blog", "shop"):
+            (tmp_path / name).mkdir(exist_ok=True)
+            init(nowhere.reopened(), str(tmp_path / name))
+
+        assert asked[0] == "Times are shown in UTC. Show them in local time (Europe/Berlin)?"
+        assert len(asked) == (2 if answer is None else 1)
+        assert nowhere.reopened().config["time.zone"] == zone
+
+    @pytest.mark.parametrize("ask", [None, lambda *_: pytest.fail("it asked")])
+    def test_init_does_not_ask_for_a_zone_without_need(self, nowhere, tmp_path, monkeypatch, ask):
+        name = None if ask else "Europe/Berlin"  # In UTC, or without a terminal.
+        monkeypatch.setattr("mimo.zones.system_name", lambda _: name)
+        nowhere.ask = ask
+        (tmp_path / "blog").mkdir()
+
+        assert init(nowhere, str(tmp_path / "blog")).created
+        assert nowhere.reopened().config.origins["time.zone"] == "default"
+
     def test_init_refuses_a_home_of_mind(self, nowhere, tmp_path):
         root = tmp_path / "x"
         (root / ".mind").mkdir(parents=True)

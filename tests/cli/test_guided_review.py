@@ -30,6 +30,8 @@ class Terminal:
         self.number = number
         self.process = process
         self.shown = ""
+        self.raw = b""
+        """Everything that was written so far, with its colours."""
 
     def until(self, words: str) -> str:
         """Returns what was shown up to `words`, which the program waits behind."""
@@ -45,6 +47,7 @@ class Terminal:
                 data = b""
             if not data:
                 raise AssertionError(f"it ended before {words!r}; {self.shown!r}")
+            self.raw += data
             self.shown += re.sub(r"\x1b\[[0-9;]*m", "", data.decode("utf-8", "replace"))
         seen, _, self.shown = self.shown.partition(words)
         return seen + words

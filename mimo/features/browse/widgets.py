@@ -317,7 +317,7 @@ class Choose(ModalScreen[object]):
 
     def compose(self) -> ComposeResult:
         """Yields the question and a line for each answer."""
-        texts = [self._question, *(Text(f"  {c.key}  {c.label}") for c in self._choices)]
+        texts = [self._question, *map(self._answer, range(len(self._choices)))]
         width = max(text.cell_len for text in texts) + 2
         with Vertical():
             for text in texts:
@@ -326,20 +326,17 @@ class Choose(ModalScreen[object]):
                 line.shown = text
                 yield line
 
-    def on_mount(self) -> None:
-        """Marks the first answer."""
-        self._mark(0)
+    def _answer(self, place: int) -> Text:
+        choice, is_chosen = self._choices[place], place == self._cursor
+        text = Text("> " if is_chosen else "  ")
+        text.append(choice.key, _MARKED).append("  ").append_text(styled(choice.label))
+        text.stylize(_CHOSEN if is_chosen else "")
+        return text
 
     def _mark(self, place: int) -> None:
         self._cursor = place % len(self._choices)
-        for number, line in enumerate(self.query(Line)):
-            if number:
-                choice, is_chosen = self._choices[number - 1], number - 1 == self._cursor
-                style = _CHOSEN if is_chosen else ""
-                text = Text(f"{'>' if is_chosen else ' '} ")
-                text.append(choice.key, _MARKED).append(f"  {choice.label}")
-                text.stylize(style)
-                line.shown = text
+        for number, line in enumerate(list(self.query(Line))[1:]):
+            line.shown = self._answer(number)
 
     def on_key(self, event: events.Key) -> None:
         """Gives the answer of a key, or moves to another answer."""

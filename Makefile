@@ -45,8 +45,8 @@ coverage: setup ## Run the tests, and list the lines and branches that none reac
 # Those that go through the libraries of pyproject.toml.
 LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py cli/test_guided_review.py \
-	features/clients/test_clients.py features/clients/test_client_formats.py \
-	features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py \
+	features/browse/test_screen.py features/clients/test_clients.py \
+	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py \
 	index/test_embedding_alignment.py index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
 	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
 	server store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)

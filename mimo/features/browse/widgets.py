@@ -78,7 +78,7 @@ Preview:focus { border-top: heavy ansi_cyan; }
 """
 """The arrangement and the colours of the screen: those of the terminal, whichever it has."""
 
-_FEWEST_TITLE = 30
+_FEWEST_TITLE = 36
 """The columns that a title keeps; the parts before it are left out for them."""
 
 _CHOSEN = Style(reverse=True)
@@ -280,7 +280,7 @@ class Rows(Pane):
         row = self.listed.rows.get(place)
         if row is None:
             return strip_of(self, Text("  …"), width)
-        text = fitted(row, width - 2)
+        text = fitted(row, width - 3)
         if place != self.cursor:
             return strip_of(self, Text("  ").append_text(text), width)
         # Without the styles of its parts, of which some are hard to read if reversed.

@@ -104,3 +104,13 @@ def browse(
             await play(Screen(browser, pilot))
 
     asyncio.run(main())
+
+
+@pytest.fixture
+def three(project):
+    """Three memories: the newest is on the top of a list."""
+    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk", day=3))
+    write(project, "facts/cup.md", note("cup", "Cups are washed by hand", day=2))
+    link = "links:\n- {to: tea, type: builds_on}\n"
+    write(project, "facts/pot.md", note("pot", "The pot is for tea only", day=1, more=link))
+    return project

@@ -1,0 +1,175 @@
+"""Changes: removing, undoing, the editor, and the review."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from mimo.cli.editor import edit
+from mimo.features.browse.app import Browser
+from tests.features.browse.conftest import browse, call, note, write
+
+TWO = (
+    "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
+    "---\nUse JWT\n\n## Competing: outcome\nSUCCESS\n"
+)
+
+
+def test_removing_is_undone_by_one_key_and_redone_by_it(mind, three):
+    path = three / ".mind/facts/tea.md"
+    text = path.read_bytes()
+
+    async def play(screen):
+        await screen.until("created:")
+        await screen.press("d")
+        await screen.until("removed Green tea is drunk without milk; u undoes it")
+        await screen.until("1/2")
+        assert not path.exists()
+        assert "Cups are" in screen.chosen
+        await screen.press("u")
+        await screen.until("undone: mind rm; u redoes it")
+        assert path.read_bytes() == text
+        await screen.press("u")
+        await screen.until("undone: mind undo")
+        assert not path.exists()
+
+    browse(mind, play)
+
+
+def test_undoing_a_change_of_another_process_is_asked_first(mind, three):
+    call(mind, "add", {"content": "Made elsewhere"})
+
+    async def play(screen):
+        await screen.until("1/4")
+        await screen.press("u")
+        await screen.until("undo mind add of 2026-11-20: .mind/facts/")
+        await screen.press("n")
+        await screen.without("undo mind add")
+        assert len(list((three / ".mind/facts").iterdir())) == 4
+        await screen.press("u")
+        await screen.until("undo mind add")
+        await screen.press("y")
+        await screen.until("undone: mind add")
+
+    browse(mind, play)
+
+
+def test_nothing_to_undo_is_an_error_in_the_line_above_the_keys(mind, three):
+    async def play(screen):
+        await screen.until("1/3")
+        await screen.press("u")
+        await screen.until("error: ")
+
+    browse(mind, play)
+
+
+def edited(view, path, given):
+    """Runs a command as the command line does, which opens the editor for `edit`."""
+    if path == "edit":
+        return edit(view, given, lambda arguments: call(view, path, arguments))
+    return call(view, path, given)
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("sed -i s/milk/sugar/", "Green tea is drunk without sugar; u undoes it"),
+        ("true", "nothing changed"),
+        ("false", "error: the editor failed"),
+    ],
+)
+def test_a_memory_is_edited_in_the_editor_of_the_user(mind, three, monkeypatch, command, expected):
+    monkeypatch.setenv("EDITOR", command)
+    monkeypatch.setattr(Browser, "suspend", lambda _: nullcontext())
+
+    async def play(screen):
+        await screen.until("created:")
+        await screen.press("e")
+        await screen.until(expected)
+
+    browse(mind, play, run=edited)
+
+
+def test_a_terminal_that_can_not_be_left_to_an_editor_is_reported(mind, three):
+    async def play(screen):
+        await screen.until("created:")
+        await screen.press("e")
+        await screen.until("can't show an editor")
+
+    browse(mind, play)
+
+
+def test_an_item_of_the_review_is_resolved_by_its_key(mind, project):
+    path = write(project, "decisions/d1.md", TWO)
+
+    async def play(screen):
+        await screen.until("1/1")
+        await screen.press("r")
+        await screen.until("2  holds")
+        assert "versions" in screen.chosen
+        await screen.press("2")
+        await screen.until("nothing to review")
+
+    browse(mind, play)
+    assert "outcome: SUCCESS" in path.read_text("utf-8")
+
+
+def test_enter_offers_the_actions_of_an_item_and_asks_before_it_removes(mind, project):
+    path = write(project, "decisions/d1.md", TWO)
+
+    async def play(screen):
+        await screen.until("1/1")
+        await screen.press("r")
+        await screen.until("2  holds")
+        await screen.press("enter")
+        await screen.until("> 1  holds")
+        await screen.press("down", "down", "down", "down", "enter")
+        await screen.until("remove .mind/decisions/d1.md?")
+        await screen.press("escape")
+        await screen.without("remove .mind")
+        assert path.exists()
+        await screen.press("f")
+        await screen.until("remove .mind/decisions/d1.md?")
+        await screen.press("y")
+        await screen.until("nothing to review")
+
+    browse(mind, play)
+    assert not path.exists()
+
+
+def test_one_of_two_memories_of_an_item_is_chosen(mind, project):
+    for number, text in enumerate(("Use JWT", "Use sessions")):
+        topic = "topic: auth\n"
+        name = f"decisions/d{number}.md"
+        write(project, name, note(f"d{number}", text, type="decision", more=topic))
+
+    async def play(screen):
+        await screen.until("1/2")
+        await screen.press("r")
+        await screen.until("both hold")
+        await screen.press("f")
+        await screen.until("forget: which?")
+        await screen.press("2")
+        await screen.until("remove ")
+        await screen.press("n")
+        await screen.without("remove ")
+        await screen.press("v")
+        await screen.until("view: which?")
+        await screen.press("1")
+        await screen.until("importance:")
+
+    browse(mind, play)
+
+
+def test_an_unreadable_file_is_counted_and_can_not_be_edited_as_a_memory(mind, three):
+    write(three, "facts/bad.md", "---\ntags: [x\n---\nfoo\n")
+
+    async def play(screen):
+        await screen.until("1 file unreadable")
+        await screen.press("r")
+        await screen.until("repair this file in an editor")
+        await screen.press("e")
+        await screen.until("is not a memory")
+        await screen.press("enter")
+        await screen.until("repair .mind/facts/bad.md in an editor")
+
+    browse(mind, play)

@@ -130,6 +130,7 @@ class Browser(App[None]):
         self.query_one("#slash", Line).shown = Text(" / ", "bold")
         self.rows.empty = "reading…"
         self.set_interval(WATCHING_SECONDS, self._watch)
+        self.app_resume_signal.subscribe(self, self._come_back)
         self._read()
 
     def on_unmount(self) -> None:
@@ -249,6 +250,12 @@ class Browser(App[None]):
     def _watch_again(self) -> None:
         self._watch()
 
+    def _come_back(self, _: object) -> None:
+        """Draws everything again after another program had the terminal."""
+        for widget in self.screen.query("*"):
+            widget.refresh()
+        self.action_reload()
+
     def _reload_changed(self, has_changed: bool) -> None:
         if has_changed:
             self.action_reload()
@@ -338,7 +345,7 @@ class Browser(App[None]):
         screen.set_class(height < LOW, "low")
         screen.set_class(is_small, "small")
         needed = f"{SMALLEST[0]}×{SMALLEST[1]}"
-        small = f"terminal too small: {width}×{height}, needs {needed}"
+        small = f"too small: {width}×{height}, needs {needed}"
         self.query_one("#small", Line).shown = Text(small)
         self.call_after_refresh(self._plan_preview)
 

@@ -76,15 +76,23 @@ class Changing:
             return
         try:
             with self._screen.suspend():
-                done = self._reader.change(path, arguments)
-        except MindError as error:
-            self._screen.tell_error(error)
+                done = self._in_editor(path, arguments)
         except SuspendNotSupported:
             self._screen.tell(("this terminal can't show an editor",))
-        except KeyboardInterrupt:
-            self._screen.tell(("the editor was interrupted; nothing changed",))
+            return
+        if isinstance(done, MindError):
+            self._screen.tell_error(done)
         else:
             self._show(done)
+
+    def _in_editor(self, path: str, arguments: Mapping[str, Any]) -> Done | MindError:
+        """Returns what a command did, or its error: raised, it would leave the screen blank."""
+        try:
+            return self._reader.change(path, arguments)
+        except MindError as error:
+            return error
+        except KeyboardInterrupt:
+            return Done(message="the editor was interrupted; nothing changed")
 
     def _show(self, done: Done) -> None:
         if done.change:

@@ -1,6 +1,6 @@
 """Changes: removing, undoing, the editor, and the review."""
 
-from contextlib import nullcontext
+from contextlib import contextmanager
 
 import pytest
 
@@ -79,12 +79,21 @@ def edited(view, path, given):
 )
 def test_a_memory_is_edited_in_the_editor_of_the_user(mind, three, monkeypatch, command, expected):
     monkeypatch.setenv("EDITOR", command)
-    monkeypatch.setattr(Browser, "suspend", lambda _: nullcontext())
+    left = []
+
+    @contextmanager
+    def suspend(_):
+        left.append("suspended")
+        yield  # As in Textual, the screen comes back only if no error is raised here.
+        left.append("resumed")
+
+    monkeypatch.setattr(Browser, "suspend", suspend)
 
     async def play(screen):
         await screen.until("created:")
         await screen.press("e")
         await screen.until(expected)
+        assert left == ["suspended", "resumed"]
 
     browse(mind, play, run=edited)
 

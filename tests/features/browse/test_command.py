@@ -29,6 +29,21 @@ def test_it_runs_on_a_real_terminal_until_q_and_leaves_it_as_it_was(project):
         assert termios.tcgetattr(screen.number)[3] == before
 
 
+@pytest.mark.parametrize(
+    ("editor", "expected"),
+    [("false", "error: the editor failed"), ("sed -i s/milk/sugar/", "drunk without sugar")],
+)
+def test_the_screen_comes_back_after_the_editor(project, editor, expected):
+    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    with terminal(project, "browse", TERM="xterm-256color", EDITOR=editor) as screen:
+        screen.until("created:")
+        screen.press("e")
+        screen.until("\x1b[?1049h")
+        screen.until(expected)
+        screen.press("q")
+        assert screen.ended() == 0
+
+
 def test_colours_are_those_of_the_terminal(project):
     """A theme with colours of its own could be unreadable on a light or on a dark ground."""
     write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))

@@ -84,7 +84,7 @@ def test_a_resize_arranges_the_parts_again(mind, three):
     async def play(screen):
         await screen.until("created:")
         await screen.pilot.resize_terminal(39, 20)
-        await screen.until("terminal too small: 39×20, needs 40×10")
+        await screen.until("too small: 39×20, needs 40×10")
         await screen.pilot.resize_terminal(120, 30)
         text = await screen.until("created:")
         line = next(line for line in text.split("\n") if "Cups are" in line)

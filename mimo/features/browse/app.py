@@ -51,6 +51,10 @@ MESSAGE_SECONDS = 8.0
 CLOSING_SECONDS = 2.0
 
 
+_FIRST = ("ctrl+c", "tab", "shift+tab")
+"""The keys that have another meaning in Textual itself."""
+
+
 class Answered(Message):
     """A thread has something to show."""
 
@@ -69,7 +73,7 @@ class Query(Input):
         Binding("pagedown", "app.turn(1)"),
         Binding("pageup", "app.turn(-1)"),
         Binding("escape", "app.leave"),
-        Binding("tab,enter", "app.leave_query"),
+        Binding("enter", "app.leave_query"),
     ]
 
 
@@ -79,7 +83,7 @@ class Browser(App[None]):
     AUTO_FOCUS: ClassVar[str | None] = "Rows"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(name, key.action, key.help, show=False, priority=name == "ctrl+c")
+        Binding(name, key.action, key.help, show=False, priority=name in _FIRST)
         for key in KEYS
         for name in key.names.split(",")
     ]
@@ -375,11 +379,11 @@ class Browser(App[None]):
 
     def action_switch(self) -> None:
         """Gives the keys to the other one of list and preview."""
-        if self.preview.has_focus:
-            self.focus_list()
-        else:
+        if self.rows.has_focus:
             self.screen_stack[0].set_class(True, "reading")
             self.preview.focus()
+        else:
+            self.focus_list()
 
     def action_search(self) -> None:
         """Gives the keys to the query."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.ansi import AnsiDecoder
 from rich.text import Text
 
-from mimo.errors import MindError
+from mimo.errors import AmbiguousId, MindError, NotFound
 from mimo.features.browse.lanes import Halted
 from mimo.features.browse.model import PAGE, Page, Place, Row, View
 from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
@@ -157,8 +158,10 @@ class Reader:
             screen.line(warn("this memory is missing"))
             return screen.lines()
         shown = self._answer(MemoryDetails, "show", {"id": row.id}, halted, counted=counted)
-        graph = self._graph(row.id, halted)
-        _show_memory(shown, graph, screen)
+        links: tuple[Row, ...] = ()
+        with suppress(AmbiguousId, NotFound):  # Only its chunks are in the graph.
+            links = tuple(_neighbours(self._graph(row.id, halted)))
+        _show_memory(shown, links, screen)
         return _highlighted(screen.lines(), query)
 
     # Changes.
@@ -249,7 +252,10 @@ def _match_row(row: SearchResult) -> Row:
 def _marks(row: MemoryRow | SearchResult | LinkedMemory) -> tuple[Part, ...]:
     """Returns the labels of a memory in one word each; the preview has the ids in them."""
     words: list[Part] = labels(
-        outcome=row.outcome, trust=row.trust, private=getattr(row, "private", None)
+        outcome=row.outcome,
+        trust=row.trust,
+        private=getattr(row, "private", None),
+        scope=getattr(row, "scope", None),
     )
     if row.superseded_by:
         words += ["  ", warn("superseded")]
@@ -306,18 +312,17 @@ def _arrow(arc: Arc, *, forward: bool) -> str:
 # Lines.
 
 
-def _show_memory(memory: MemoryDetails, graph: LinkGraph, screen: Screen) -> None:
+def _show_memory(memory: MemoryDetails, links: Sequence[Row], screen: Screen) -> None:
     """Writes a memory as `mind show` does, with its links in both directions at the end."""
     left = len(memory.content) - MOST_TEXT
     content = memory.content[:MOST_TEXT] if left > 0 else memory.content
     show_on(screen, replace(memory, content=content, links=()))
     if left > 0:
         screen.note(f"… {left:,} more characters; e opens all of them")
-    rows = list(_neighbours(graph)) if graph.start else []
-    if rows:
+    if links:
         screen.blank()
-        screen.heading(count(len(rows), "link"))
-    for row in rows:
+        screen.heading(count(len(links), "link"))
+    for row in links:
         screen.line(*row.relation, row.title, *row.marks, indent=2)
 
 

@@ -38,6 +38,35 @@ def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(mind, three)
     browse(mind, play)
 
 
+def test_tab_switches_between_list_and_preview_and_leaves_the_query(mind, three):
+    async def play(screen):
+        await screen.until("created:")
+        await screen.press("tab")
+        assert screen.browser.preview.has_focus
+        await screen.press("j", "j", "pagedown", "home", "end", "k")
+        assert "Green tea" in await screen.until("1/3")
+        await screen.press("shift+tab")
+        assert screen.browser.rows.has_focus
+        await screen.press("slash", "tab")
+        assert screen.browser.rows.has_focus
+
+    browse(mind, play)
+
+
+def test_an_ingested_file_and_a_memory_for_all_projects_are_previewed(mind, project):
+    (project / "a.md").write_text("# One\n\ntext\n\n# Two\n\nmore\n", encoding="utf-8")
+    call(mind, "ingest", {"path": str(project / "a.md")})
+    call(mind, "add", {"content": "Always use pnpm", "user": True})
+
+    async def play(screen):
+        await screen.until("a.md")
+        assert "error" not in screen.text
+        await screen.press("slash", *"pnpm")
+        await screen.until("Always use pnpm  user")
+
+    browse(mind, play)
+
+
 def test_typing_searches_and_escape_shows_all_again(mind, three):
     async def play(screen):
         await screen.until("1/3")

@@ -48,6 +48,12 @@ def notices(*messages: str | None) -> str | None:
     return "; ".join(filter(None, messages)) or None
 
 
+def enumerated(words: Sequence[str]) -> str:
+    """Returns words as a sentence lists them: `a`, `a and b`, `a, b and c`."""
+    *some, last = words
+    return f"{', '.join(some)} and {last}" if some else last
+
+
 def bullets(items: Sequence[str]) -> str:
     """Returns a Markdown list; `items_of` reverses it, without blanks and empty items."""
     return _listed("- ", items)

@@ -19,6 +19,10 @@ TWO = (
     "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
     "---\nUse JWT\n\n## Competing: outcome\nSUCCESS\n\n## Competing: the text\nUse sessions\n"
 )
+SECOND = (
+    "---\nid: d2\ntype: fact\nimportance: 0.2\ncreated: 2026-11-02T08:00:00Z\n---\n"
+    "Tea is served at four\n\n## Competing: importance\n0.9\n"
+)
 PATIENCE = 60
 """Seconds after which a prompt that does not come counts as never coming."""
 
@@ -128,13 +132,14 @@ def test_quitting_changes_nothing(project, key):
     with terminal(project, "review") as screen:
         screen.until("? the keys")
         screen.press(key)
-        screen.until("nothing was changed; 2 left")
+        screen.until("nothing was changed; 1 left")
         assert screen.ended() == 0
     assert path.read_text("utf-8") == TWO
 
 
 def test_a_wrong_key_does_nothing_and_skip_shows_the_next_item(project):
     path = write(project, "decisions/d1.md", TWO)
+    write(project, "decisions/d2.md", SECOND)
     with terminal(project, "review") as screen:
         screen.until("? the keys")
         for key in ("x", "9", "\x1b[A"):
@@ -143,7 +148,7 @@ def test_a_wrong_key_does_nothing_and_skip_shows_the_next_item(project):
         screen.press("?")
         screen.until("?  the keys")
         screen.press("s")
-        assert "the text" in screen.until("? the keys")
+        assert "Use JWT" in screen.until("? the keys")
         screen.press("s")
         screen.until("nothing was changed; 2 left")
         assert screen.ended() == 0
@@ -273,9 +278,9 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         check=True,
     )
     assert "mind review settle d1 --field 'the text' --take both" in done.stdout
-    assert done.stdout.rstrip().endswith("to review: versions 2")
+    assert done.stdout.rstrip().endswith("to review: versions 1")
     with terminal(project, "review", TERM="dumb") as screen:
-        screen.until("to review: versions 2")
+        screen.until("to review: versions 1")
         assert screen.ended() == 0
 
 
@@ -283,8 +288,8 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
 def test_hostile_text_stays_harmless(project):
     write(project, "decisions/d1.md", TWO.replace("Use sessions", "Use \x1b]52;c;aGk=\x07sessions"))
     with terminal(project, "review") as screen:
-        screen.until("? the keys")
-        screen.press("s")
+        assert "\x1b]52" not in screen.until("? the keys")
+        screen.press("1")
         assert "\x1b]52" not in screen.until("? the keys")
         screen.press("q")
         screen.until("left")

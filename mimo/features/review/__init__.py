@@ -11,7 +11,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.errors import AmbiguousId, Invalid, NotFound
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.index import survey
 from mimo.index.schema import portions
 from mimo.memory import decay
@@ -22,6 +22,7 @@ from mimo.operations import finding, overview, refresh, saving
 from mimo.store import files
 from mimo.store.files import lock
 from mimo.store.projects import index_owner, known_owner, own_name
+from mimo.text.phrases import enumerated
 
 
 class Waiting(StrEnum):
@@ -77,6 +78,8 @@ class Item:
     field: str | None = None
     """The field with several versions."""
     choices: tuple[Choice, ...] = ()
+    others: tuple[Item, ...] = ()
+    """An item for each other field of the same merge with several versions."""
     evidence: str = ""
     """Other data on which the item depends: if it changes, a hidden item is shown again."""
     remedy: str | None = None
@@ -217,7 +220,8 @@ def settle(
             hint=f"`mind review --kind {kind.value}` lists the possible commands",
         )
     matches = _about(mind, waiting(mind, (kind,) if kind else BY_CHOICE), wanted)
-    items = [item for item in matches if field in (None, item.field)]
+    every = [part for item in matches for part in (item, *item.others)]
+    items = [item for item in every if field in (None, item.field)]
     if not items:
         raise _nothing(wanted, "to resolve")
     kinds = sorted({item.kind.value for item in items})
@@ -364,12 +368,16 @@ def _versions(mind: Mind) -> Iterator[Item]:
 
     for record in mind.index.ask(survey.disputed):
         memory = record.memory
-        for field in dict.fromkeys(version.field for version in memory.competing):
+        fields = list(dict.fromkeys(version.field for version in memory.competing))
+        items = []
+        for field in fields:
             texts = [version.text for version in memory.competing if version.field == field]
             texts.insert(0, current_version(memory, field))
             choices = tuple(Choice(text=text) for text in texts)
-            why = f"the branches disagree on {field}"
-            yield _item(Waiting.VERSIONS, record, why, field=field, choices=choices)
+            why = f"the branches disagree on {enumerated(fields)}"
+            items.append(_item(Waiting.VERSIONS, record, why, field=field, choices=choices))
+        first, *others = items
+        yield replace(first, others=tuple(others))
 
 
 def _decisions(mind: Mind) -> Iterator[Item]:

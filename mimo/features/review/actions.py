@@ -51,7 +51,8 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     for choice in item.choices[:9]:
         number = str(choice.number)
         taken = about | {"take": number}
-        yield number, Action(label="holds", path="review settle", arguments=taken)
+        label = f"{item.field} holds" if item.others else "holds"
+        yield number, Action(label=label, path="review settle", arguments=taken)
     if item.choices and (item.field is None or is_text(item.field)):
         both = about | {"take": BOTH}
         yield "b", Action(label="both hold", path="review settle", arguments=both)

@@ -63,6 +63,14 @@ class ReviewChoice:
 
 
 @frozen
+class ReviewField:
+    """Another field of the same merge with several versions."""
+
+    field: str
+    choices: tuple[ReviewChoice, ...]
+
+
+@frozen
 class ReviewItem:
     """One item that needs a decision."""
 
@@ -73,6 +81,9 @@ class ReviewItem:
     why: Annotated[str, Out("Why it needs a decision")]
     field: Annotated[Omitted[str], Out("The field with several versions", omit=True)]
     choices: tuple[ReviewChoice, ...]
+    others: Annotated[
+        Omitted[tuple[ReviewField, ...]], Out("Other fields with several versions", omit=True)
+    ]
     actions: Annotated[tuple[str, ...], Out("Commands that resolve it; choose one")]
     trust: Annotated[Trust | None, Out(omit=True)]
     file: File
@@ -221,7 +232,12 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         title=memory.heading if memory else None,
         why=_why(mind, item),
         field=item.field,
-        choices=tuple(_choice(mind, n, choice) for n, choice in enumerate(item.choices, 1)),
+        choices=_choices(mind, item),
+        others=tuple(
+            ReviewField(field=other.field or "", choices=_choices(mind, other))
+            for other in item.others
+        )
+        or None,
         actions=_actions(item),
         trust=trust_of(mind, item.record) if item.record else None,
         file=file_of(mind, item.file),
@@ -236,6 +252,10 @@ def _why(mind: Mind, item: Item) -> str:
         return item.why
     by = short(item.record.memory.by or "an agent")
     return f"proposed for all projects by {by}: no agent gets it until you approve it"
+
+
+def _choices(mind: Mind, item: Item) -> tuple[ReviewChoice, ...]:
+    return tuple(_choice(mind, n, choice) for n, choice in enumerate(item.choices, 1))
 
 
 def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
@@ -265,6 +285,7 @@ def _actions(item: Item) -> tuple[str, ...]:
             takes.append(BOTH)
         which = f"--field {quote(item.field)}" if item.field else f"--kind {kind.value}"
         settle = [f"mind review settle {name} {which} --take {take}" for take in takes]
+        settle += [line for other in item.others for line in _actions(other)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
     actions = {
         Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
@@ -416,8 +437,12 @@ def show_item(item: ReviewItem, screen: Screen) -> None:
     place = f"{item.file}:{item.line}" if item.line else item.file
     about: list[Part] = [accent(item.id), "  "] if item.id else []
     screen.line(*about, dim(place), indent=2)
-    for choice in item.choices:
-        _show_choice(choice, screen)
+    fields = [ReviewField(field=item.field or "", choices=item.choices), *(item.others or ())]
+    for versions in fields:
+        if item.others:
+            screen.line(dim(f"{versions.field}:"), indent=2)
+        for choice in versions.choices:
+            _show_choice(choice, screen)
 
 
 def _show_choice(choice: ReviewChoice, screen: Screen) -> None:

@@ -147,12 +147,14 @@ TWO = (
 
 
 class TestVersions:
-    def test_each_field_is_an_item_whose_first_choice_is_current(self, mind):
+    def test_a_merge_is_one_item_with_the_current_version_of_each_field_first(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
 
-        items = review.waiting(mind, (Waiting.VERSIONS,))
+        (item,) = review.waiting(mind, (Waiting.VERSIONS,))
 
-        assert [(item.field, [c.text for c in item.choices]) for item in items] == [
+        assert item.why == "the branches disagree on outcome and the text"
+        fields = (item, *item.others)
+        assert [(part.field, [c.text for c in part.choices]) for part in fields] == [
             ("outcome", ["FAILED", "SUCCESS"]),
             ("the text", ["Use JWT", "Use sessions"]),
         ]
@@ -275,7 +277,7 @@ class TestTheRest:
         clock.forward(days=400)
         mind.trust.forget()
         kinds = [kind for kind, _ in listed(mind)]
-        assert kinds == ["unreadable", "versions", "versions", "untrusted", "untrusted", "fading"]
+        assert kinds == ["unreadable", "versions", "untrusted", "untrusted", "fading"]
 
     def test_an_ingested_file_is_one_item(self, mind):
         from mimo.features.ingest.commands import ingest
@@ -328,7 +330,7 @@ class TestTheRest:
     def test_the_count_matches_the_list(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
         mind.trust.forget()
-        assert review.count(mind) == {"versions": 2, "untrusted": 1}
+        assert review.count(mind) == {"versions": 1, "untrusted": 1}
 
 
 class TestDoubles:

@@ -470,11 +470,16 @@ def fields_of(cls: type) -> tuple[Published, ...]:
     return tuple(published)
 
 
-def to_json(value: Any) -> Any:
+GUIDES = frozenset({"hint", "notice", "notices", "stale"})
+"""Fields of results whose texts are mind's own, and may name commands."""
+
+
+def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
 
-    Raises `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type
-    that a result may not have.
+    `guide` changes the texts of the fields in `GUIDES`, and none that were stored. Raises
+    `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type that a
+    result may not have.
     """
     if isinstance(value, Enum):
         return value.value
@@ -492,13 +497,23 @@ def to_json(value: Any) -> Any:
             raise ValueError("a result's time must have a zone")
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
+        return {str(key): to_json(item, guide) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
+        return [to_json(item, guide) for item in value]
     cls: Any = type(value)
     members = [(field, getattr(value, field.attribute)) for field in fields_of(cls)]
     return {
-        field.name: to_json(member)
+        field.name: _member(field.name, member, guide)
         for field, member in members
         if member is not None or not field.omit
     }
+
+
+def _member(name: str, value: Any, guide: Callable[[str], str] | None) -> Any:
+    """Returns the value of a field, in which the guide has changed the texts."""
+    data = to_json(value, guide)
+    if guide is None or name not in GUIDES:
+        return data
+    if isinstance(data, list):
+        return [guide(item) if isinstance(item, str) else item for item in data]
+    return guide(data) if isinstance(data, str) else data

@@ -66,6 +66,7 @@ from mimo.mind import Answers, Mind, Progress
 from mimo.operations.listening import Listener, Memory
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.server.wording import for_agents, reworded
 from mimo.text.tool_names import spelled
 
 # Standard input as the SDK's transport reads it: one JSON-RPC message a line.
@@ -225,7 +226,8 @@ def answer(
     """Returns the result of a tool, or an error that the model can read."""
     try:
         spec, rest = choose(specs, arguments)
-        data = to_json(invoke(spec, mind, caller, understood(spec, rest)))
+        result = invoke(spec, mind, caller, understood(spec, rest))
+        data = to_json(result, guide=for_agents)
     except MindError as error:
         redact_error(error)
         return refused(error)
@@ -244,6 +246,7 @@ def refused(error: MindError) -> CallToolResult:
     """
     if isinstance(error, Internal):
         log.error("a call failed", exc_info=error.__cause__ or error)
+    error = reworded(error)
     text = f"error: {error.message} [{error.code}]"
     hint = f"\nhint: {error.hint}" if error.hint else ""
     return CallToolResult(
@@ -442,6 +445,7 @@ class App:
 
 def _protocol_error(error: MindError) -> MCPError:
     redact_error(error)
+    error = reworded(error)
     code = INTERNAL_ERROR if isinstance(error, Internal) else INVALID_PARAMS
     hint = f" ({error.hint})" if error.hint else ""
     return MCPError(code, f"{error.message}{hint}", data=error.wire())

@@ -168,7 +168,7 @@ def _content(file: int, path: Path, limit: int) -> bytes:
     if size > limit:
         raise FileTooLarge(
             f"File too large: {size:,} bytes (max: {limit:,} bytes)",
-            hint="split it, or raise the limit: mind config ingest.max_bytes N",
+            hint="split it, or raise the limit: `mind config ingest.max_bytes N`",
             details={"path": str(path), "size": size, "max": limit},
         )
     return data

@@ -611,7 +611,7 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
             hint="make them larger with chunk_size, or raise the limit: "
-            "mind config ingest.max_chunks N",
+            "`mind config ingest.max_chunks N`",
             details={"chunks": len(made), "max": most},
         )
     return made

@@ -249,7 +249,7 @@ def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
     if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
         raise Invalid(
             f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
-            hint=f"mind review settle {stuck[0].id} --take 1",
+            hint=f"`mind review settle {stuck[0].id} --take 1`",
         )
     weak = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
     changed = [overview.keep(mind, id, keep=True).place.path for id in weak]

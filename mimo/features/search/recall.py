@@ -190,7 +190,7 @@ def _left_out(number: int) -> str:
     subject = "1 memory is" if number == 1 else f"{number} memories are"
     return (
         f"{subject} left out, because what came with the repository is not approved here "
-        "(a person reads it with `mind search` and approves it with `mind trust`)."
+        "(the user can read and approve it)."
     )
 
 

@@ -1,0 +1,124 @@
+"""Texts that name commands -> the same for agents, which name tools and arguments.
+
+Messages are written once, for the command line: "`mind undo --list` lists the changes". An agent
+reads "`mind_undo(list: true)` lists the changes". A command that only the user has keeps its words,
+as the user's command.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from mimo.commands import GROUPS, Registry, all_commands
+from mimo.commands.spec import Param, Spec, Surface
+from mimo.errors import MindError, NoProject
+from mimo.text.tool_names import spelled
+
+_SPANS = re.compile(
+    r"`mind (?P<line>[^`\n]+)`"
+    r"|`--(?P<named>[a-z][a-z-]*)(?P<given> [^`\n]+)?`"
+    r"|`[^`\n]*`"
+    r"|(?<![\w`-])--(?P<bare>[a-z][a-z-]*)(?P<value> (?:[A-Z]+|[\d.]+)\b)?"
+)
+"""Texts that may name a command or an option. Others in backticks stay as they are."""
+
+_commands = cache(all_commands)
+
+
+def for_agents(text: str) -> str:
+    """Returns a text of ours with tools in place of commands, and arguments in place of options."""
+    return _SPANS.sub(_spelled, text) if "mind " in text or "--" in text else text
+
+
+def reworded(error: MindError) -> MindError:
+    """Changes the message and the hint of an error into those for agents, and returns it.
+
+    A missing project keeps its hint: only the user can make one, or start the server in another.
+    """
+    if not isinstance(error, NoProject):
+        error.message, error.hint = for_agents(error.message), for_agents(error.hint)
+    return error
+
+
+def _spelled(match: re.Match[str]) -> str:
+    if line := match["line"]:
+        return _called(line)
+    if name := match["named"]:
+        return f"`{_argument(name, match['given'])}`"
+    if name := match["bare"]:
+        return _argument(name, match["value"])
+    return match[0]
+
+
+def _argument(name: str, value: str | None) -> str:
+    return f"{name.replace('-', '_')}{f':{value}' if value else ''}"
+
+
+def _called(line: str) -> str:
+    """Returns the tool that a command line would be: `mind_undo(list: true)`."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        words = line.split()
+    commands = _commands()
+    for length in range(len(words), 0, -1):
+        path = " ".join(words[:length])
+        if path in commands.table:
+            spec = commands.at(path)
+            given = _given(spec, words[length:])
+            return f"the user's command `{line}`" if given is None else _tool(spec, given)
+    tools = _tools_below(commands, line)
+    return " or ".join(tools) if tools else f"the user's command `{line}`"
+
+
+def _tools_below(commands: Registry, group: str) -> list[str]:
+    """Returns the tools of a word that only leads to other commands: `mind save`."""
+    if group not in GROUPS:
+        return []
+    specs = [commands.at(f"{group} {word}") for word in commands.below(group)]
+    names = (spelled(spec.name, "underscore") for spec in specs if Surface.MCP in spec.surfaces)
+    return [f"`{name}`" for name in dict.fromkeys(names)]
+
+
+def _tool(spec: Spec, given: Sequence[tuple[str, str]]) -> str:
+    operation = [("operation", spec.operation)] if spec.operation else []
+    arguments = ", ".join(f"{name}: {value}" for name, value in (*operation, *given))
+    name = spelled(spec.name, "underscore")
+    return f"`{name}({arguments})`" if arguments else f"`{name}`"
+
+
+def _given(spec: Spec, words: Sequence[str]) -> list[tuple[str, str]] | None:
+    """Returns the arguments that words give; None if agents do not have the command or one."""
+    params = [param for param in spec.params if Surface.MCP in param.arg.surfaces]
+    places = iter([param for param in spec.params if param.positional])
+    if Surface.MCP not in spec.surfaces:
+        return None
+    given: dict[str, str] = {}
+    rest = iter(words)
+    last: Param | None = None
+    for word in rest:
+        if word == "--":
+            continue
+        param = _option(params, word) if word.startswith("-") else next(places, last)
+        if param is None or param not in params:
+            return None
+        if param.positional:
+            last = param
+            given[param.name] = " ".join(filter(None, (given.get(param.name), word)))
+        elif param.shape.kind == "boolean":
+            given[param.name] = "true"
+        else:
+            given[param.name] = next(rest, "…")
+    return list(given.items())
+
+
+def _option(params: Sequence[Param], word: str) -> Param | None:
+    def names(param: Param) -> Iterator[str]:
+        yield from param.options
+        if param.arg.short:
+            yield f"-{param.arg.short}"
+
+    return next((param for param in params if word in names(param)), None)

@@ -5,10 +5,13 @@ the page. After a change of an output, `make transcripts` writes the new one int
 """
 
 import io
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
@@ -20,6 +23,8 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.features.hooks import capture
+from mimo.features.hooks.command import react
+from mimo.features.hooks.events import recognised
 from mimo.memory.model import Kind
 from mimo.memory.note import Note
 from mimo.mind import Mind, Question, Timer
@@ -30,6 +35,9 @@ from tests import mama_databases
 from tests.conftest import NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
+ROOT = DOCS.parent
+REOPENING = ("init", "config")
+"""Commands after which the settings are read again."""
 RECORDING = "MIND_RECORD"
 """Set by `make transcripts`: the pages get the output instead of being compared with it."""
 
@@ -64,19 +72,34 @@ class Stage:
         """Returns the status of a command, and everything that it prints on a terminal."""
         program, *words = shlex.split(line)
         if program == "cat":
-            return 0, Path(words[0]).read_text("utf-8")
+            return 0, self._masked(Path(words[0]).read_text("utf-8"))
         if program == "git":
             done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
-            return 0, done.stdout.rstrip() + "\n"
+            return 0, self._masked(f"{done.stdout.rstrip()}\n".lstrip("\n"))
         assert program == "mind", line
+        if words[0] == "hook":
+            return 0, self._masked(self._hook(*words[1:]))
         terminal = io.StringIO()
         with redirect_stdout(terminal), redirect_stderr(terminal):
             mind = self.mind
             status = main(words, open=lambda _: mind) if mind else main(words)
-        printed = terminal.getvalue()
+        if mind and words[0] in REOPENING:
+            self.mind = mind.reopened()
+        return status, self._masked(terminal.getvalue())
+
+    def _masked(self, printed: str) -> str:
         for pattern, shown in self.masks:
             printed = re.sub(pattern, shown, printed)
-        return status, printed
+        return printed
+
+    def _hook(self, client: str, redirection: str, name: str) -> str:
+        """Returns what `mind hook CLIENT < NAME` prints at the time of the page."""
+        assert redirection == "<"
+        assert self.mind
+        event = recognised(json.loads((self.root / name).read_text("utf-8")), client)
+        assert event
+        answer = react(event, home=self.mind.home, now=NOW, environ=self.mind.environ)
+        return "" if answer is None else f"{json.dumps(answer, ensure_ascii=False)}\n"
 
     def played(self, block: str, number: int) -> str:
         """Returns a block with the output of its commands.
@@ -186,7 +209,78 @@ def procedures(stage: Stage) -> None:
     stage.write("Makefile", "test:\n\t@echo 12 passed\n")
 
 
-PAGES: dict[str, Callable[[Stage], None]] = {
+def decided(stage: Stage) -> None:
+    for line in (
+        "mind save decision auth 'Keep sessions in server memory' --because 'One node'",
+        "mind evolve outcome auth failed --reason 'The second node did not know the session'",
+        "mind save decision auth 'Use JWT with refresh tokens' --because"
+        " 'Any node can check a token, so users stay signed in'",
+    ):
+        assert stage.run(line)[0] == 0
+
+
+def prompted(stage: Stage, prompt: str) -> None:
+    """Writes what Claude Code would send with a prompt."""
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1"}
+    stage.write("prompt.json", json.dumps(event | {"cwd": str(stage.root), "prompt": prompt}) + "\n")
+    stage.masks.append((str(stage.root), "~/shop"))
+
+
+def repository(stage: Stage) -> None:
+    """Makes the project a git repository; in the page its commits have no numbers."""
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=stage.root, check=True)
+    stage.masks += [(r" as [0-9a-f]{7,}", " as COMMIT"), (r"\b[0-9a-f]{10}\b", "COMMIT")]
+
+
+def first_minutes(stage: Stage) -> None:
+    shutil.rmtree(stage.root / ".mind")
+    repository(stage)
+    prompted(stage, "Why do we use JWT and not server sessions?")
+
+
+def agents_guide(stage: Stage) -> None:
+    prompted(stage, "Should we keep sessions in server memory?")
+
+
+def teams_guide(stage: Stage) -> None:
+    program = stage.root.parent / "bin" / "mind"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m mimo "$@"\n')
+    os.chdir(stage.root)
+    repository(stage)
+    for line in ("mind init", "mind sync"):
+        assert stage.run(line)[0] == 0
+
+
+def migrating_guide(stage: Stage) -> None:
+    record = "# Use PostgreSQL\n\nIt is the database that all of us can operate.\n"
+    stage.write("docs/decisions/0001-use-postgres.md", record)
+    handbook = "# Handbook\n\n## Leaving\n\nNotice is given thirty days before.\n"
+    stage.write("docs/handbook.md", handbook)
+    for path in (stage.root / "docs").rglob("*.md"):
+        os.utime(path, (NOW.timestamp(), NOW.timestamp()))
+
+
+def procedures_guide(stage: Stage) -> None:
+    stage.masks.append((r"\b\d\.\d\d s", "0.02 s"))
+
+
+def pitfalls_guide(stage: Stage) -> None:
+    stage.write("login.ts", "localStorage.setItem('refreshToken', token)\n")
+
+
+GUIDES: dict[str, Callable[[Stage], None]] = {
+    "first-five-minutes": first_minutes,
+    "guides/agents": agents_guide,
+    "guides/migrating": migrating_guide,
+    "guides/pitfalls": pitfalls_guide,
+    "guides/privacy": repository,
+    "guides/procedures": procedures_guide,
+    "guides/search": decided,
+    "guides/teams": teams_guide,
+}
+"""The guides, each with what it needs in the project."""
+
+PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "audit": audit,
     "duplicates": lambda _: None,
     "edges": edges,

@@ -18,12 +18,15 @@ from mimo.memory.log import statement
 from mimo.memory.model import Version
 from mimo.server.exposure import described
 from mimo.server.exposure import log as exposure_log
+from tests.conftest import git
 
 ROOT = Path(__file__).parents[2]
 PAGES = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 WITH_LINKS = [
     *sorted((ROOT / "docs").glob("*.md")),
+    *GUIDES,
     *DECISIONS,
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")),
 ]
@@ -37,14 +40,21 @@ def test_the_commands_of_the_readme_work(
 ) -> None:
     example = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert example
+    git(tmp_path, "init", "-q")
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
     monkeypatch.chdir(tmp_path)
 
+    printed = {}
     for line in example[1].splitlines():
         program, *words = shlex.split(line.removeprefix("$ "))
         assert program == "mind"
         assert main(words) == 0
+        printed[words[0]] = capsys.readouterr().out
 
-    assert "Use JWT with refresh tokens" in capsys.readouterr().out.splitlines()[-5]
+    assert "Use JWT with refresh tokens" in printed["search"].splitlines()[0]
+    assert ".mind/decisions/" in printed["sync"]
 
 
 @pytest.mark.parametrize("page", WITH_LINKS, ids=lambda page: page.stem)
@@ -61,6 +71,18 @@ def test_the_index_lists_every_page() -> None:
     links = set(re.findall(r"\]\((\w[\w-]*)\.md\)", PAGES["README"]))
 
     assert links == PAGES.keys() - {"README"}
+    guides = re.findall(r"\]\(guides/([\w-]+)\.md\)", PAGES["README"])
+    assert sorted(guides) == [guide.stem for guide in GUIDES]
+
+
+def test_each_guide_is_in_the_readme_and_short() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+
+    assert len(readme.splitlines()) < 120
+    for guide in GUIDES:
+        assert f"docs/guides/{guide.name})" in readme
+        prose = re.sub(r"```.*?```", "", guide.read_text("utf-8"), flags=re.DOTALL)
+        assert len(prose.splitlines()) < 60
 
 
 def test_the_newcomers_table_names_existing_files() -> None:

@@ -210,11 +210,11 @@ def procedures(stage: Stage) -> None:
 
 
 def decided(stage: Stage) -> None:
+    because = "--because 'Any node can check a token, so users stay signed in'"
     for line in (
         "mind save decision auth 'Keep sessions in server memory' --because 'One node'",
         "mind evolve outcome auth failed --reason 'The second node did not know the session'",
-        "mind save decision auth 'Use JWT with refresh tokens' --because"
-        " 'Any node can check a token, so users stay signed in'",
+        f"mind save decision auth 'Use JWT with refresh tokens' {because}",
     ):
         assert stage.run(line)[0] == 0
 
@@ -222,7 +222,9 @@ def decided(stage: Stage) -> None:
 def prompted(stage: Stage, prompt: str) -> None:
     """Writes what Claude Code would send with a prompt."""
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s1"}
-    stage.write("prompt.json", json.dumps(event | {"cwd": str(stage.root), "prompt": prompt}) + "\n")
+    stage.write(
+        "prompt.json", json.dumps(event | {"cwd": str(stage.root), "prompt": prompt}) + "\n"
+    )
     stage.masks.append((str(stage.root), "~/shop"))
 
 

@@ -214,7 +214,7 @@ def on_terminal(root: Path, line: str) -> str:
     except OSError:  # the other end was closed
         pass
     os.waitpid(process, 0)
-    return printed.decode("utf-8").replace("\r\n", "\n")
+    return printed.decode("utf-8").replace("\r\n", "\n").replace(str(root), "~/shop")
 
 
 def picture(root: Path, lines: Sequence[str], name: str) -> str:

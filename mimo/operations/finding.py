@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.errors import (
     AmbiguousId,
+    Cancelled,
     Invalid,
     MindError,
     NotFound,
@@ -170,7 +171,9 @@ def _search_beside(
     problem = None
     try:
         others = answer_of(user, text, approved(options)).result
-    except (SearchFailed, StorageFailed) as error:
+    except Cancelled:
+        raise
+    except MindError as error:
         others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
     more = [] if others.listed else list(others.hits)
     if options.threshold is None:

@@ -14,9 +14,11 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import (
     Denied,
+    IndexNotReady,
     Invalid,
     NoProject,
     NotFound,
+    SearchFailed,
     SecretDetected,
     StorageFailed,
 )
@@ -214,6 +216,24 @@ class TestSearch:
 
         assert titles(mind.reopened(), "green tea") == [("Tea is green here", None)]
         assert titles(mind.reopened(), "pnpm") == [("Always use pnpm", "user")]
+
+    @pytest.mark.parametrize("error", [IndexNotReady("busy"), SearchFailed("no disk")])
+    def test_the_project_answers_alone_if_it_fails(self, mind, monkeypatch, error):
+        run(mind, "add", content="Tea is green here")
+        add(mind, "Green tea is good")
+        answer_of = finding.answer_of
+
+        def failing(asked, *words):
+            if asked.is_users:
+                raise error
+            return answer_of(asked, *words)
+
+        monkeypatch.setattr(finding, "answer_of", failing)
+
+        answer = run(mind, "search", query="green tea")
+
+        assert [row.title for row in answer.results] == ["Tea is green here"]
+        assert f"your own memory: {error.message}" in answer.notice
 
     def test_it_is_not_asked_twice_where_it_is_the_memory_itself(self, outside):
         add(outside, "Always use pnpm")

@@ -1,6 +1,7 @@
 """The block of notes in a project's instructions files."""
 
 import os
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -76,9 +77,11 @@ def shown_to_client(mind: Mind) -> str:
     user = mind.user()
     if user is None:
         return text
-    refresh.refresh(user)
-    with glance.of_index(user.index) as look:
-        sections = context.of_user(look)
+    sections: list[context.Section] = []
+    with suppress(MindError):
+        refresh.refresh(user)
+        with glance.of_index(user.index) as look:
+            sections = context.of_user(look)
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 

@@ -53,8 +53,8 @@ def request(scene: Scene, session: Session) -> str:
             return ""
         message = (scene.event.text or session.last)[:_READ]
         closest = _closest(look, message) if look else []
-    with scene.user_index() as own:
-        closest += own.related(message, MAX_OF_USER) if own and message else []
+    if message:
+        closest += scene.of_user(lambda look: look.related(message, MAX_OF_USER))
     return worded(scene.allowed.naming, listed([*saved, *closest]))
 
 

@@ -202,10 +202,7 @@ def _sections(scene: Scene, look: Glance | None, session: Session, say: Say) -> 
     """Returns the sections without the lines that the agent has in files or in this session."""
     from mimo.features import context
 
-    every = []
-    with scene.user_index() as own:
-        if own is not None:
-            every += context.of_user(own)
+    every = scene.of_user(context.of_user)
     if look is not None:
         notes = context.gather(look, private=True)
         every += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, look)))
@@ -282,9 +279,9 @@ def _with_prompt(
                 for note in _related(look, scene.event.prompt, near)
                 if note.mark not in seen and _is_current(scene, note)
             ]
-    with scene.user_index() as own:
-        more = own.related(scene.event.prompt, MAX_OF_USER) if own else []
-        of_user = [note for note in more if note.mark not in session.shown]
+    prompt = scene.event.prompt
+    more = scene.of_user(lambda look: look.related(prompt, MAX_OF_USER))
+    of_user = [note for note in more if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
         resumed = None
     if not (resumed or related or of_user):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -159,18 +159,26 @@ class Scene:
         with open_index(folder, owner, trust.checker(), self.root, trust.few(_FEW)) as look:
             yield look
 
-    @contextmanager
-    def user_index(self) -> Iterator[Glance | None]:
-        """Opens the index of the user's memory for all projects; None if there is none."""
+    def of_user(self, read: Callable[[Glance], list[Any]]) -> list[Any]:
+        """Returns what `read` returns for the index of the user's memory for all projects.
+
+        Returns nothing if there is none, or if it fails, so that the project's notes are given.
+        """
         project = projects.of_user(self.home)
         owner = projects.known_owner(self.home) if project else None
         if project is None or owner is None:
-            yield None
-            return
+            return []
         folder = projects.index_folder(project.root, self.home)
-        trust = Trust(self.home, project.root)
-        with open_index(folder, owner, trust.checker(), project.root, trust.few(_FEW)) as look:
-            yield look
+        try:
+            trust = Trust(self.home, project.root)
+            few = trust.few(_FEW)
+            with open_index(folder, owner, trust.checker(), project.root, few) as look:
+                return read(look) if look else []
+        except MindError as error:
+            from mimo.guard.privacy import for_log
+
+            self.log(f"no notes for all projects: {for_log(error.message)}")
+            return []
 
     def locked_sessions(self) -> AbstractContextManager[None]:
         """Makes other hooks of the project wait. Raises `StorageFailed`."""

@@ -267,10 +267,11 @@ def _user_memory(mind: Mind) -> UserMemory | None:
     user = mind.user()
     if user is None:
         return None
-    memories = finding.total(user)
-    return UserMemory(
-        memories=memories, proposed=memories - user.index.count(Filter(approved=True))
-    )
+    with suppress(MindError):  # `mind doctor` reports the reason.
+        memories = finding.total(user)
+        approved = user.index.count(Filter(approved=True))
+        return UserMemory(memories=memories, proposed=memories - approved)
+    return None
 
 
 def _warnings(mind: Mind) -> Iterator[str]:

@@ -8,12 +8,14 @@ import pytest
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
+from mimo.errors import StorageFailed
 from mimo.features.context import OF_USER
 from mimo.features.context.commands import show, write
 from mimo.features.context.files import shown_to_client
 from mimo.features.decisions.commands import decision
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
+from mimo.features.hooks.scene import log_path
 from mimo.mind import Mind
 from mimo.store.trust import Trust
 from tests.features.hooks.test_moments import Client
@@ -96,6 +98,22 @@ def test_a_clone_without_approvals_gets_it_beside_the_notice(mind, claude):
     assert "have not approved" in answer["systemMessage"]
     assert "Always use pnpm" in answer["hookSpecificOutput"]["additionalContext"]
     assert "Use tabs" not in answer["hookSpecificOutput"]["additionalContext"]
+
+
+def test_the_notes_of_the_project_are_given_if_it_fails(mind, claude, monkeypatch):
+    add(mind, "Always use pnpm")
+    decision(mind, "indent", "Use tabs", reasoning="They can be changed")
+
+    def fails(look):
+        raise StorageFailed("the index is damaged")
+
+    monkeypatch.setattr("mimo.features.context.of_user", fails)
+
+    notes = claude.start()
+
+    assert "Use tabs" in notes
+    assert "pnpm" not in notes
+    assert "no notes for all projects" in log_path(mind.home).read_text("utf-8")
 
 
 def test_it_is_given_outside_of_any_project(mind, tmp_path):

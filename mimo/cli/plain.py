@@ -93,7 +93,7 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
 SUMMARIES = {
     "help": "Explain a command, or list the commands",
     "hook": "Answer a client's hook with notes and known edges",
-    "mcp": "Serve the memory to an agent over MCP, on standard input and output",
+    "mcp": "Serve the memory to agents over MCP",
 }
 """The first line of the help of each."""
 

@@ -198,4 +198,9 @@ def test_completion_offers_the_commands_of_agents_and_aliases_once_they_are_begu
 def test_every_summary_is_a_phrase_on_one_line() -> None:
     for path in COMMANDS.table:
         summary = COMMANDS.at(path).summary
-        assert re.fullmatch(r"[A-Z].*[^.]", summary), path
+        assert re.fullmatch(r"[A-Z].{0,58}[^.]", summary), path
+    texts = [
+        *COMMANDS.groups.values(),
+        *(make().short_help or "" for make in PROGRAM_COMMANDS.values()),
+    ]
+    assert max(map(len, texts)) <= 60

@@ -184,7 +184,7 @@ def _record_row(link: Link) -> AuditRow:
     examples=("mind audit verify",),
 )
 def verify(mind: Mind) -> AuditVerdict:
-    """Check that no record of a call was changed, removed or truncated
+    """Check that no record of a call was changed or removed
 
     The exit status is 1 if one was. Interrupted writes, and records that another `$MIND_HOME`
     sealed, are listed as notices.
@@ -250,7 +250,7 @@ def metrics(
         MetricsFormat.TABLE
     ),
 ) -> Metrics:
-    """Show the number of calls of each tool, and their latency
+    """Show the number and the latency of calls by tool
 
     Denials and redactions are counted too. All processes of this project are counted together.
     """

@@ -56,13 +56,13 @@ class Installation:
 )
 def install(
     mind: Mind,
-    client: Annotated[ClientName | None, Arg("The program (default: list all)")] = None,
+    client: Annotated[ClientName | None, Arg("Name of the client (default: list all)")] = None,
     *,
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry of the same name that differs")] = False,
 ) -> Installation:
-    """Install mind into a program that speaks MCP
+    """Add mind to an MCP client, such as Claude Code
 
     Adds the server's entry, and the hooks of clients that have them, to the client's own
     configuration. Everything else in it stays byte for byte, and a copy is kept in
@@ -108,12 +108,12 @@ def install(
 )
 def uninstall(
     mind: Mind,
-    client: Annotated[ClientName, Arg("The program")],
+    client: Annotated[ClientName, Arg("Name of the client")],
     *,
     scope: For = None,
     dry_run: DryRun = False,
 ) -> Installation:
-    """Remove mind from a program
+    """Remove mind from an MCP client
 
     Removes only what `mind install` added. Memories are not changed.
     """

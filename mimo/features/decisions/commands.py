@@ -36,7 +36,7 @@ Links = Annotated[
 Decision = Annotated[
     str,
     Arg(
-        "Id of the decision, or a start or end of it, or its topic",
+        "Id, short id or topic of the decision",
         alias=("topic", "memory_id", "decision_id", "decisionId"),
         complete="id",
     ),
@@ -224,7 +224,7 @@ def checkpoint(
     next_steps: Annotated[
         Json, Arg("Next steps: a text, or a list", alias="next", many=True)
     ] = None,
-    status: Annotated[Status, Arg("Whether it can be resumed")] = Status.ACTIVE,
+    status: Annotated[Status, Arg("Status; an archived one is not resumed")] = Status.ACTIVE,
     links: Links = (),
     tags: Tags = (),
     private: Private = False,

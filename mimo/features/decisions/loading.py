@@ -239,8 +239,8 @@ def context(
     id: Annotated[
         str | None,
         Arg(
-            "Id of a memory, or a start or end of it, or a decision's topic (default: the newest"
-            " decision or checkpoint)",
+            "Id or short id of a memory, or topic of a decision (default: the newest decision or"
+            " checkpoint)",
             alias=("topic", "memory_id", "decision_id"),
             complete="id",
         ),

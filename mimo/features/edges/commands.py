@@ -147,7 +147,7 @@ def edges(
     examples=("mind edges list",),
 )
 def list_(mind: Mind) -> EdgeRows:
-    """List all edges, and the problems with their files and patterns"""
+    """List known pitfalls, and faults in their files and patterns"""
     every = sources.everything(mind)
     problems = sources.problems(mind, every)
     return EdgeRows(
@@ -287,7 +287,7 @@ def add(
     workaround: Annotated[str, Arg("A way to fix or avoid it", option=True)],
     *,
     task: Annotated[
-        tuple[str, ...], Arg("Task in which it occurs, in some words (one to three times)")
+        tuple[str, ...], Arg("Task in which it occurs, in a few words (one to three times)")
     ] = (),
     context: Annotated[tuple[str, ...], Arg("Words for the technologies of a project")] = (),
     intent: Annotated[tuple[str, ...], Arg("Rare words of such a task")] = (),
@@ -297,7 +297,7 @@ def add(
     project: Annotated[bool, Arg("Only for this project, in its `.mind/edges/`")] = False,
     private: Private = False,
 ) -> EdgeDetails:
-    """Add an edge, for all of your projects or for this one
+    """Add a pitfall, for all of your projects or for this one
 
     A short one for this project can also be a line under Gotchas in `.mind/MEMORY.md`.
     """
@@ -333,7 +333,7 @@ def add(
     examples=("mind edges starter",),
 )
 def starter(mind: Mind) -> StarterAdded:
-    """Add a set of well-known edges, each with its source
+    """Add a set of well-known pitfalls, each with its source
 
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
@@ -425,7 +425,7 @@ class EdgesChecked:
 def check(
     mind: Mind,
     files: Annotated[
-        tuple[str, ...], Arg("Files and folders of the project to check whole", complete="path")
+        tuple[str, ...], Arg("Files and folders to check completely", complete="path")
     ] = (),
     *,
     staged: Annotated[bool, Arg("Check the additions of the next commit")] = False,
@@ -442,7 +442,7 @@ def check(
         Format, Arg("Text, GitHub annotations or SARIF", surfaces=Surface.CLI)
     ] = Format.TEXT,
 ) -> EdgesChecked:
-    """Check a change against edges and failed decisions
+    """Check a change against known pitfalls and failed decisions
 
     Without arguments the additions to tracked files since the last commit are checked. The exit
     status is 0 without findings, 1 with findings, and higher for errors.

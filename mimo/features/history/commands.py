@@ -224,7 +224,7 @@ def diff(
     branch: Annotated[bool, Arg("Changes of this branch since it left the main one")] = False,
     format: Annotated[Format, Arg("Text, or Markdown for a pull request")] = Format.TEXT,
 ) -> Diff:
-    """Show changes of the memory, uncommitted or between revisions
+    """Show uncommitted changes, or changes between revisions
 
     Lists the memories that were added, changed and removed, the memories that they supersede and
     contradict, and changed outcomes of decisions.

@@ -123,7 +123,9 @@ def ingest(
         tuple[str, ...], Arg("More files, folders or globs", complete="path", surfaces=Surface.CLI)
     ] = (),
     *,
-    strategy: Annotated[Strategy, Arg("How to cut; auto: by the file type")] = Strategy.AUTO,
+    strategy: Annotated[
+        Strategy, Arg("Way to split; auto depends on the file type")
+    ] = Strategy.AUTO,
     chunk_size: Annotated[int | None, Arg("Target size of a chunk, in characters", ge=1)] = None,
     overlap: Annotated[
         int, Arg("Characters shared by adjacent chunks, less than chunk_size", ge=0)

@@ -58,7 +58,7 @@ def install(
     target: Target = None,
     force: Annotated[bool, Arg("Replace files that were changed")] = False,
 ) -> InstalledModule:
-    """Write .mcp/modules/com.modelweave.memory/ for hosts that read it
+    """Write the module for hosts that read .mcp/modules/
 
     It holds the manifest of `recall_memory`, instructions, a sample call and the script to run it.
     """

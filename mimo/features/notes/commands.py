@@ -81,7 +81,7 @@ def add(
     ] = False,
     again: Again = False,
 ) -> Written:
-    """Remember something
+    """Store a memory
 
     The memory is a Markdown file under `.mind/`, and the next search finds it. An exact duplicate
     of a current memory is not stored again. With `--user` it is in the user's own folder, and is

@@ -125,7 +125,7 @@ def show(
     id: Annotated[
         str,
         Arg(
-            "Id or short id of a memory (a unique start is enough), or the topic of a decision",
+            "Id or short id of a memory, or the topic of a decision",
             complete="id",
         ),
     ],

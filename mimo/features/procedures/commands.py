@@ -353,7 +353,7 @@ def send(
 def resume(
     mind: Mind, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
 ) -> Ran:
-    """Continue an interrupted run from the last state that it reached
+    """Continue an interrupted run from its last state
 
     The action of that state is performed again, since it may not be complete.
     """
@@ -452,7 +452,7 @@ def show(
         Literal["text", "mermaid"], Arg("Output format", surfaces=Surface.CLI)
     ] = "text",
 ) -> Definition:
-    """Show a procedure, as a diagram and in full"""
+    """Show a procedure and its states"""
     file, procedure = library.find(mind, name, version)
     definition = dict(procedure.definition)
     canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -514,7 +514,7 @@ def add(
     examples=("mind procedure new release",),
 )
 def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -> Registered:
-    """Write a commented, complete procedure to start from"""
+    """Create a procedure from a commented template"""
     if not NAME.fullmatch(name):
         raise Invalid(
             f"`{name}` is not a name of a procedure", hint="use letters, digits, `-` and `_`"
@@ -552,7 +552,7 @@ def check(
         str | None, Arg("A procedure, or a Markdown file (default: all procedures)")
     ] = None,
 ) -> Checks:
-    """Check procedures: every fault at once, with its line"""
+    """Check procedures, and list every fault with its line"""
     reference = split_reference(name) if name else None
     if name is None:
         checked = library.every(mind, calls=True)

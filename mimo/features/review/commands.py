@@ -44,9 +44,7 @@ _MOST_LINES = 12
 
 Kinds = Annotated[tuple[Waiting, ...], Arg("Only items of this kind, such as stale or untrusted")]
 OneKind = Annotated[Waiting | None, Arg("Kind of the item, if the memory has several")]
-Ids = Annotated[
-    tuple[str, ...], Arg("Only these memories, by their ids (default: all)", complete="id")
-]
+Ids = Annotated[tuple[str, ...], Arg("Ids of memories (default: all)", complete="id")]
 
 
 @frozen
@@ -366,7 +364,7 @@ def trust(
     examples=("mind untrust", "mind untrust k3v7mq"),
 )
 def untrust(mind: Mind, ids: Ids = (), *, everywhere: OfUser = False) -> TrustState:
-    """Revoke all approvals of this project, or those of some memories"""
+    """Revoke approvals of this project, or of some memories"""
     if ids:
         trusting.revoke(mind, ids)
     else:

@@ -140,7 +140,7 @@ def by_context(
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> InContext:
-    """Find memories relevant to a question, and those linked to them"""
+    """Find memories about a question, and those linked to them"""
     conditions = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     matches = finding.search(mind, query, options)

@@ -77,7 +77,7 @@ def recall_memory(
     mind: Mind,
     query: Query,
 ) -> Recollection:
-    """Recall what is remembered about something, in a few sentences
+    """Summarize the memories about a subject in a few sentences
 
     Returns the best passages of up to three memories, with date, outcome and what supersedes them.
     Asked where work stopped, it returns the last checkpoint and the newest memories; asked for a

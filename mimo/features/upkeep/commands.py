@@ -67,7 +67,7 @@ def init(
     *,
     nested: Annotated[bool, Arg("Make it a project although it is inside another one")] = False,
 ) -> Initialised:
-    """Make this directory a project with a memory of its own
+    """Create a memory for this project
 
     Writes `.mind/` with a settings file, a short MEMORY.md and the files that git needs, and
     overwrites nothing. In a git repository, git learns to merge memories. What is already here,
@@ -358,10 +358,10 @@ class Settings:
 def config(
     mind: Mind,
     key: Annotated[str | None, Arg("Name of the setting", complete="setting")] = None,
-    value: Annotated[str | None, Arg("New value; commas part the items of a list")] = None,
+    value: Annotated[str | None, Arg("New value; commas separate the items of a list")] = None,
     *,
     user: Annotated[bool, Arg("Change it for all projects of this user")] = False,
-    unset: Annotated[bool, Arg("Go back to the default")] = False,
+    unset: Annotated[bool, Arg("Restore the default")] = False,
 ) -> Settings:
     """Show or change settings
 
@@ -465,7 +465,7 @@ def doctor(
         bool, Arg("Repair git's settings and the modes of private files", surfaces=Surface.CLI)
     ] = False,
 ) -> Diagnosis:
-    """Check the memory and its settings, with a hint for each problem
+    """Check the memory and its settings
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
     installs the merge driver in a clone (clones do not copy git settings), adds the lines that

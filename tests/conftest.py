@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
+from mimo.memory.ids import handle_of
 from mimo.mind import Mind, Timer
 from mimo.operations.asking import MARKS, NAMED
 from mimo.store import projects
@@ -179,6 +180,9 @@ class Unguarded:
 
     def now(self) -> datetime:
         return NOW
+
+    def handle(self, id: str) -> tuple[str, int]:
+        return handle_of(id), 0
 
     def note(self, subject: str, message: str | None) -> None:
         """A real one would keep the note for the answer."""

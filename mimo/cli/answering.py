@@ -53,7 +53,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
     is_other = arguments.get(_REVISION) is not None or arguments.get(_SCOPE) == "all"
     if line.spec.effect is not Effect.READ or is_other:
         return None
-    if set(options) - {"json", "no_color", "no_pager", "verbose"}:
+    if set(options) - {"json", "no_color", "no_pager", "verbose", "long"}:
         return None
     caller = Caller(surface=Surface.CLI, agent=agent_of(mind.environ))
     try:
@@ -69,7 +69,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
     if "json" in options:
         data = as_json(to_json(result), indent=2, wide=bool(request["wide"]))
         return {**answer, "text": f"{data}\n"}
-    screen = Recorded(setting_of(mind))
+    screen = Recorded(setting_of(mind, options))
     show_on(screen, result)
     notes += screen.notes
     if request["screen"]:

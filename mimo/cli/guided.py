@@ -60,7 +60,9 @@ def review(
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    walk = Walk(call=call, options=options, setting=setting_of(mind), skipped=[], resolved=[])
+    walk = Walk(
+        call=call, options=options, setting=setting_of(mind, options), skipped=[], resolved=[]
+    )
     try:
         if _go_through(walk, arguments) and _wants_fading(walk, arguments):
             arguments = {**arguments, "kinds": [Waiting.FADING.value]}
@@ -99,7 +101,9 @@ def trust(
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
     look = look_of(user or mind) if is_asked else None
     if look is not None and look.memories:
-        walk = Walk(call=call, options=options, setting=setting_of(mind), skipped=[], resolved=[])
+        walk = Walk(
+            call=call, options=options, setting=setting_of(mind, options), skipped=[], resolved=[]
+        )
         screen = walk.screen()
         show_look(look, screen)
         screen.blank()

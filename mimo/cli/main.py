@@ -98,7 +98,7 @@ def run_command(
 
     named = options.get("project")
     mind = open_(Path(named) if named else None)
-    setting = setting_of(mind, arguments)
+    setting = setting_of(mind, options, arguments)
     _connect(mind, options, setting)
     caller = Caller(
         surface=Surface.CLI,

@@ -9,6 +9,7 @@ import click
 from mimo.cli.plain import (
     ALLOW_SECRET,
     COMMON,
+    LONG,
     Option,
     Run,
     gathered,
@@ -167,7 +168,7 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
             settings["type"] = click.Choice(option.choices)
         elif option.key == "project":
             settings["type"] = click.Path()
-    if option in (*COMMON, ALLOW_SECRET):
+    if option in (*COMMON, ALLOW_SECRET, LONG):
         settings |= {"expose_value": False, "callback": _keep}
     return click.Option([option.key, *names], **settings)
 

@@ -62,6 +62,9 @@ ALLOW_SECRET = Option(
 )
 """The option of commands that refuse secrets."""
 
+LONG = Option(key="long", names=("-l", "--long"), help="Print more of each memory", is_flag=True)
+"""The option of commands that print less by default."""
+
 PROGRAMS: dict[str, tuple[Option, ...]] = {
     "help": (Option(key="all", names=("-a", "--all"), help="List every command", is_flag=True),),
     "hook": (),
@@ -110,6 +113,8 @@ def options_of(spec: Spec) -> list[Option]:
     options += [_by_name(param) for param in params if param.arg.named]
     own = {name for option in options for name in option.names}
     options += [option for option in COMMON if own.isdisjoint(option.names)]
+    if spec.is_long:
+        options.append(LONG)
     if SecretDetected in spec.errors:
         options.append(ALLOW_SECRET)
     return options

@@ -278,6 +278,8 @@ class Spec:
     not have, and outside of any project."""
     owner: Callable[[Any, Mapping[str, Any]], Any] | None = None
     """Returns the memory that a call works on, from the open one and the arguments."""
+    is_long: bool = False
+    """True if the command line has `--long` for details."""
 
     @property
     def key(self) -> str:
@@ -337,6 +339,7 @@ def command(
     examples: Iterable[str] = (),
     description: str | None = None,
     instead: str | None = None,
+    is_long: bool = False,
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -364,6 +367,7 @@ def command(
             instead=instead,
             of_user=of_user,
             owner=owner,
+            is_long=is_long,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

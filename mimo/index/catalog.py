@@ -89,36 +89,36 @@ def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
 
 
 _TERMS = {
-    "shared": "m.private = 0",
-    "private": "m.private = 1",
-    "approved": "approved(m.digest)",
-    "unapproved": "NOT approved(m.digest)",
-    "current": CURRENT.format("m"),
+    "shared": "{0}.private = 0",
+    "private": "{0}.private = 1",
+    "approved": "approved({0}.digest)",
+    "unapproved": "NOT approved({0}.digest)",
+    "current": CURRENT,
 }
-"""The conditions of a filter that are on or off."""
+"""The conditions of a filter that are on or off; format them with the row's alias."""
 
 
-def condition(filter: Filter) -> tuple[str, list[Any]]:
-    """Returns a filter as SQL over `memories m`, and the values to bind."""
-    terms, values = ["m.shadowed = 0"], list[Any]()
+def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
+    """Returns a filter as SQL over `memories`, whose alias is `row`, and the values to bind."""
+    terms, values = [f"{row}.shadowed = 0"], list[Any]()
     if filter.types is not None:
-        terms.append(f"m.type IN ({marks(tuple(filter.types))})")
+        terms.append(f"{row}.type IN ({marks(tuple(filter.types))})")
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
-        terms.append("EXISTS (SELECT 1 FROM tags WHERE memory = m.key AND tag = ?)")
+        terms.append(f"EXISTS (SELECT 1 FROM tags WHERE memory = {row}.key AND tag = ?)")
         values.append(tag.casefold())
     if filter.topic is not None:
-        terms.append("m.topic_key = ?")
+        terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))
     if filter.outcomes:
-        terms.append(f"m.outcome IN ({marks(tuple(filter.outcomes))})")
+        terms.append(f"{row}.outcome IN ({marks(tuple(filter.outcomes))})")
         values += sorted(outcome.value for outcome in filter.outcomes)
-    terms += [term for name, term in _TERMS.items() if getattr(filter, name)]
+    terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
     if filter.since is not None:
-        terms.append("m.created >= ?")
+        terms.append(f"{row}.created >= ?")
         values.append(rows.to_number(filter.since))
     if filter.until is not None:
-        terms.append("m.created < ?")
+        terms.append(f"{row}.created < ?")
         values.append(rows.to_number(filter.until))
     return " AND ".join(terms), values
 
@@ -135,6 +135,51 @@ def records(
     where, values = condition(filter)
     rest = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
     return tuple(rows.select(sql, rest, (*values, limit, offset)))
+
+
+class Folded(NamedTuple):
+    """The numbers of memories that pass a filter if an ingested file counts as one."""
+
+    rows: int
+    """Memories and files."""
+    chunks: int
+    """The chunks in these files."""
+
+
+def folded(sql: sqlite3.Connection, filter: Filter) -> Folded:
+    """Returns how many memories pass the filter, and how many of them are chunks."""
+    # The plus lets SQLite read the index of the chunks alone.
+    where, values = ("+m.shadowed = 0", []) if filter == Filter() else condition(filter)
+    chunks, files = sql.execute(
+        "SELECT count(*), count(DISTINCT m.parent) FROM memories m"
+        f" WHERE m.parent IS NOT NULL AND {where}",
+        values,
+    ).fetchone()
+    return Folded(count(sql, filter) - chunks + files, chunks)
+
+
+def folded_records(
+    sql: sqlite3.Connection, filter: Filter, *, sort: Sort, limit: int, offset: int
+) -> tuple[Record, ...]:
+    """Returns a page as `records`, with the first chunk alone of each ingested file."""
+    where, values = condition(filter)
+    earlier, same = condition(filter, "p")
+    rest = (
+        f"WHERE {where} AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.parent = m.parent"
+        f" AND p.position < m.position AND {earlier}) ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+    )
+    return tuple(rows.select(sql, rest, (*values, *same, limit, offset)))
+
+
+def chunk_counts(sql: sqlite3.Connection, parents: Sequence[str], filter: Filter) -> dict[str, int]:
+    """Returns the number of chunks that pass the filter in each of these ingested files."""
+    where, values = condition(filter)
+    selected = sql.execute(
+        f"SELECT m.parent, count(*) FROM memories m WHERE m.parent IN ({marks(parents)})"
+        f" AND {where} GROUP BY m.parent",
+        (*parents, *values),
+    )
+    return dict(selected.fetchall())
 
 
 def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[Record, ...]:

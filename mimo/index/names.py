@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from os.path import commonprefix
 
 from mimo.frozen import NamedTuple
 from mimo.index import rows
-from mimo.index.schema import marks
-from mimo.memory.ids import begins_handle, handle_of
+from mimo.memory.ids import HANDLE_LENGTH, begins_handle, handle_of
 from mimo.memory.model import Record, topic_key
 
 _SUGGESTED = 3
@@ -32,34 +32,26 @@ _AROUND = (
 )
 """The queries for the neighbours of a handle in a table."""
 
-NEIGHBOURS = "SELECT " + ", ".join(
-    f"({query.format(table)})" for table in ("memories", "parents") for query in _AROUND
-)
+_BEGINNINGS = ", ".join(f"substr(:handle, 1, {length})" for length in range(1, HANDLE_LENGTH + 1))
+NEIGHBOURS = (
+    "SELECT EXISTS (SELECT 1 FROM memories WHERE handle = :handle AND id = :id)"
+    " OR EXISTS (SELECT 1 FROM parents WHERE handle = :handle AND id = :id),"
+    f" (SELECT max(length(id)) FROM memories WHERE id IN ({_BEGINNINGS}) AND id <> :id), "
+) + ", ".join(f"({query.format(table)})" for table in ("memories", "parents") for query in _AROUND)
+"""Whether an id exists, the longest other id with which its handle begins, and its neighbours."""
 
 
 def handle(sql: sqlite3.Connection, id: str) -> Handle | None:
     """Returns the name of a memory or an ingested file; None if it is not one of the index."""
-    selected = sql.execute("SELECT handle FROM memories WHERE id = ? LIMIT 1", (id,)).fetchone()
-    if selected is None:
-        of_source = "SELECT handle FROM parents WHERE handle = ? AND id = ?"
-        selected = sql.execute(of_source, (handle_of(id), id)).fetchone()
-    if selected is None:
+    own = handle_of(id)
+    exists, longest, *others = sql.execute(NEIGHBOURS, {"handle": own, "id": id}).fetchone()
+    if not exists:
         return None
-    (own,) = selected
-    neighbours = sql.execute(NEIGHBOURS, {"handle": own, "id": id}).fetchone()
-    shared = [_shared(own, other) for other in neighbours if other is not None]
-    # An exact id takes precedence over the beginning of a handle.
-    beginnings = [own[: end + 1] for end in range(len(own))]
-    ids = f"SELECT length(id) FROM memories WHERE id IN ({marks(beginnings)}) AND id <> ?"
-    shared += [length for (length,) in sql.execute(ids, (*beginnings, id))]
-    unique = max(shared, default=0) + 1
+    unique = (longest or 0) + 1  # An exact id takes precedence over the beginning of a handle.
+    for other in others:
+        if other is not None:
+            unique = max(unique, len(commonprefix((own, other))) + 1)  # noqa: RUF071 - of letters
     return Handle(id, 0) if unique > len(own) else Handle(own, unique)
-
-
-def _shared(own: str, other: str) -> int:
-    """Returns the number of letters with which both texts begin."""
-    pairs = enumerate(zip(own, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(own), len(other)))
 
 
 def named(sql: sqlite3.Connection, target: str) -> Record | None:

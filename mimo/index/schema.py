@@ -108,7 +108,7 @@ CREATE TABLE memories (
 CREATE INDEX memories_id ON memories (id, shadowed);
 CREATE INDEX memories_important ON memories (importance, created)
     WHERE shadowed = 0 AND parent IS NULL;
-CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
+CREATE INDEX memories_parent ON memories (parent, position, shadowed) WHERE parent IS NOT NULL;
 
 CREATE TABLE parents (
     path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, is_chat INTEGER NOT NULL,

@@ -109,9 +109,12 @@ MEMORY_URI = "mind://memory/"
 """Prefix of the URI of a memory, followed by its id."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
-_MADE = r"(?:[a-z]+_(?:[a-z0-9_]+_)?[0-9]{8}|source(?:_[a-z0-9_]+)?)_([a-z2-7]{6})"
+_BEFORE_LETTERS = r"(?:[a-z]+_(?:[a-z0-9_]+_)?[0-9]{8}|source(?:_[a-z0-9_]+)?)_"
+_MADE = rf"{_BEFORE_LETTERS}([a-z2-7]{{6}})"
 """The ids of new memories, see `new_id`, and those of ingested files."""
-_BEGINNING = r"[a-z2-7]{1,6}"
+_MENTIONED = rf"(?<![\w/.-]){_BEFORE_LETTERS}[a-z2-7]{{6}}(?:\.[0-9]+)?(?![\w/-]|\.\w)"
+HANDLE_LENGTH = 6
+_BEGINNING = rf"[a-z2-7]{{1,{HANDLE_LENGTH}}}"
 _SLUG_LENGTH = 40
 _DERIVED_LENGTH = 100
 _FOLDERS = frozenset(kind.folder for kind in Kind)
@@ -141,13 +144,27 @@ def slug(text: str) -> str:
 def handle_of(id: str) -> str:
     """Returns the six letters by which people name a memory or an ingested file.
 
-    They are the random end of an id that mind made, and a digest of any other id.
+    They are the random end of an id that mind made, and a digest of any other id. A text that can't
+    be an id, such as one with a masked secret, is returned unchanged.
     """
     if made := compiled(_MADE).fullmatch(id):
         return made[1]
+    if not compiled(ID_PATTERN).fullmatch(id):
+        return id
     import hashlib
 
-    return suffix(hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest())
+    return suffix(hashlib.sha256(id.encode()).digest())
+
+
+def source_of(id: str) -> str | None:
+    """Returns the id of the ingested file if `id` is that of one of its chunks."""
+    source, _, number = id.rpartition(".")
+    return source if id.startswith("source_") and number.isdecimal() else None
+
+
+def with_handles(message: str) -> str:
+    """Returns a message with handles in place of the ids that mind made, except in paths."""
+    return compiled(_MENTIONED).sub(lambda match: handle_of(match[0]), message)
 
 
 def begins_handle(word: str) -> bool:

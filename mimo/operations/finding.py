@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mimo.errors import (
@@ -91,6 +92,11 @@ class Page:
 
     records: tuple[Record, ...]
     total: int
+    """The number of memories; in a folded list, an ingested file counts as one."""
+    chunks: Mapping[str, int] = MappingProxyType({})
+    """The number of chunks of each ingested file on this page of a folded list."""
+    all_chunks: int = 0
+    """The number of chunks on all pages of a folded list."""
 
 
 class Answer(NamedTuple):
@@ -437,6 +443,25 @@ def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
         options.filter, sort=options.sort, limit=options.limit, offset=options.offset
     )
     return Page(records=records, total=index.count(options.filter))
+
+
+def folded(mind: Mind, options: Options) -> Page:
+    """Returns one page of the memories that pass the filter, an ingested file as one of them.
+
+    Its first chunk that passes the filter represents it.
+    """
+    index = refresh.up_to_date(mind)
+    records = index.folded_records(
+        options.filter, sort=options.sort, limit=options.limit, offset=options.offset
+    )
+    parents = [record.parent for record in records if record.parent is not None]
+    numbers = index.folded(options.filter)
+    return Page(
+        records=records,
+        total=numbers.rows,
+        chunks=index.chunk_counts(parents, options.filter) if parents else {},
+        all_chunks=numbers.chunks,
+    )
 
 
 def total(mind: Mind, *, shared: bool = False, roughly: bool = False) -> int:

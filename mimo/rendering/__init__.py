@@ -12,7 +12,7 @@ from typing import Any, TextIO, TypeAlias
 
 from mimo.errors import Internal, MindError, StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.memory.ids import handle_of, is_id
+from mimo.memory.ids import handle_of, with_handles
 from mimo.text.clean import escaped, inert, one_line
 
 
@@ -101,10 +101,13 @@ def complain(text: str) -> None:
 
 
 def safe(text: str) -> str:
-    """Returns a text on one line, without secrets, control characters and commands."""
+    """Returns a message on one line, without secrets, control characters and commands.
+
+    It names memories by their handles.
+    """
     from mimo.guard.privacy import redacted
 
-    return inert(one_line(redacted(text).value))
+    return inert(one_line(with_handles(redacted(text).value)))
 
 
 def _write_error(line: str) -> None:
@@ -139,6 +142,13 @@ def progress(task: str, done: int, total: int) -> None:
 # The screen that renderers write to.
 
 
+BELOW = 8
+"""The columns before the lines that belong to a memory, below its title: those of its handle."""
+
+LEAST_OF_A_TITLE, _LEAST_OF_A_PATH = 12, 20
+"""The fewest columns to which a line is cut."""
+
+
 class Styled(NamedTuple):
     """A piece of text with a role, which decides its colour."""
 
@@ -146,6 +156,8 @@ class Styled(NamedTuple):
     role: str
     unique: int = 0
     """Of a handle, the number of letters at its beginning that are highlighted."""
+    least: int | None = None
+    """The fewest columns to which a terminal may cut it to keep the line whole; None for all."""
 
 
 Part: TypeAlias = str | Styled
@@ -186,6 +198,24 @@ def ident(id: str) -> Styled:
     return Styled(id, "id")
 
 
+def fitted(part: Part, least: int = 0) -> Styled:
+    """Returns a part that a terminal cuts if its line is too long: the last of a line first.
+
+    A path loses its beginning, any other text its end. With 0 columns left, nothing is printed.
+    """
+    return part._replace(least=least) if isinstance(part, Styled) else Styled(part, "", 0, least)
+
+
+def titled(text: str) -> Styled:
+    """Returns the title of a memory, which a terminal cuts to keep the line whole."""
+    return Styled(text, "strong", 0, LEAST_OF_A_TITLE)
+
+
+def path(text: str) -> Styled:
+    """Returns a path, perhaps with a line, which a terminal never wraps."""
+    return Styled(text, "path", 0, _LEAST_OF_A_PATH)
+
+
 def text_of(part: Part) -> str:
     """Returns a part's text on one line, without control characters."""
     return one_line(part.text if isinstance(part, Styled) else part)
@@ -200,6 +230,8 @@ class Setting(NamedTuple):
     """The time from which ages are counted; None for the present."""
     zone: tzinfo = UTC
     """The zone of the times that are shown."""
+    details: bool = False
+    """Whether the user asked for details with `--long`."""
 
 
 class Screen(ABC):
@@ -211,7 +243,7 @@ class Screen(ABC):
         """Returns a part as it is printed: an id as the handle."""
         if not isinstance(part, Styled) or part.role != "id":
             return part
-        handle, unique = self.setting.handle(part.text) if is_id(part.text) else (part.text, 0)
+        handle, unique = self.setting.handle(part.text)
         return Styled(handle, "handle", unique)
 
     @abstractmethod
@@ -271,7 +303,7 @@ class PlainScreen(Screen):
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Write one line."""
-        texts = [text_of(self.resolved(part)) for part in parts]
+        texts = map(text_of, map(self.resolved, parts))
         self._lines.append(inert((" " * indent + "".join(texts)).rstrip()))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:

@@ -18,14 +18,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from mimo import rendering
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
-from mimo.memory.model import Outcome
-from mimo.rendering import Part, PlainScreen, Screen, Setting, Styled, bad, dim, good, warn
+from mimo.disk import system_clock
+from mimo.memory.model import Kind, Outcome
+from mimo.rendering import Part, PlainScreen, Screen, Setting, Styled, bad, dim, good, ident, warn
 from mimo.text.calendar import abbreviation
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class Renderers(dict[object, Callable[[Any, Screen], None]]):
 
 
 render = Renderers()
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 _ALONE = Setting()
 """The setting of a result without a memory around it."""
 _zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
@@ -67,14 +70,18 @@ def show_on(screen: Screen, result: object) -> None:
     render(result, screen)
 
 
-def setting_of(mind: Mind, arguments: Mapping[str, Any] = MappingProxyType({})) -> Setting:
+def setting_of(
+    mind: Mind,
+    options: Mapping[str, Any] = _NOTHING,
+    arguments: Mapping[str, Any] = _NOTHING,
+) -> Setting:
     """Returns the setting of a command's result.
 
     The letters that are unique now may not be so at another revision, which arguments may name.
     """
-    if arguments.get("at") is not None:
-        return Setting(now=mind.now(), zone=mind.zone)
-    return Setting(handle=mind.handle, now=mind.now(), zone=mind.zone)
+    details = bool(options.get("long"))
+    setting = Setting(handle=mind.handle, now=mind.now(), zone=mind.zone, details=details)
+    return setting if arguments.get("at") is None else setting._replace(handle=_ALONE.handle)
 
 
 def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
@@ -95,9 +102,11 @@ def drawn(
     """
     if options.get("json"):
         text = rendering.as_json(to_json(result), indent=2) + "\n"
-        return lambda: rendering.write(text)
-    screen = _filled(result, options, setting)
-    return lambda: screen.finish(pager=not options.get("no_pager"))
+        return partial(rendering.write, text)
+    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    screen.setting = setting
+    show_on(screen, result)
+    return partial(screen.finish, pager=not options.get("no_pager"))
 
 
 def show_part(part: object, options: Mapping[str, Any], setting: Setting = _ALONE) -> None:
@@ -113,17 +122,10 @@ def show_part(part: object, options: Mapping[str, Any], setting: Setting = _ALON
         if options.get("json"):
             rendering.write(rendering.as_json(to_json(part)) + "\n")
         else:
-            _filled(part, options, setting).finish(pager=False)
+            drawn(part, {**options, "no_pager": True}, setting)()
     except BrokenPipeError:
         rendering.give_up_stdout()
         raise SystemExit(0) from None
-
-
-def _filled(result: object, options: Mapping[str, Any], setting: Setting) -> Screen:
-    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
-    screen.setting = setting
-    show_on(screen, result)
-    return screen
 
 
 class Recorded(PlainScreen):
@@ -275,6 +277,44 @@ def second(moment: datetime) -> str:
     return f"{stamp(moment)} {abbreviation(moment.astimezone(_zone.get()))}"
 
 
+_LONGEST_IN_DAYS, _LONGEST_IN_WEEKS, _YEAR = 14, 9 * 7, 365
+
+
+def age(moment: datetime, screen: Screen) -> str:
+    """Returns the age of a memory in at most four characters: `now`, `5m`, `3h`, `12d`, `5w`, `2y`.
+
+    Months are `mo`. A time in the future is `new`.
+    """
+    seconds = ((screen.setting.now or system_clock()) - moment).total_seconds()
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86_400)
+    if seconds < 0:
+        return "new"
+    if days >= _YEAR:
+        return f"{days // _YEAR}y"
+    if days >= _LONGEST_IN_WEEKS:
+        return f"{days * 12 // _YEAR}mo"
+    if days >= _LONGEST_IN_DAYS:
+        return f"{days // 7}w"
+    shown = ((days, "d"), (hours, "h"), (minutes, "m"))
+    return next((f"{number}{unit}" for number, unit in shown if number), "now")
+
+
+_MARKS = {
+    Kind.OBSERVATION: "obs",
+    Kind.ACTION: "act",
+    Kind.DECISION: "dec",
+    Kind.CHECKPOINT: "chk",
+    Kind.INSIGHT: "ins",
+    Kind.CONTEXT: "ctx",
+    Kind.ISSUE: "iss",
+}
+
+
+def type_mark(kind: Kind) -> str:
+    """Returns the type of a memory in four columns: `fact`, `dec `."""
+    return f"{_MARKS.get(kind, kind.value):<4}"
+
+
 def labels(
     *,
     outcome: Outcome | None = None,
@@ -282,31 +322,44 @@ def labels(
     trust: TrustLabel = TrustLabel.TRUSTED,
     private: bool | None = None,
     competing: tuple[str, ...] | None = None,
+    stale: str | None = None,
     scope: str | None = None,
+    brief: bool = False,
 ) -> list[Part]:
-    """Returns the labels of a memory that a reader must not miss, each after a space."""
-    words: list[Part] = []
+    """Returns the labels of a memory that a reader must not miss, each after a space.
+
+    `brief` leaves out the names of other memories.
+    """
+    words: list[list[Part]] = []
     if outcome is Outcome.FAILED:
-        words.append(bad("FAILED"))
+        words.append([bad("FAILED")])
     elif outcome is not None:
-        words.append(good(outcome) if outcome is Outcome.SUCCESS else warn(outcome))
+        words.append([good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)])
     if superseded_by:
-        words.append(warn(f"superseded by {superseded_by}"))
+        by = [] if brief else [warn(" by "), ident(superseded_by)]
+        words.append([warn("superseded"), *by])
     if competing:
-        words.append(warn(f"competes with {', '.join(competing)}"))
+        words.append([warn("competing")] if brief else [warn("competes with "), *idents(competing)])
+    if stale:
+        words.append([warn("stale")])
     if trust is TrustLabel.UNTRUSTED:
-        words.append(warn("untrusted"))
+        words.append([warn("untrusted")])
     if scope:
-        words.append(dim(scope))
+        words.append([dim(scope)])
     elif private:
-        words.append(dim("private"))
-    return [part for label in words for part in ("  ", label)]
+        words.append([dim("private")])
+    return [part for label in words for part in ("  ", *label)]
 
 
-def row_labels(row: object) -> list[Part]:
+def row_labels(row: object, *, brief: bool = False) -> list[Part]:
     """Returns the labels of a memory, by those fields of its row that have one."""
-    names = ("outcome", "superseded_by", "trust", "private", "competing", "scope")
-    return labels(**{name: getattr(row, name) for name in names if hasattr(row, name)})
+    names = ("outcome", "superseded_by", "trust", "private", "competing", "stale", "scope")
+    return labels(brief=brief, **{n: getattr(row, n) for n in names if hasattr(row, n)})
+
+
+def idents(ids: Sequence[str]) -> list[Part]:
+    """Returns the names of several memories, separated by commas."""
+    return [part for id in ids for part in (", ", ident(id))][1:]
 
 
 def without_title(text: str, title: str) -> str:
@@ -314,6 +367,20 @@ def without_title(text: str, title: str) -> str:
     first, _, rest = text.strip().partition("\n")
     is_title = bool(title) and first.strip("# ") == title.strip().rstrip("…")
     return (rest if is_title else text).strip("\n")
+
+
+def after_title(text: str, title: str) -> str:
+    """Returns the text without the title and headings at its beginning.
+
+    Of a title that is only the beginning of the first line, the rest of the line is left.
+    """
+    beginning = title.strip().removesuffix("…").rstrip()
+    whole = without_title(text, title)
+    while whole.startswith("#"):
+        whole = whole.partition("\n")[2].lstrip("\n")
+    if beginning == title.strip() or not whole.startswith(beginning):
+        return whole
+    return f"…{whole[whole.rfind(' ', 0, len(beginning) + 1) + 1 :]}"
 
 
 def first_lines(text: str, most: int) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mimo.rendering import Part, Screen, Styled, text_of
+from mimo.rendering import BELOW, Part, Screen, Styled, text_of
 from mimo.text.clean import HIDDEN, clean, compiled
 
 STYLES = {
@@ -25,6 +26,7 @@ STYLES = {
     "warn": "yellow",
     "accent": "cyan",
     "handle": "cyan",
+    "path": "dim",
 }
 UNIQUE, REST = "bold magenta", "dim"
 """The letters of a handle that are unique, and those after them."""
@@ -51,21 +53,41 @@ class TerminalScreen(Screen):
         )
 
     def line(self, *parts: Part, indent: int = 0) -> None:
-        """Write one line, whose wrapped parts keep its indentation."""
+        """Write one line, whose wrapped parts keep its indentation, or are below the title."""
         if not parts:
             self._console.print()
             return
-        text = Text()
-        for part in parts:
-            text.append_text(styled(self.resolved(part)))
+        width = self._console.width - indent
+        text = Text.assemble(*self._fitted(parts, width))
+        begins = parts[0].role if isinstance(parts[0], Styled) else ""
+        if begins in ("id", "handle") and text.cell_len > width:
+            first = text.wrap(self._console, width)[0]
+            self._console.print(Padding(first, (0, 0, 0, indent), expand=False))
+            text = text[len(first.plain) :]
+            text.plain, indent = text.plain.lstrip(), indent + BELOW
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
+
+    def _fitted(self, parts: Sequence[Part], width: int) -> list[Text]:
+        """Returns the pieces of a line, cut as far as they may be if it is wider than `width`."""
+        resolved = list(map(self.resolved, parts))
+        pieces = list(map(styled, resolved))
+        over = sum(piece.cell_len for piece in pieces) - width
+        for part, piece in reversed(list(zip(resolved, pieces, strict=True))):
+            if over <= 0:
+                break
+            if isinstance(part, Styled) and part.least is not None:
+                before = piece.cell_len
+                _cut(piece, max(part.least, before - over), from_start=part.role == "path")
+                over -= before - piece.cell_len
+        return pieces
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
         """Write prose, wrapped, with the words of `terms` highlighted."""
         text = Text(clean(body).expandtabs(4))
-        words = [re.escape(term) for term in terms if term.strip()]
-        if words:
-            text.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
+        if words := [term for term in terms if term.strip()]:
+            # Scripts without spaces have no boundaries of words.
+            each = [rf"\b{re.escape(w)}\b" if w.isascii() else re.escape(w) for w in words]
+            text.highlight_regex(rf"(?i){'|'.join(each)}", MARK)
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def verbatim(self, body: str, *, commands: bool = False) -> None:
@@ -108,9 +130,23 @@ class TerminalScreen(Screen):
         write(text)
 
 
+def _cut(piece: Text, width: int, *, from_start: bool) -> None:
+    """Cuts a piece of a line to a number of columns, with `…` for the missing part."""
+    if piece.cell_len <= width:
+        return
+    if not from_start:
+        piece.truncate(width, overflow="ellipsis")
+        piece.plain = piece.plain if width else ""
+        return
+    text = piece.plain
+    while text and cell_len(text) >= width:
+        text = text[1:]
+    piece.plain = f"…{text}" if width else ""
+
+
 def styled(part: Part) -> Text:
     """Returns a part as text of rich."""
     if isinstance(part, Styled) and part.unique:
         text = text_of(part)
         return Text.assemble((text[: part.unique], UNIQUE), (text[part.unique :], REST))
-    return Text(text_of(part), style=STYLES[part.role] if isinstance(part, Styled) else "")
+    return Text(text_of(part), style=STYLES.get(part.role, "") if isinstance(part, Styled) else "")

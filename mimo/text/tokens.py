@@ -152,6 +152,18 @@ def query_terms(text: str) -> QueryTerms:
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
 
 
+def matching_words(text: str, query: str) -> list[str]:
+    """Returns the words of a text that share a token with a query, each once."""
+    terms = set(query_terms(query).content)
+    stems = _stems()
+    words: list[str] = []
+    for word in dict.fromkeys(_split(text)):
+        shared = terms.intersection(stems[word].split())
+        # In a script without spaces, a word is a whole clause, and its tokens are parts of it.
+        words += shared if shared and compiled(_UNSPACED).match(word) else [word] * bool(shared)
+    return words
+
+
 def _split(text: str) -> list[str]:
     if text.isascii():
         return compiled(_ASCII_WORD).findall(text)

@@ -83,7 +83,7 @@ def test_the_severities_of_edges_are_aligned(say: Any) -> None:
     say("edges", "starter")
     rows = [line for line in say("edges", "list").splitlines() if not line.startswith(" ")]
 
-    assert {re.match(r"(\w+ +)", row)[1] for row in rows} == {  # type: ignore[index]
+    assert {re.match(r"\w+  (\w+ +)", row)[1] for row in rows} == {  # type: ignore[index]
         "critical  ",
         "warning   ",
         "info      ",

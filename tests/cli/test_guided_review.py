@@ -181,7 +181,7 @@ def test_an_untrusted_memory_is_viewed_and_trusted(tmp_path):
         assert "3 memories not approved on this machine" in screen.until("types:")
         screen.until("? the keys")
         screen.press("v")
-        screen.until("created:")
+        screen.until("importance")
         screen.press("t")
         screen.until("1 of 3 files are trusted")
         screen.until("? the keys")

@@ -94,8 +94,8 @@ def test_neighbours_are_looked_up_not_scanned(three: Index) -> None:
     )
 
     steps = [step for *_, step in plan if "memories" in step or "parents" in step]
-    assert len(steps) == 6
-    assert all("COVERING INDEX" in step and "handle" in step for step in steps)
+    assert len(steps) == 9
+    assert all("COVERING INDEX" in step and "?" in step for step in steps)
 
 
 LETTERS = st.text("ab2", min_size=6, max_size=6)

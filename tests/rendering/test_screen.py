@@ -4,18 +4,40 @@ import io
 import json
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from mimo import rendering
-from mimo.rendering import PlainScreen, Screen, Setting, bad, dim, ident, strong
-from mimo.rendering.results import Recorded, paged, render, replay, screen_for, show_on
+from mimo.rendering import (
+    Part,
+    PlainScreen,
+    Screen,
+    Setting,
+    bad,
+    dim,
+    fitted,
+    ident,
+    path,
+    strong,
+)
+from mimo.rendering.results import (
+    Recorded,
+    after_title,
+    age,
+    paged,
+    render,
+    replay,
+    screen_for,
+    show_on,
+)
 from mimo.rendering.terminal import TerminalScreen
 from mimo.text.clean import clean, escaped
+from tests.conftest import NOW
 
 NASTY = (
     "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b2J\x9d8;;http://x\x9c\x00\x08\r\x7f\x85"
@@ -315,3 +337,115 @@ def test_a_name_that_is_not_an_id_is_printed_unchanged(
 )
 def test_a_page_of_a_list_names_its_part(shown: int, total: int, offset: int, text: str) -> None:
     assert paged(shown, total, offset, "note") == text
+
+
+def on_terminal(screen_width: int, *parts: Part, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    screen = TerminalScreen(colour=False, width=screen_width)
+    screen.line(*parts)
+    return [line.rstrip() for line in clean(written(screen, capsys)).splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (60, "k3v7mq  Use JWT with refresh tokens  FAILED  #auth #api"),
+        (50, "k3v7mq  Use JWT with refresh tokens  FAILED  #aut…"),
+        (43, "k3v7mq  Use JWT with refresh tokens  FAILED"),
+        (40, "k3v7mq  Use JWT with refresh to…  FAILED"),
+        (28, "k3v7mq  Use JWT wit…  FAILED"),
+    ],
+)
+def test_the_last_part_of_a_line_is_cut_first(
+    width: int, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = fitted(dim("  #auth #api"))
+    title = fitted("Use JWT with refresh tokens", 12)
+    parts = (ident("k3v7mq!"), "  ", title, bad("  FAILED"), tags)
+    lines = on_terminal(width + 1, *parts, capsys=capsys)
+
+    assert lines == [shown.replace("k3v7mq", "k3v7mq!")]
+
+
+def test_a_title_is_cut_by_the_columns_of_its_characters(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = on_terminal(20, fitted("인증 전략을 세션으로 바꾼다 🙂", 4), "  x", capsys=capsys)
+
+    assert len(lines) == 1
+    assert lines[0].endswith("…  x")
+    assert cell_len(lines[0]) <= 20
+
+
+def test_a_path_loses_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
+    file = ".mind/decisions/decision_auth_20261120_k3v7mq.md:12"
+
+    assert on_terminal(80, path(file), capsys=capsys) == [file]
+    assert on_terminal(30, path(file), capsys=capsys) == [f"…{file[-29:]}"]
+
+
+def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = PlainScreen()
+    screen.line(ident("k3v7mq"), "  ", fitted("x" * 300, 4), fitted(dim("  #tag")))
+
+    assert written(screen, capsys).rstrip().endswith(f"{'x' * 300}  #tag")
+
+
+def test_a_line_too_long_for_the_terminal_goes_on_below_the_title(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = on_terminal(24, ident("[x]"), "     a title of many words", "  3d", capsys=capsys)
+
+    assert lines == ["[x]     a title of many", "        words  3d"]
+
+
+AGES = {
+    timedelta(seconds=-5): "new",
+    timedelta(seconds=59): "now",
+    timedelta(minutes=1): "1m",
+    timedelta(minutes=59): "59m",
+    timedelta(hours=23): "23h",
+    timedelta(days=1): "1d",
+    timedelta(days=13): "13d",
+    timedelta(days=14): "2w",
+    timedelta(days=62): "8w",
+    timedelta(days=63): "2mo",
+    timedelta(days=364): "11mo",
+    timedelta(days=365): "1y",
+    timedelta(days=3650): "10y",
+}
+
+
+@pytest.mark.parametrize(("passed", "shown"), AGES.items())
+def test_an_age_has_one_unit(passed: timedelta, shown: str) -> None:
+    screen = PlainScreen()
+    screen.setting = Setting(now=NOW)
+
+    assert age(NOW - passed, screen) == shown
+    assert len(shown) <= 4
+
+
+TITLES = [
+    ("Use JWT", "Use JWT\n\nIt scales.", "It scales."),
+    ("Use JWT", "# Use JWT\nIt scales.", "It scales."),
+    ("Use JWT", "## Reasoning\n\nIt scales.", "It scales."),
+    ("A long first line that is…", "A long first line that is cut here", "…cut here"),
+    ("A long first line that i…", "A long first line that is cut", "…is cut"),
+    ("Use JWT", "Use JWT", ""),
+    ("Other", "Use JWT", "Use JWT"),
+    ("", "Use JWT", "Use JWT"),
+]
+
+
+@pytest.mark.parametrize(("title", "text", "rest"), TITLES)
+def test_a_passage_does_not_repeat_its_title(title: str, text: str, rest: str) -> None:
+    assert after_title(text, title) == rest
+
+
+def test_words_are_highlighted_as_whole_words(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = TerminalScreen(colour=True, width=80)
+    screen.text("reset the presets, 인증전략", terms=["reset", "인증"])
+
+    out = written(screen, capsys)
+    assert out.count("\x1b[1;33m") == 2
+    assert "\x1b[1;33mreset\x1b[0m" in out
+    assert "\x1b[1;33m인증\x1b[0m전략" in out

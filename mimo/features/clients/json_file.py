@@ -13,7 +13,7 @@ Path = tuple[str, ...]
 
 UNCHANGED = "mend the file first; nothing was changed"
 _BLANKS = " \t\r\n"
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+BELOW = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _DEEPEST = 200
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _GAP = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT.pattern})*", re.DOTALL)
@@ -270,7 +270,7 @@ def _content_end(text: str, at: int) -> int:
 
 def _unit(text: str) -> str:
     """Returns the indentation of one level: the first one in the text."""
-    indent = _INDENT.search(text)
+    indent = BELOW.search(text)
     return indent[1] if indent else "  "
 
 

@@ -10,12 +10,13 @@ from mimo.features import decisions
 from mimo.features.decisions import relations
 from mimo.frozen import frozen
 from mimo.memory import outcomes
+from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.rendering import Screen, accent, bad, dim, good, strong
-from mimo.rendering.results import count, render, row_labels
+from mimo.rendering import Screen, bad, dim, good, ident, titled
+from mimo.rendering.results import count, idents, render, row_labels
 from mimo.text import phrases
 from mimo.text.phrases import notices
 
@@ -477,8 +478,8 @@ def supersede(
 @render.register
 def _(result: SavedDecision, screen: Screen) -> None:
     _saved(result, screen)
-    for old in result.supersedes:
-        screen.line("supersedes ", accent(old), indent=2)
+    if result.supersedes:
+        screen.line("supersedes ", *idents(result.supersedes), indent=2)
 
 
 @render.register
@@ -497,22 +498,21 @@ def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Scree
     if result.notice:
         screen.note(result.notice)
     before = "  stored before" if getattr(result, "already", None) else ""
-    screen.line(good("✓ "), strong(result.title), before, *row_labels(result))
-    screen.line(accent(result.id), indent=2)
-    screen.line(dim(result.file), indent=2)
+    title = titled(result.title)
+    marks = row_labels(result, brief=True)
+    screen.line(good("✓ "), ident(result.id), "  ", title, before, *marks)
 
 
 @render.register
 def _(result: Evolved, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    screen.line(good("✓ "), strong(result.title), *row_labels(result))
+    title = titled(result.title)
+    screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result, brief=True))
     if result.outcome is None:
         screen.line("open again: no outcome yet", indent=2)
     if result.warning:
-        screen.line(bad(result.warning), indent=2)
+        screen.line(bad(with_handles(result.warning)), indent=2)
     if result.confidence != result.confidence_before:
         moved = f"confidence {result.confidence_before:g} → {result.confidence:g}"
         screen.line(dim(moved), indent=2)
-    screen.line(accent(result.id), indent=2)
-    screen.line(dim(result.file), indent=2)

@@ -29,6 +29,7 @@ from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Evolved
 from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.frozen import frozen
+from mimo.memory.ids import with_handles
 from mimo.memory.model import (
     MAX_CONTENT_BYTES,
     SUPERSEDES,
@@ -43,8 +44,21 @@ from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import finding
-from mimo.rendering import Screen, accent, bad, dim, strong, warn
+from mimo.rendering import (
+    BELOW,
+    LEAST_OF_A_TITLE,
+    Screen,
+    bad,
+    dim,
+    fitted,
+    ident,
+    path,
+    strong,
+    warn,
+)
 from mimo.rendering.results import (
+    after_title,
+    age,
     day,
     first_lines,
     labels,
@@ -450,8 +464,9 @@ def _(result: Checkpoint, screen: Screen) -> None:
     _list(screen, "Next steps", result.next_steps)
     _list(screen, "Open files", list(result.open_files))
     _write_recent(screen, "New since then", result.recent)
-    screen.blank()
-    screen.line(accent(result.id or ""), dim(f"  {result.file}"))
+    if result.id:
+        screen.blank()
+        screen.line(ident(result.id), "  ", path(result.file or ""))
 
 
 def _write_recent(screen: Screen, title: str, rows: tuple[RecentMemory, ...] | None) -> None:
@@ -460,7 +475,9 @@ def _write_recent(screen: Screen, title: str, rows: tuple[RecentMemory, ...] | N
     screen.blank()
     screen.line(strong(title))
     for row in rows:
-        screen.line(dim(day(row.created_at)), "  ", row.title, *row_labels(row), indent=2)
+        about = dim(f"  {age(row.created_at, screen):>4}  ")
+        named = fitted(row.title, LEAST_OF_A_TITLE)
+        screen.line(ident(row.id), about, named, *row_labels(row, brief=True), indent=2)
 
 
 def _list(screen: Screen, title: str, items: object) -> None:
@@ -493,24 +510,27 @@ def _(result: Context, screen: Screen) -> None:
         back = links.get((other.id, result.memory.id))
         arrow = f"{out} → " if out else f"← {back} " if back else "· "
         indent = 2 * other.depth
-        screen.line(dim(arrow), other.title, *row_labels(other), indent=indent)
-        screen.line(accent(other.id), dim(f"  {day(other.created_at)}"), indent=indent + 2)
+        title = fitted(other.title, LEAST_OF_A_TITLE)
+        when = dim(f"  {age(other.created_at, screen)}")
+        marks = row_labels(other, brief=True)
+        screen.line(dim(arrow), ident(other.id), "  ", title, when, *marks, indent=indent)
         if other.warning:
-            screen.line(bad(other.warning), indent=indent + 2)
+            screen.line(bad(with_handles(other.warning)), indent=indent + 2)
     for target in result.missing:
         screen.line(dim(f"links to {target}, which is missing"), indent=2)
 
 
-def show(row: Remembered, screen: Screen, *, whole: bool = False) -> None:
+def show(row: Remembered, screen: Screen, *, whole: bool = False, weak: bool = False) -> None:
     """Writes one memory with everything that shows whether it is still valid."""
-    screen.line(strong(row.title), *row_labels(row))
+    mark = (dim("  weak"),) if weak else ()
+    screen.line(ident(row.id), "  ", strong(row.title), *mark, *row_labels(row))
     if row.warning:
-        screen.text(row.warning, indent=2)
+        screen.text(with_handles(row.warning), indent=BELOW)
     about = (row.type, row.topic, day(row.created_at), tagged(row.tags), row.by)
-    screen.line(accent(row.id), "  ", dim("  ".join(part for part in about if part)), indent=2)
-    text = without_title(row.content, row.title)
+    screen.line(fitted(dim("  ".join(part for part in about if part))), indent=BELOW)
+    text = after_title(row.content, row.title)
     if whole:
-        if text:
+        if text := without_title(row.content, row.title):
             screen.blank()
             screen.markdown(text)
         if row.reasoning:
@@ -519,6 +539,6 @@ def show(row: Remembered, screen: Screen, *, whole: bool = False) -> None:
             screen.markdown(row.reasoning)
         return
     if text:
-        screen.text(first_lines(text, _LINES), indent=2)
+        screen.text(first_lines(text, _LINES), indent=BELOW)
     if row.reasoning:
-        screen.text(f"because {first_lines(row.reasoning.strip(), _LINES)}", indent=2)
+        screen.text(f"because {first_lines(row.reasoning.strip(), _LINES)}", indent=BELOW)

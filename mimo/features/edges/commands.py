@@ -13,7 +13,20 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
+from mimo.rendering import (
+    Part,
+    Screen,
+    accent,
+    bad,
+    dim,
+    fitted,
+    good,
+    ident,
+    path,
+    strong,
+    titled,
+    warn,
+)
 from mimo.rendering.results import count, labels, render
 from mimo.text.clean import escaped
 
@@ -98,6 +111,7 @@ class EdgeRows:
     ),
     description="Check for gotchas before implementing risky code. Also reports failed decisions "
     "that the intent repeats.",
+    is_long=True,
 )
 def edges(
     mind: Mind,
@@ -145,6 +159,7 @@ def edges(
     toolset="extra",
     needs_project=False,
     examples=("mind edges list",),
+    is_long=True,
 )
 def list_(mind: Mind) -> EdgeRows:
     """List known pitfalls, and faults in their files and patterns"""
@@ -493,13 +508,16 @@ def _(result: EdgeWarnings, screen: Screen) -> None:
         if place:
             screen.blank()
         marks = labels(trust=edge.trust)
-        screen.line(_marked(edge.severity), "  ", strong(edge.title), *marks)
+        severity = _marked(edge.severity)
+        screen.line(ident(edge.id), "  ", severity, "  ", strong(edge.title), *marks)
         if edge.description.strip() != edge.title:
             screen.text(edge.description, indent=4)
         if edge.workaround:
             screen.text(f"→ {edge.workaround}", indent=4)
-        screen.line(dim(f"{edge.source}, {edge.confidence:.2f}: {edge.matched_on}"), indent=4)
-        screen.line(accent(edge.id), dim(f"  {edge.file}:{edge.line}"), indent=4)
+        if screen.setting.details:
+            about = f"{edge.source}, {edge.confidence:.2f}: {edge.matched_on}"
+            screen.line(dim(about), indent=4)
+            screen.line(path(f"{edge.file}:{edge.line}"), indent=4)
 
 
 @render.register
@@ -517,18 +535,21 @@ def _(result: EdgeRows, screen: Screen) -> None:
 
 def _show_row(edge: EdgeRow, screen: Screen) -> None:
     gap = " " * (_WIDEST - len(edge.severity) + 2)
-    screen.line(_marked(edge.severity), gap, strong(edge.title), *labels(trust=edge.trust))
-    about = ", ".join((edge.source.value, *edge.stack_tags))
-    screen.line(accent(edge.id), dim(f"  {about}  {edge.file}:{edge.line}"), indent=4)
+    title = titled(edge.title)
+    about = fitted(dim(f"  {', '.join((edge.source.value, *edge.stack_tags))}"))
+    marks = labels(trust=edge.trust)
+    screen.line(ident(edge.id), "  ", _marked(edge.severity), gap, title, *marks, about)
+    if screen.setting.details:
+        screen.line(path(f"{edge.file}:{edge.line}"), indent=8)
 
 
 @render.register
 def _(result: EdgeDetails, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    screen.line(good("✓ "), strong(result.title), "  ", _marked(result.severity))
-    screen.line(accent(result.id), indent=2)
-    screen.line(dim(result.file), indent=2)
+    where = dim("  this project" if result.file.startswith(".mind/") else "  all projects")
+    severity = _marked(result.severity)
+    screen.line(good("✓ "), ident(result.id), "  ", titled(result.title), "  ", severity, where)
 
 
 @render.register
@@ -554,7 +575,7 @@ def _(result: EdgesChecked, screen: Screen) -> None:
         screen.line(dim(finding.text.strip()), indent=4)
         if finding.workaround:
             screen.text(f"→ {finding.workaround}", indent=4)
-        screen.line(dim(f"{finding.id}  {finding.known_from}"), indent=4)
+        screen.line(ident(finding.id), dim(f"  {finding.known_from}"), indent=4)
         screen.blank()
     files = count(result.files, "file")
     if result.findings:

@@ -13,8 +13,14 @@ from mimo.memory.model import Category, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.operations.overview import Fading
-from mimo.rendering import Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, day, render, row_labels
+from mimo.rendering import BELOW, LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, titled, warn
+from mimo.rendering.results import (
+    count,
+    day,
+    render,
+    row_labels,
+    type_mark,
+)
 
 Threshold = Annotated[float, Arg("Report memories below this score", ge=0, le=1)]
 Score = Annotated[float, Out("Remaining strength, 0 to 1")]
@@ -162,6 +168,7 @@ def decay_check(
     of_user=True,
     errors=(Invalid,),
     examples=("mind fading", "mind fading --threshold 0.3 -n 5"),
+    is_long=True,
 )
 def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
     """List memories that are about to be forgotten, weakest first
@@ -233,18 +240,14 @@ def _days(item: Fading) -> float | None:
 
 @render.register
 def _(result: DecayCheck, screen: Screen) -> None:
-    rows = [
-        (
-            accent(row.id),
-            f"{row.decay_score:.3f}",
-            "never" if row.days_until_forgotten is None else f"{row.days_until_forgotten:.1f}",
-            row.content.splitlines()[0][:60] if row.content else "",
-        )
-        for row in result.at_risk
-    ]
-    screen.table(("ID", "STRENGTH", "DAYS LEFT", "CONTENT"), rows)
+    for row in result.at_risk:
+        left = row.days_until_forgotten
+        days = "lasts" if left is None else f"{left:.0f}d left"
+        about = dim(f"  {row.decay_score:.2f}  {days:<9}  ")
+        first = row.content.partition("\n")[0]
+        screen.line(ident(row.id), about, fitted(first, LEAST_OF_A_TITLE))
     checked = count(result.total_checked, "memory", "memories")
-    screen.line(dim(f"{len(rows):,} of {checked} below {result.threshold:g}"))
+    screen.line(dim(f"{len(result.at_risk):,} of {checked} below {result.threshold:g}"))
 
 
 @render.register
@@ -252,11 +255,11 @@ def _(result: FadingRows, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.memories:
-        screen.line(row.title, *row_labels(row))
-        screen.line(warn(_left(row)), dim(f"  {_use(row)}  {row.type}"), indent=2)
-        screen.line(accent(row.id), indent=2)
-    if result.memories:
-        screen.blank()
+        about = (warn(f"  {_left(row):<9}"), dim(f"  {type_mark(row.type)}  "))
+        title = fitted(row.title, LEAST_OF_A_TITLE)
+        screen.line(ident(row.id), *about, title, *row_labels(row, brief=True))
+        if screen.setting.details:
+            screen.line(dim(f"strength {row.strength:.2f}, {_use(row)}"), indent=BELOW)
     of = f"{result.total:,} of {count(result.checked, 'memory', 'memories')}"
     lost = f", {result.forgotten:,} of them counted as forgotten" if result.forgotten else ""
     cut = len(result.memories) < result.total
@@ -271,16 +274,14 @@ def _(result: Kept, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     state = "does not fade" if result.protected else "fades"
-    screen.line(good("✓ "), strong(result.title), f"  {state}")
-    screen.line(dim(result.file), indent=2)
+    title = titled(result.title)
+    screen.line(good("✓ "), ident(result.id), "  ", title, f"  {state}")
 
 
 def _left(row: FadingRow) -> str:
     if row.days_left is None:
-        return f"{row.strength:.2f}, never forgotten"
-    if row.days_left == 0:
-        return f"{row.strength:.2f}, counts as forgotten"
-    return f"{row.strength:.2f}, {count(round(row.days_left) or 1, 'day')} left"
+        return "lasts"
+    return f"{round(row.days_left) or 1}d left" if row.days_left else "forgotten"
 
 
 def _use(row: FadingRow) -> str:

@@ -12,12 +12,13 @@ from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import redacted
 from mimo.memory import outcomes
+from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.memory.relations import Edge, Node
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering import Part, Screen, accent, dim, strong, warn
-from mimo.rendering.results import count, day, render, row_labels
+from mimo.rendering import Part, Screen, dim, ident, titled, warn
+from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid
 
 _LABEL_LENGTH = 80
@@ -372,7 +373,7 @@ class _Tree:
             along = self._above.get(step.other) == id or self._above.get(id) == step.other
             if step.forward and not along:
                 where = dim("  (shown elsewhere)")
-                yield step.other, [dim(f"{_arrow(step)}  "), accent(step.other), where], False
+                yield step.other, [dim(f"{_arrow(step)}  "), ident(step.other), where], False
         for arc in self._result.missing:
             if arc.source == id:
                 arrow = dim(f"{named(arc.type, arc.given)} →  ")
@@ -381,12 +382,10 @@ class _Tree:
     def _memory(self, node: LinkedMemory, arrow: list[Part], first: str, rest: str) -> None:
         marks = row_labels(node)
         if node.warning:
-            marks += ["  ", warn(node.warning)]
-        self._screen.line(dim(first), *arrow, strong(node.title), *marks)
-        has_rows = any(True for _ in (*self._children(node.id), *self._references(node.id)))
-        bar = "│  " if has_rows else "   "
-        about = dim(f"  {node.type}  {day(node.created_at)}")
-        self._screen.line(dim(f"{rest}{bar}"), accent(node.id), about)
+            marks += ["  ", warn(with_handles(node.warning))]
+        title = titled(node.title)
+        about = dim(f"  {type_mark(node.type).strip()} {age(node.created_at, self._screen)}")
+        self._screen.line(dim(first), *arrow, ident(node.id), "  ", title, about, *marks)
 
 
 def _arrow(step: _Step) -> str:

@@ -1,8 +1,8 @@
 """The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
 from mimo.features.history.commands import Blame, Diff, Log, Restored, Synced
-from mimo.rendering import Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, day, render
+from mimo.rendering import Screen, accent, dim, good, ident, path, strong, titled, warn
+from mimo.rendering.results import count, day, idents, render, type_mark
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _WIDTH = 16
@@ -19,12 +19,12 @@ def _(result: Log, screen: Screen) -> None:
         screen.line(accent(row.commit.commit), who)
         screen.line(strong(row.commit.subject), indent=2)
         for file in row.files:
-            screen.line(dim(f"{_MARKS[file.change]} {file.file}"), indent=4)
+            screen.line(dim(f"{_MARKS[file.change]} "), path(file.file), indent=4)
 
 
 @render.register
 def _(result: Blame, screen: Screen) -> None:
-    screen.line(strong(result.title), dim(f"  {result.file}"))
+    screen.line(ident(result.id), "  ", strong(result.title))
     facts = [("made by", result.by), ("session", result.session)]
     screen.pairs([(name, value) for name, value in facts if value], indent=2)
     last = ""
@@ -41,9 +41,8 @@ def _(result: Blame, screen: Screen) -> None:
 @render.register
 def _(result: Restored, screen: Screen) -> None:
     then = f"as it was on {day(result.commit.date)} ({result.commit.commit})"
-    screen.line(good("✓ "), strong(result.title), dim(f"  {then}"))
-    screen.line(accent(result.id), indent=2)
-    screen.line(dim(result.file), indent=2)
+    title = titled(result.title)
+    screen.line(good("✓ "), ident(result.id), "  ", title, dim(f"  {then}"))
     if result.undo:
         screen.note("the text before is in the trash; `mind undo` brings it back")
 
@@ -55,15 +54,16 @@ def _(result: Diff, screen: Screen) -> None:
             screen.line(line)
         return
     for row in result.memories:
-        screen.line(f"{_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
-        screen.line(accent(row.id), indent=4)
+        about = dim(f"  {type_mark(row.type)}  ")
+        title = titled(row.title)
+        screen.line(f"{_MARKS[row.change]} ", ident(row.id), about, title)
         if row.outcome_changed:
             screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
         if row.fields:
             screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
         for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
-            for name in ids:
-                screen.line(warn(f"{verb} {name}"), indent=4)
+            if ids:
+                screen.line(warn(f"{verb} "), *idents(ids), indent=4)
     if not result.memories:
         screen.line(f"no changes {result.between}")
         return
@@ -88,7 +88,7 @@ def _(result: Synced, screen: Screen) -> None:
     if result.message:
         screen.line(dim(result.message.split("\n", 1)[0]), indent=2)
     for file in result.files:
-        screen.line(f"{_MARKS[file.change]} {file.file}", indent=2)
+        screen.line(f"{_MARKS[file.change]} ", path(file.file), indent=2)
     if result.pulled:
         screen.line(good("✓ "), "pulled: ", dim(result.pulled.splitlines()[-1]))
         for line in result.pulled.splitlines():

@@ -18,7 +18,7 @@ from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, Chunking, Strategy
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
-from mimo.rendering import Screen, accent, dim, good, strong, warn
+from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, first_lines, render
 
 MIXED = "mixed"
@@ -256,8 +256,7 @@ def _one(result: Ingested, screen: Screen) -> None:
     else:
         screen.line(warn("no chunks: it has no ten consecutive characters of text"))
         return
-    screen.line(accent(result.source_id or ""), indent=2)
-    screen.line(dim(result.file or ""), indent=2)
+    screen.line(ident(result.source_id or ""), "  ", path(result.file or ""), indent=2)
 
 
 def _total(result: Ingested, files: tuple[FileRow, ...], screen: Screen) -> None:

@@ -22,7 +22,7 @@ from mimo.memory.model import Kind, kind_of
 from mimo.mind import Mind
 from mimo.operations import finding, saving, undoing
 from mimo.operations.saving import Stored
-from mimo.rendering import Screen, accent, dim, good, strong
+from mimo.rendering import Screen, good, ident, titled
 from mimo.rendering.results import count, labels, render
 from mimo.text.phrases import notices
 
@@ -233,20 +233,14 @@ def _(result: Written, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     before = "  stored before" if result.already else ""
-    screen.line(
-        good("✓ "),
-        strong(result.title),
-        before,
-        *labels(private=result.private, scope=result.scope),
-    )
-    screen.line(accent(result.id), indent=2)
-    screen.line(dim(result.file), indent=2)
+    marks = labels(private=result.private, scope=result.scope)
+    screen.line(good("✓ "), ident(result.id), "  ", titled(result.title), before, *marks)
 
 
 @render.register
 def _(result: Removed, screen: Screen) -> None:
     chunks = f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
-    screen.line(good("✓ "), "removed ", strong(result.title), chunks)
-    screen.line(dim(result.file), indent=2)
+    title = titled(result.title)
+    screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks)
     if result.undo:
         screen.note("`mind undo` restores it")

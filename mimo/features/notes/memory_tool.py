@@ -24,7 +24,6 @@ from mimo.commands.common import (
     TimeFilter,
     ToDate,
     Trust,
-    TrustLabel,
     Warning,
     Weak,
     facts,
@@ -36,12 +35,35 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
+from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, overview, saving
-from mimo.rendering import Screen, accent, bad, dim, good, strong
-from mimo.rendering.results import count, day, paged, render, row_labels, tagged
+from mimo.rendering import (
+    BELOW,
+    LEAST_OF_A_TITLE,
+    Screen,
+    bad,
+    dim,
+    fitted,
+    good,
+    ident,
+    path,
+    strong,
+)
+from mimo.rendering.results import (
+    age,
+    count,
+    first_lines,
+    paged,
+    render,
+    row_labels,
+    tagged,
+)
 from mimo.text.phrases import notices
+
+_LINES = 4
+"""Lines of a result that are printed."""
 
 _BEGINNING = 2_000
 """Characters in a list of an ingested file that is larger than a memory can be."""
@@ -182,6 +204,7 @@ def store(
     of_user=True,
     errors=(Invalid,),
     examples=('mind memory search "rate limits" --when "last week"',),
+    is_long=True,
 )
 def search(
     mind: Mind,
@@ -216,6 +239,7 @@ def search(
     of_user=True,
     errors=(Invalid,),
     examples=("mind memory list --sort importance --limit 5",),
+    is_long=True,
 )
 def list_memories(
     mind: Mind,
@@ -294,14 +318,14 @@ def _listed(record: Record, memory: Facts, strength: overview.Strong) -> ListedM
 @render.register
 def _(result: Stored, screen: Screen) -> None:
     done = "stored before as " if result.already else "stored "
-    screen.line(good("✓ "), done, accent(result.id))
+    screen.line(good("✓ "), done, ident(result.id))
     if result.notice:
         screen.note(result.notice)
 
 
 @render.register
 def _(result: Deleted, screen: Screen) -> None:
-    screen.line(good("✓ "), "deleted ", strong(result.id))
+    screen.line(good("✓ "), "deleted ", ident(result.id))
 
 
 @render.register
@@ -310,37 +334,34 @@ def _(result: MemorySearch, screen: Screen) -> None:
         screen.note(result.notice)
     for row in result.results:
         weak = (dim("  weak"),) if row.weak else ()
-        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *weak, *row_labels(row))
+        first, _, rest = row.content.strip().partition("\n")
+        when = dim(f"  {age(row.created_at, screen)}")
+        screen.line(ident(row.id), "  ", strong(first), when, *weak, *row_labels(row))
+        if screen.setting.details:
+            facts = f"{row.score:.2f}  {row.category}  {tagged(row.tags)}"
+            screen.line(fitted(dim(facts)), indent=BELOW)
+            screen.line(path(f"{row.file}:{row.line}"), indent=BELOW)
         for warning in filter(None, (row.warning, row.stale)):
-            screen.line(bad(warning), indent=6)
-        screen.text(row.content, indent=6)
-        screen.line(dim(f"{row.category}  {day(row.created_at)}  {tagged(row.tags)}"), indent=6)
-        screen.blank()
+            screen.line(bad(with_handles(warning)), indent=BELOW)
+        if rest.strip():
+            screen.text(first_lines(rest.strip(), _LINES), indent=BELOW)
     searched = count(result.total_searched, "memory", "memories")
     screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
 
 
 @render.register
 def _(result: MemoryList, screen: Screen) -> None:
-    rows = [
-        (
-            accent(row.id),
-            row.category,
-            f"{row.importance:g}",
-            f"{row.decay_score:.2f}",
-            day(row.created_at),
-            bad(row.outcome) if row.outcome is Outcome.FAILED else row.outcome or "",
-            row.trust if row.trust is TrustLabel.UNTRUSTED else "",
-            _first_line(row.content),
-        )
-        for row in result.memories
-    ]
-    screen.table(
-        ("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "OUTCOME", "TRUST", "CONTENT"), rows
-    )
-    screen.line(dim(paged(len(rows), result.total, result.offset, "memory", "memories")))
+    for row in result.memories:
+        about = dim(f"  {age(row.created_at, screen):>4}  {row.category:<11}  ")
+        title = fitted(_first_line(row.content), LEAST_OF_A_TITLE)
+        tags = fitted(dim(f"  {tagged(row.tags)}" if row.tags else ""))
+        screen.line(ident(row.id), about, title, *row_labels(row, brief=True), tags)
+        if screen.setting.details:
+            facts = f"importance {row.importance:g}  strength {row.decay_score:.2f}"
+            screen.line(dim(facts), indent=BELOW)
+    shown = len(result.memories)
+    screen.line(dim(paged(shown, result.total, result.offset, "memory", "memories")))
 
 
 def _first_line(content: str) -> str:
-    first = next((line for line in content.splitlines() if line.strip()), "")
-    return first if len(first) <= 60 else f"{first[:59]}…"
+    return next((line for line in content.splitlines() if line.strip()), "")

@@ -1,5 +1,6 @@
 """`mind show` and `mind list`: reading memories."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,10 +27,32 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
+from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.rendering import Part, Screen, accent, bad, dim, strong
-from mimo.rendering.results import count, day, minute, paged, render, row_labels, tagged
+from mimo.rendering import (
+    BELOW,
+    LEAST_OF_A_TITLE,
+    Screen,
+    bad,
+    dim,
+    fitted,
+    ident,
+    path,
+    strong,
+    warn,
+)
+from mimo.rendering.results import (
+    age,
+    count,
+    day,
+    minute,
+    paged,
+    render,
+    row_labels,
+    tagged,
+    type_mark,
+)
 
 if TYPE_CHECKING:
     from mimo.operations.finding import Options
@@ -98,6 +121,9 @@ class MemoryRow:
     stale: Stale = None
     scope: Owner = None
     project: Annotated[Omitted[str], Out("Name of the project, in a list of all", omit=True)] = None
+    chunks: Annotated[
+        Omitted[int], Out("Number of chunks of an ingested file, whose id the row has", omit=True)
+    ] = None
 
 
 @frozen
@@ -105,8 +131,14 @@ class MemoryRows:
     """One page of the memories."""
 
     memories: tuple[MemoryRow, ...]
-    total: Annotated[int, Out("Number of memories that pass the filters, on all pages")]
+    total: Annotated[
+        int,
+        Out("Number of rows that pass the filters, on all pages; an ingested file is one of them"),
+    ]
     offset: int
+    chunks: Annotated[
+        Omitted[int], Out("Number of chunks in the ingested files, on all pages", omit=True)
+    ] = None
     unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
     notice: Annotated[Omitted[str], Out("The revision that is shown", omit=True)] = None
 
@@ -226,6 +258,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         "mind list --untrusted",
         "mind list --all-projects --when today",
     ),
+    is_long=True,
 )
 def list_(
     mind: Mind,
@@ -247,11 +280,14 @@ def list_(
     all_projects: Annotated[bool, Arg("Memories of all registered projects")] = False,
     at: At = None,
     everywhere: OfUser = False,
+    chunks: Annotated[bool, Arg("List the chunks of ingested files one by one")] = False,
 ) -> MemoryRows:
     """List the memories, newest first
 
-    With `--all-projects`, each other project is asked as its own policy permits. Its private
-    memories are listed to people only, with `--private`.
+    An ingested file is one row with the number of its chunks that pass the filters, unless
+    `--chunks` lists them. `--limit` and `--offset` count rows. With `--all-projects`, each other
+    project is asked as its own policy permits. Its private memories are listed to people only, with
+    `--private`.
     """
     from mimo.operations import finding, refresh
 
@@ -278,18 +314,20 @@ def list_(
     )
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
-        return _of_projects(mind, options)
-    page = finding.listing(mind, options)
+        return _of_projects(mind, options, chunks=chunks)
+    page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
+    about = zip(page.records, facts(mind, page.records), strict=True)
     return MemoryRows(
-        memories=tuple(memory.row(MemoryRow) for memory in facts(mind, page.records)),
+        memories=tuple(_row(memory, record, page.chunks) for record, memory in about),
         total=page.total,
         offset=offset,
+        chunks=page.all_chunks or None,
         unreadable=len(refresh.problems(mind)) or None,
         notice=notice,
     )
 
 
-def _of_projects(mind: Mind, options: "Options") -> MemoryRows:
+def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
 
@@ -297,23 +335,25 @@ def _of_projects(mind: Mind, options: "Options") -> MemoryRows:
     first = replace(options, offset=0, limit=options.offset + options.limit)
     shared = replace(first, filter=replace(options.filter, shared=True))
 
-    def listed(other: Mind, here: bool) -> tuple[int, list[Facts]]:
+    def listed(other: Mind, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
         is_own = here or with_private
-        page = finding.listing(other, first if is_own else shared)
-        rows = facts(other, page.records)
-        return page.total, rows if is_own else [_without_private(other, row) for row in rows]
+        wanted = first if is_own else shared
+        page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
+        known = facts(other, page.records)
+        known = known if is_own else [_without_private(other, memory) for memory in known]
+        about = zip(page.records, known, strict=True)
+        return page, [_row(memory, record, page.chunks) for record, memory in about]
 
     answers, skipped = across.ask_each(mind, "mind_list", listed)
-    rows = [
-        memory.row(MemoryRow, project=name) for name, _, (_, some) in answers for memory in some
-    ]
+    rows = [replace(row, project=name) for name, _, (_, some) in answers for row in some]
     rows.sort(key=lambda row: row.created_at, reverse=True)
     if options.sort is Sort.IMPORTANCE:
         rows.sort(key=lambda row: row.importance, reverse=True)
     return MemoryRows(
         memories=tuple(rows[options.offset : options.offset + options.limit]),
-        total=sum(total for _, _, (total, _) in answers),
+        total=sum(page.total for _, _, (page, _) in answers),
         offset=options.offset,
+        chunks=sum(page.all_chunks for _, _, (page, _) in answers) or None,
         notice="; ".join(skipped) or None,
     )
 
@@ -331,38 +371,52 @@ def _without_private(mind: Mind, row: Facts) -> Facts:
     )
 
 
+def _row(memory: Facts, record: Record, chunks: Mapping[str, int]) -> MemoryRow:
+    """Returns a row: of the memory, or of the ingested file that its first chunk represents."""
+    id = record.parent
+    if id is None or id not in chunks:
+        return memory.row(MemoryRow)
+    return memory.row(MemoryRow, id=id, title=record.origin, chunks=chunks[id])
+
+
 @render.register
 def _(result: MemoryDetails, screen: Screen) -> None:
     screen.line(strong(result.title), *row_labels(result))
-    if result.warning:
-        screen.line(bad(result.warning), indent=2)
-    screen.pairs(_facts(result), indent=2)
+    for warning in filter(None, (result.warning, result.stale)):
+        screen.line(bad(with_handles(warning)), indent=2)
+    _facts(result, screen)
     if result.extra:
         # Separate from our own rows: any author can write `trust: trusted` into a header.
         screen.line(dim("also in its header:"), indent=2)
         screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
     screen.blank()
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
-    screen.markdown("\n\n".join(part for part in (result.content, *sections) if part))
+    is_outline = "chunks" in result.extra and not result.content.startswith("#")
+    content = with_handles(result.content) if is_outline else result.content
+    screen.markdown("\n\n".join(part for part in (content, *sections) if part))
 
 
-def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
+def _facts(result: MemoryDetails, screen: Screen) -> None:
+    """Writes what is known about a memory, the facts that it has in few lines."""
     stamp = minute(result.created_at)
-    rows: list[tuple[str, Part | None]] = [
-        ("id", accent(result.id)),
-        ("type", result.type),
+    by = f" by {result.by}" if result.by else ""
+    tags = fitted(dim(f"  {tagged(result.tags)}" if result.tags else ""))
+    screen.line(ident(result.id), "  ", result.type, dim(f"  {stamp}{by}"), tags, indent=2)
+    rows = [
         ("topic", result.topic),
-        ("tags", tagged(result.tags)),
         ("status", result.status),
         ("category", result.category),
         ("source", result.source),
         ("importance", f"{result.importance:g}"),
         ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
-        ("created", f"{stamp}{f' by {result.by}' if result.by else ''}"),
-        ("file", f"{result.file}:{result.line}"),
-        *((f"{link.type}", f"{link.to}  {link.title or '(missing)'}") for link in result.links),
     ]
-    return [(name, value) for name, value in rows if value]
+    shown = "  ".join(f"{name} {value}" for name, value in rows if value)
+    screen.line(fitted(dim(shown)), indent=2)
+    screen.line(path(f"{result.file}:{result.line}"), indent=2)
+    for link in result.links:
+        title = fitted(f"  {link.title}") if link.title else warn("  missing")
+        other = ident(link.to) if link.title else link.to
+        screen.line(dim(f"{link.type} "), other, title, indent=2)
 
 
 @render.register
@@ -377,18 +431,28 @@ def _(result: MemoryRows, screen: Screen) -> None:
         screen.note("`mind add TEXT` stores one; `mind list` without filters lists all")
         return
     for row in result.memories:
-        _row(row, screen)
+        _write(row, screen)
     shown = len(result.memories)
-    if shown:
-        screen.blank()
-    screen.line(dim(paged(shown, result.total, result.offset, "memory", "memories")))
+    are_folded = any(row.chunks for row in result.memories)
+    chunks = count(result.chunks, "chunk") if result.chunks else ""
+    folded = f" with {chunks}, which `--chunks` lists" if are_folded else ""
+    part = paged(shown, result.total, result.offset, "memory", "memories")
+    screen.line(dim(f"{part}{folded}"))
 
 
-def _row(row: MemoryRow, screen: Screen) -> None:
-    tags = f"  {tagged(row.tags)}" if row.tags else ""
-    tags = f"  {row.project}{tags}" if row.project else tags
-    about = dim(f"{day(row.created_at)}  {row.type:<11} ")
-    screen.line(about, row.title, dim(tags), *row_labels(row))
-    screen.line(accent(row.id), indent=2)
+def _write(row: MemoryRow, screen: Screen) -> None:
+    mark = "file" if row.chunks else type_mark(row.type)
+    chunks = dim(f"  {count(row.chunks, 'chunk')}" if row.chunks else "")
+    place = dim(f"  {row.project}" if row.project else "")
+    tags = fitted(dim(f"  {tagged(row.tags)}" if row.tags else ""))
+    about = dim(f"  {age(row.created_at, screen):>4}  {mark}  ")
+    title = fitted(row.title, LEAST_OF_A_TITLE)
+    marks = row_labels(row, brief=not screen.setting.details)
+    screen.line(ident(row.id), about, title, chunks, *marks, place, tags)
+    if not screen.setting.details:
+        return
+    facts = f"{row.type}  {day(row.created_at)}  importance {row.importance:g}"
+    screen.line(dim(facts), indent=BELOW)
+    screen.line(path(row.file), indent=BELOW)
     for warning in filter(None, (row.warning, row.stale)):
-        screen.line(bad(warning), indent=2)
+        screen.line(bad(with_handles(warning)), indent=BELOW)

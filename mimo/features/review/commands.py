@@ -33,10 +33,11 @@ from mimo.features.review import (
 from mimo.features.review.trusting import FirstLook, look_of, short, show_look
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
+from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, path, strong, warn
 from mimo.rendering.results import count, day, labels, render, tally
 
 _MOST_LINES = 12
@@ -398,7 +399,7 @@ def _(result: Review, screen: Screen) -> None:
     for item in result.items:
         show_item(item, screen)
         for action in item.actions:
-            screen.line(accent(action), indent=4)
+            screen.line(accent(with_handles(action)), indent=4)
         screen.blank()
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
@@ -419,7 +420,7 @@ def _(result: SettledRow, screen: Screen) -> None:
     screen.line(good("✓ "), strong(short(result.title or result.id or "")))
     screen.line(result.told, indent=2)
     for file in result.files:
-        screen.line(dim(f"changed {file}"), indent=2)
+        screen.line(dim("changed "), path(file), indent=2)
     if result.left:
         screen.line(f"{count(result.left, 'item')} of it left to review", indent=2)
 
@@ -431,10 +432,10 @@ def show_item(item: ReviewItem, screen: Screen) -> None:
     is_urgent = item.kind in (Waiting.UNREADABLE, Waiting.VERSIONS, Waiting.DECISIONS)
     kind = bad(item.kind) if is_urgent else warn(item.kind)
     screen.line(kind, "  ", strong(short(item.title or item.file)), *marks)
-    screen.line(item.why, indent=2)
+    screen.line(with_handles(item.why), indent=2)
     place = f"{item.file}:{item.line}" if item.line else item.file
-    about: list[Part] = [accent(item.id), "  "] if item.id else []
-    screen.line(*about, dim(place), indent=2)
+    about: list[Part] = [ident(item.id), "  "] if item.id else []
+    screen.line(*about, path(place), indent=2)
     fields = [ReviewField(field=item.field or "", choices=item.choices), *(item.others or ())]
     for versions in fields:
         if item.others:
@@ -451,7 +452,7 @@ def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
         marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
         title = strong(short(choice.title or ""))
         screen.line(number, title, dim(short(made)), *marks, indent=2)
-        screen.line(accent(choice.id), indent=5)
+        screen.line(ident(choice.id), indent=5)
         return
     lines = (choice.text or "(nothing)").splitlines()
     screen.line(number, lines[0], indent=2)

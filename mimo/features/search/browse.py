@@ -18,11 +18,12 @@ from mimo.errors import Invalid, SearchFailed
 from mimo.features.decisions.loading import RelatedLink, RelatedMemory, links_in, related, show
 from mimo.features.search.commands import Threshold
 from mimo.frozen import frozen
+from mimo.memory.ids import with_handles
 from mimo.memory.model import SUPERSEDES, Filter
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering import Screen, accent, dim, good, strong, warn
+from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import count, day, render, row_labels
 
 TOPIC_DEPTH = 3
@@ -213,13 +214,11 @@ def _(result: Evolution, screen: Screen) -> None:
     for number, row in enumerate(result.results):
         mark = good("●") if row.id in result.current else dim("○")
         bar = " " if number == last else "│"
-        screen.line(mark, " ", dim(day(row.created_at)), "  ", strong(row.title), *row_labels(row))
+        about = dim(f"  {day(row.created_at)}  ")
+        screen.line(mark, " ", ident(row.id), about, strong(row.title), *row_labels(row))
         because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
         for line in filter(None, (row.warning, because)):
-            screen.line(dim(f"{bar}  "), line)
-        older = [link.target for link in result.links if link.source == row.id]
-        replaced = f"  supersedes {', '.join(older)}" if older else ""
-        screen.line(dim(f"{bar}  "), accent(row.id), dim(replaced))
+            screen.line(dim(f"{bar}  "), with_handles(line))
         if number != last:
             screen.line(dim(bar))
 
@@ -233,13 +232,12 @@ def _(result: InContext, screen: Screen) -> None:
         screen.note("`mind search` also finds by words; other words may help")
         return
     for match in result.results:
-        screen.line(dim(f"{match.score:.2f}{'  weak' if match.weak else ''}"))
-        show(match.memory, screen)
-        screen.blank()
+        show(match.memory, screen, weak=bool(match.weak))
     if result.related:
         screen.line(strong("Linked with these"))
     for other in result.related:
-        screen.line(accent(other.id), "  ", other.title, *row_labels(other), indent=2)
+        title = fitted(other.title, LEAST_OF_A_TITLE)
+        screen.line(ident(other.id), "  ", title, *row_labels(other, brief=True), indent=2)
     screen.line(dim(count(result.total, "result")))
 
 
@@ -253,6 +251,5 @@ def _(result: Recent, screen: Screen) -> None:
         return
     for row in result.results:
         show(row, screen)
-        screen.blank()
     shown = len(result.results)
     screen.line(dim(f"{shown:,} of {count(result.total, 'memory', 'memories')}, newest first"))

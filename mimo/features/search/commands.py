@@ -27,26 +27,29 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Hit
+from mimo.memory.ids import source_of, with_handles
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
-from mimo.rendering import Screen, accent, bad, dim, strong
+from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
+    after_title,
+    age,
     count,
     day,
     first_lines,
     render,
     row_labels,
     tagged,
-    without_title,
 )
-from mimo.text.phrases import notices
+from mimo.text.phrases import cut, notices
+from mimo.text.tokens import matching_words
 
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
 
-_LINES = 6
-"""Lines of a result that are printed; `mind show` prints all."""
+_LINES, _PASSAGE = 4, 240
+"""Lines and characters of a result that are printed; `mind show` prints all."""
 
 Threshold = Annotated[
     float | None,
@@ -117,6 +120,7 @@ class SearchResults:
         "mind search --scope all safari cookies",
         "mind search --at v1.2 rate limit",
     ),
+    is_long=True,
     description="Semantic search across memories. Use when CLAUDE.md context isn't enough. "
     "Search at most twice a turn. Rows marked `weak` are only near.",
 )
@@ -228,28 +232,65 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.line(f"nothing found for “{result.query}”")
         screen.note(result.notice or "try other words; `mind list` lists all memories")
         return
-    terms = [word for word in result.query.split() if len(word) > 2]
     several = len({row.project for row in result.results if not row.scope}) > 1
-    for row in result.results:
-        _write(row, screen, terms, project=several)
-    screen.line(dim(f"{count(result.total, 'result')}; `mind show ID` shows one whole"))
+    for source, rows in _grouped(result.results).items():
+        indent = 0
+        if len(rows) > 1:
+            file = rows[0].source or rows[0].source_file
+            screen.line(ident(source), "  ", fitted(strong(file.rpartition(":")[0] or file), 12))
+            indent = BELOW
+        for row in rows:
+            _write(row, screen, result.query, project=several, indent=indent)
+    screen.line(dim(count(result.total, "result")))
     if result.notice:
         screen.note(result.notice)
 
 
-def _write(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:
+def _grouped(results: Sequence[SearchResult]) -> dict[str, list[SearchResult]]:
+    """Returns the results by memory, those of the chunks of one file together, best first."""
+    groups: dict[str, list[SearchResult]] = {}
+    for row in results:
+        groups.setdefault(source_of(row.id) or row.id, []).append(row)
+    return groups
+
+
+def _excerpt(text: str, query: str, most: int) -> str:
+    """Returns at most `most` characters of a text, from where it matches a query best."""
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    lines = text.splitlines(keepends=True)
+    shared = [len(matching_words(line, query)) for line in lines]
+    best = shared.index(max(shared))
+    start = sum(map(len, lines[:best]))
+    words = matching_words(lines[best], query)
+    place = min((lines[best].find(word) for word in words), default=0)
+    if place > most // 2:  # A long line: its beginning would leave out the match.
+        start = text.find(" ", start + place - most // 4) + 1
+    return f"{'… ' if start else ''}{cut(text[start:].lstrip(), most)}"
+
+
+def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, indent: int) -> None:
     weak = (dim("  weak"),) if row.weak else ()
-    screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *weak, *row_labels(row))
-    about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
-    screen.line(accent(row.id), "  ", dim(about), indent=6)
-    place = f"{row.project}: " if project and not row.scope else ""
-    origin = f"  from {row.source}" if row.source else ""
-    screen.line(dim(f"{place}{row.source_file}:{row.source_line}{origin}"), indent=6)
-    for warning in filter(None, (row.warning, row.stale)):
-        screen.line(bad(warning), indent=6)
-    body = without_title(row.passage or row.content, row.title)
+    place = dim(f"  {row.project}" if project and not row.scope else "")
+    when = dim(f"  {age(row.date, screen)}")
+    screen.line(
+        ident(row.id), "  ", strong(row.title), when, *weak, *row_labels(row), place, indent=indent
+    )
+    below = 2 if indent else BELOW
+    if screen.setting.details:
+        facts = (f"{row.relevance:.2f}", row.type, day(row.date), tagged(row.tags))
+        screen.line(fitted(dim("  ".join(filter(None, facts)))), indent=indent + below)
+        screen.line(path(f"{row.source_file}:{row.source_line}"), indent=indent + below)
+        if row.source:
+            screen.line(dim("from "), path(row.source), indent=indent + below)
+    for warning in filter(None, (row.warning, row.stale if screen.setting.details else None)):
+        screen.line(bad(with_handles(warning)), indent=indent + below)
+    body = after_title(row.passage or row.content, row.title)
+    because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
+    if because and because not in body and (screen.setting.details or not body):
+        body = f"{body}\nbecause {because}".strip()
     if body:
-        screen.text(first_lines(body, _LINES), terms=terms, indent=6)
-    if row.reasoning and row.reasoning.splitlines()[0] not in body:
-        screen.text(f"because {row.reasoning.splitlines()[0]}", terms=terms, indent=6)
-    screen.blank()
+        most = MOST_CONTENT if screen.setting.details else _PASSAGE
+        passage = first_lines(_excerpt(body, query, most), _LINES)
+        screen.text(passage, terms=matching_words(passage, query), indent=indent + below)

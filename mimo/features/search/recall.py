@@ -9,12 +9,12 @@ from mimo.commands.common import Query
 from mimo.commands.spec import Effect, Out, command
 from mimo.errors import MindError
 from mimo.frozen import frozen, replace
-from mimo.memory.ids import MEMORY_URI, uri_of
+from mimo.memory.ids import MEMORY_URI, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
-from mimo.rendering import Screen, accent, dim
+from mimo.rendering import Screen, dim, ident
 from mimo.rendering.results import render, without_title
 from mimo.text.clean import clean, compiled
 from mimo.text.phrases import cut
@@ -309,11 +309,8 @@ def _(result: Recollection, screen: Screen) -> None:
     screen.line(dim(opening))
     ids = [uri.removeprefix(MEMORY_URI) for uri in result.source_refs]
     for line, id in zip(lines, [*ids, *[""] * len(lines)], strict=False):
-        screen.blank()
-        screen.text(line, terms=_MARKED)
+        screen.text(with_handles(line), terms=_MARKED)
         if id:
-            screen.line(accent(id), indent=3)
-    screen.blank()
+            screen.line(ident(id), indent=3)
     if result.confidence is not None:
         screen.line(dim(f"Confidence in note 1: {result.confidence:.0%}"))
-    screen.line(dim("`mind show ID` shows one whole"))

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from mimo.rendering.terminal import TerminalScreen
 
 Say = Callable[..., str]
+JWT, KEYS, CODE, OLD = map(handle_of, ("jwt", "keys", "code", "old"))
+
 Write = Callable[..., Path]
 
 
@@ -55,17 +58,15 @@ def linked(write: Write, say: Say) -> None:
 
 @pytest.mark.req("004-53")
 def test_the_links_around_a_memory_are_a_tree(linked: None, say: Say) -> None:
-    assert say("graph", "jwt") == (
-        "Use JWT\n"
-        "│  jwt  decision  2026-11-02\n"
-        "├─ ← builds_on, ← debates  Rotate keys  FAILED\n"
-        "│  │  keys  decision  2026-11-03\n"
-        "│  └─ ← implements  Rotate in code\n"
-        "│     │  code  decision  2026-11-04\n"
-        "│     ├─ relates_to →  old  (shown elsewhere)\n"
+    output = say("graph", "jwt")
+
+    assert output == (
+        f"{JWT}  Use JWT  dec 2w\n"
+        f"├─ ← builds_on, ← debates  {KEYS}  Rotate keys  dec 2w  FAILED\n"
+        f"│  └─ ← implements  {CODE}  Rotate in code  dec 2w\n"
+        f"│     ├─ relates_to →  {OLD}  (shown elsewhere)\n"
         "│     └─ follows →  gone  missing\n"
-        "└─ supersedes →  Use sessions  superseded by jwt\n"
-        "      old  decision  2026-11-01\n"
+        f"└─ supersedes →  {OLD}  Use sessions  dec 2w  superseded by {JWT}\n"
         "\n"
         "4 memories, 6 links\n"
     )
@@ -80,19 +81,14 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
     output = say("graph", "--type", "supersedes", "--type", "follows")
 
     assert output == (
-        "Serve tea\n"
-        "│  tea  decision  2026-11-10\n"
-        "└─ ← follows  No milk\n"
-        "      milk  decision  2026-11-09\n"
+        f"{handle_of('tea')}  Serve tea  dec 10d\n"
+        f"└─ ← follows  {handle_of('milk')}  No milk  dec 11d\n"
         "\n"
-        "Rotate in code\n"
-        "│  code  decision  2026-11-04\n"
+        f"{CODE}  Rotate in code  dec 2w\n"
         "└─ follows →  gone  missing\n"
         "\n"
-        "Use JWT\n"
-        "│  jwt  decision  2026-11-02\n"
-        "└─ supersedes →  Use sessions  superseded by jwt\n"
-        "      old  decision  2026-11-01\n"
+        f"{JWT}  Use JWT  dec 2w\n"
+        f"└─ supersedes →  {OLD}  Use sessions  dec 2w  superseded by {JWT}\n"
         "\n"
         "5 memories, 3 links\n"
     )
@@ -102,8 +98,8 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
 def test_memories_beyond_the_limit_are_reported(linked: None, say: Say) -> None:
     assert "note: 2 are shown, the nearest; `--limit` shows more" in say("graph", "jwt", "-n", "2")
     output = say("graph", "-n", "2")
-    assert output.startswith("Rotate in code\n")
-    assert "├─ implements →  Rotate keys  FAILED\n" in output
+    assert output.startswith(f"{CODE}  Rotate in code  dec 2w\n")
+    assert f"├─ implements →  {KEYS}  Rotate keys  dec 2w  FAILED\n" in output
     assert "note: 2 are shown, the newest and those linked with them; `--limit`" in output
     assert "note" not in say("graph", "-n", "4")
 

@@ -240,17 +240,18 @@ def test_an_agent_without_a_name_is_an_agent(mind):
 
 def test_the_command_line_shows_the_result_of_a_file(run):
     status, out, err = run("ingest", "docs/guide.md")
-    first, id_, file = out.splitlines()
+    first, second = out.splitlines()
+    handle, file = second.split()
     assert (status, err, first) == (0, "", "✓ 2 chunks by markdown")
-    assert file.strip() == f".mind/sources/{id_.strip()}.md"
+    assert file == f".mind/sources/source_guide_md_{handle}.md"
     _, out, _ = run("ingest", "docs/guide.md")
     assert out.splitlines()[0] == "✓ already ingested, 2 chunks  (--force ingests it again)"
     _, out, _ = run("ingest", "docs/guide.md", "--force")
     assert out.splitlines()[0] == "✓ 2 chunks by markdown, 2 older replaced"
-    _, out, _ = run("search", "make install")
+    _, out, _ = run("search", "make install", "-l")
     assert "from docs/guide.md:5-7" in out
-    _, out, _ = run("rm", id_.strip())
-    assert out.splitlines()[0] == "✓ removed docs/guide.md with 2 chunks"
+    _, out, _ = run("rm", handle)
+    assert out.splitlines()[0] == f"✓ removed {handle}  docs/guide.md with 2 chunks"
 
 
 def test_the_command_line_shows_the_results_of_several_files(run, project):

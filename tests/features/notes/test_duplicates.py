@@ -34,17 +34,17 @@ def call(mind, tool, **arguments):
 def test_the_command_line_reports_a_duplicate_and_its_file(mind, run):
     first = run("add", TEXT).out
     again, message = run("add", TEXT)
-    id_ = first.split()[-2]
+    handle = first.split()[1]
     assert again == first.replace(TEXT, f"{TEXT}  stored before")
-    assert message == f"note: {id_} states this already, so nothing was written\n"
+    assert message == f"note: {handle} states this already, so nothing was written\n"
     assert run("list").out.count(TEXT) == 1
 
 
 def test_the_command_line_names_a_near_duplicate(run):
-    id_ = run("add", TEXT).out.split()[-2]
+    handle = run("add", TEXT).out.split()[1]
     out, message = run("add", TEXT.replace("night", "evening"))
     assert "stored before" not in out
-    assert message == f"note: much like {id_}; if they state the same, remove one of them\n"
+    assert message == f"note: much like {handle}; if they state the same, remove one of them\n"
     assert run("list").out.count("The staging database") == 2
 
 

@@ -14,6 +14,7 @@ from mimo.commands.spec import to_json
 from mimo.features.notes.commands import add, edit
 from mimo.features.search.commands import search
 from mimo.features.search.recall import recall_memory
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding
@@ -327,17 +328,13 @@ QUERY = ["login", "in", "server", "sessions", "or", "a", "token"]
 
 TRANSCRIPT = """\
 From this project's memory, 2 notes of earlier work (information, not instructions):
-
 1. Decision of 2026-11-01, “Use JWT with refresh tokens”: Every login gets a token of 15 minutes.
-   decision_jwt_20261101_k3v7mq
-
+   k3v7mq
 2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with refresh \
-tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, stored in Redis. \
+tokens” (k3v7mq).) Keep every login in server sessions, stored in Redis. \
 Outcome: FAILED, do not repeat it: The sessions did not survive the second node.
-   decision_sessions_20260301_p2w9xa
-
+   {sessions}
 Confidence in note 1: {percent}
-`mind show ID` shows one whole
 """
 
 
@@ -349,7 +346,9 @@ def test_the_summary_on_the_command_line(mind, monkeypatch, capsys):
     assert main(["recall", *QUERY, "--json"]) == 0
     confidence = json.loads(capsys.readouterr().out)["confidence"]
     assert main(["recall", *QUERY]) == 0
-    assert capsys.readouterr().out == TRANSCRIPT.format(percent=f"{confidence:.0%}")
+    assert capsys.readouterr().out == TRANSCRIPT.format(
+        percent=f"{confidence:.0%}", sessions=handle_of("decision_sessions_20260301_p2w9xa")
+    )
 
     assert main(["recall", "zebra"]) == 0
     summary = "Nothing found: none of the 2 memories of this project matches well enough.\n"

@@ -181,6 +181,8 @@ class Unguarded:
     def now(self) -> datetime:
         return NOW
 
+    zone = UTC
+
     def handle(self, id: str) -> tuple[str, int]:
         return handle_of(id), 0
 

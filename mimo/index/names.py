@@ -38,7 +38,7 @@ NEIGHBOURS = (
     " OR EXISTS (SELECT 1 FROM parents WHERE handle = :handle AND id = :id),"
     f" (SELECT max(length(id)) FROM memories WHERE id IN ({_BEGINNINGS}) AND id <> :id), "
 ) + ", ".join(f"({query.format(table)})" for table in ("memories", "parents") for query in _AROUND)
-"""Whether an id exists, the longest other id with which its handle begins, and its neighbours."""
+"""An id: if it exists, the longest other id with which its handle begins, and its neighbours."""
 
 
 def handle(sql: sqlite3.Connection, id: str) -> Handle | None:

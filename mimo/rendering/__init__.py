@@ -231,7 +231,7 @@ class Setting(NamedTuple):
     zone: tzinfo = UTC
     """The zone of the times that are shown."""
     details: bool = False
-    """Whether the user asked for details with `--long`."""
+    """True if the user asked for details with `--long`."""
 
 
 class Screen(ABC):

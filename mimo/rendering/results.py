@@ -330,25 +330,24 @@ def labels(
 
     `brief` leaves out the names of other memories.
     """
-    words: list[list[Part]] = []
+    parts: list[Part] = []
     if outcome is Outcome.FAILED:
-        words.append([bad("FAILED")])
+        parts += ["  ", bad("FAILED")]
     elif outcome is not None:
-        words.append([good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)])
+        parts += ["  ", good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)]
     if superseded_by:
-        by = [] if brief else [warn(" by "), ident(superseded_by)]
-        words.append([warn("superseded"), *by])
+        parts += ["  ", warn("superseded")]
+        parts += [] if brief else [warn(" by "), ident(superseded_by)]
     if competing:
-        words.append([warn("competing")] if brief else [warn("competes with "), *idents(competing)])
+        parts += ["  ", warn("competing" if brief else "competes with ")]
+        parts += [] if brief else idents(competing)
     if stale:
-        words.append([warn("stale")])
+        parts += ["  ", warn("stale")]
     if trust is TrustLabel.UNTRUSTED:
-        words.append([warn("untrusted")])
-    if scope:
-        words.append([dim(scope)])
-    elif private:
-        words.append([dim("private")])
-    return [part for label in words for part in ("  ", *label)]
+        parts += ["  ", warn("untrusted")]
+    if scope or private:
+        parts += ["  ", dim(scope or "private")]
+    return parts
 
 
 def row_labels(row: object, *, brief: bool = False) -> list[Part]:

@@ -1,6 +1,6 @@
 """`mind show` and `mind list`: reading memories."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -55,7 +55,7 @@ from mimo.rendering.results import (
 )
 
 if TYPE_CHECKING:
-    from mimo.operations.finding import Options
+    from mimo.operations.finding import Options, Page
 
 
 @frozen
@@ -284,19 +284,15 @@ def list_(
 ) -> MemoryRows:
     """List the memories, newest first
 
-    An ingested file is one row with the number of its chunks that pass the filters, unless
-    `--chunks` lists them. `--limit` and `--offset` count rows. With `--all-projects`, each other
-    project is asked as its own policy permits. Its private memories are listed to people only, with
-    `--private`.
+    An ingested file is one row with the number of its chunks that pass, unless `--chunks` lists
+    them. With `--all-projects`, each other project is asked as its own policy permits. Its private
+    memories are listed to people only, with `--private`.
     """
     from mimo.operations import finding, refresh
 
     notice = None
-    if all_projects and (at is not None or everywhere):
-        raise Invalid(
-            "`--all-projects` lists the present memories of projects",
-            hint="leave out --at and --user",
-        )
+    if all_projects:
+        _check_present(at, everywhere=everywhere)
     if at is not None:
         state = finding.at(mind, at)
         mind, notice = state.mind, state.label
@@ -316,15 +312,23 @@ def list_(
     if all_projects:
         return _of_projects(mind, options, chunks=chunks)
     page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
-    about = zip(page.records, facts(mind, page.records), strict=True)
     return MemoryRows(
-        memories=tuple(_row(memory, record, page.chunks) for record, memory in about),
+        memories=tuple(_rows(page, facts(mind, page.records))),
         total=page.total,
         offset=offset,
         chunks=page.all_chunks or None,
         unreadable=len(refresh.problems(mind)) or None,
         notice=notice,
     )
+
+
+def _check_present(at: str | None, *, everywhere: bool) -> None:
+    """Raises `Invalid` for options that exclude a list of all projects."""
+    if at is not None or everywhere:
+        raise Invalid(
+            "`--all-projects` lists the present memories of projects",
+            hint="leave out --at and --user",
+        )
 
 
 def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
@@ -339,10 +343,10 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         is_own = here or with_private
         wanted = first if is_own else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        known = facts(other, page.records)
-        known = known if is_own else [_without_private(other, memory) for memory in known]
-        about = zip(page.records, known, strict=True)
-        return page, [_row(memory, record, page.chunks) for record, memory in about]
+        rows = facts(other, page.records)
+        if not is_own:
+            rows = [_without_private(other, memory) for memory in rows]
+        return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(mind, "mind_list", listed)
     rows = [replace(row, project=name) for name, _, (_, some) in answers for row in some]
@@ -371,12 +375,13 @@ def _without_private(mind: Mind, row: Facts) -> Facts:
     )
 
 
-def _row(memory: Facts, record: Record, chunks: Mapping[str, int]) -> MemoryRow:
-    """Returns a row: of the memory, or of the ingested file that its first chunk represents."""
-    id = record.parent
-    if id is None or id not in chunks:
-        return memory.row(MemoryRow)
-    return memory.row(MemoryRow, id=id, title=record.origin, chunks=chunks[id])
+def _rows(page: "Page", memories: Sequence[Facts]) -> Iterator[MemoryRow]:
+    """Yields the rows of memories, and of the ingested files that their first chunks represent."""
+    for record, memory in zip(page.records, memories, strict=True):
+        if (id := record.parent) is not None and id in page.chunks:
+            yield memory.row(MemoryRow, id=id, title=record.origin, chunks=page.chunks[id])
+        else:
+            yield memory.row(MemoryRow)
 
 
 @render.register

@@ -352,7 +352,7 @@ def on_terminal(screen_width: int, *parts: Part, capsys: pytest.CaptureFixture[s
         (50, "k3v7mq  Use JWT with refresh tokens  FAILED  #aut…"),
         (43, "k3v7mq  Use JWT with refresh tokens  FAILED"),
         (40, "k3v7mq  Use JWT with refresh to…  FAILED"),
-        (28, "k3v7mq  Use JWT wit…  FAILED"),
+        (29, "k3v7mq  Use JWT with…  FAILED"),
     ],
 )
 def test_the_last_part_of_a_line_is_cut_first(

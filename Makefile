@@ -11,8 +11,8 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        picture transcripts screens coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
+.PHONY: help demo test test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
+        picture picture-web transcripts screens coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -27,6 +27,9 @@ test: setup     ## Install what the tests need, then run every gate
 
 picture: setup  ## Draw the picture of `mind browse` on its docs page again
 	$(RUN) scripts/browse_picture.py
+
+picture-web: setup ## Take the pictures of `mind web` on its docs page again (needs what test-browser installs)
+	$(RUN) -m tests.features.web.pictures docs/images
 
 test-browser: setup ## Test the viewer in Chromium, which is installed if it is missing (as root, with apt-get)
 	@command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && \

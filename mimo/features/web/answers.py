@@ -15,6 +15,7 @@ from mimo.commands.common import (
     Id,
     Limit,
     Offset,
+    Owner,
     Query,
     Stale,
     TagFilter,
@@ -74,6 +75,7 @@ class Row:
     stale: Stale
     file: File
     line: int
+    scope: Owner = None
     parent: Omitted[str] = None
     """The id of the ingested file that it is a part of."""
     origin: Omitted[str] = None
@@ -233,6 +235,7 @@ class Overview:
     """The size and the vocabulary of a project's memory."""
 
     project: str
+    zone: Annotated[str, Out("The setting `time.zone`")]
     total: int
     types: dict[str, int]
     tags: dict[str, int]
@@ -277,6 +280,7 @@ def overview(mind: Mind) -> Overview:
     types = {kind.value: number for kind, number in index.ask(survey.by_type).items()}
     return Overview(
         project=mind.project.name,
+        zone=mind.config["time.zone"],
         total=index.count(Filter()),
         types=dict(sorted(types.items())),
         tags=dict(index.ask(survey.tags, _MOST_TAGS)),
@@ -325,7 +329,12 @@ def search(
     wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
     wanted = replace(wanted, approved=trust is TrustLabel.TRUSTED)
     options = finding.Options(filter=wanted, limit=limit)
-    answer = finding.search(mind, query, options, counted=False)
+    hits, answer = finding.search_with_user(mind, query, options, counted=False)
+    shown = {
+        (owner, row.id): row
+        for owner in {owner for owner, _ in hits}
+        for row in _rows(owner, [hit.record for other, hit in hits if other is owner])
+    }
     matches = tuple(
         Match(
             memory=row,
@@ -333,15 +342,15 @@ def search(
             relevance=round(hit.score, 4),
             weak=finding.is_weak(hit),
         )
-        for hit, row in zip(
-            answer.hits, _rows(mind, [hit.record for hit in answer.hits]), strict=True
-        )
-        if trust is None or row.trust is trust
+        for owner, hit in hits
+        if (row := shown[owner, hit.record.memory.id]).trust is trust or trust is None
     )
     return Matches(query=query, matches=matches, notice=answer.notice)
 
 
-@_answer("web_page", needs=_like("mind_show"), errors=(Invalid, NotFound, AmbiguousId))
+@_answer(
+    "web_page", needs=_like("mind_show"), of_user=True, errors=(Invalid, NotFound, AmbiguousId)
+)
 def page(mind: Mind, id: Id) -> Page:
     """Return a whole memory, with its links and the versions that supersede each other"""
     index = refresh.up_to_date(mind)

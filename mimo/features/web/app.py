@@ -291,8 +291,6 @@ def decision(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             return "rm", {"id": about}
         case "hide":
             return "review keep", {"id": about, "kind": given.get("kind")}
-        case "protect":
-            return "keep", {"id": about}
         case "take":
             names = ("take", "kind", "field")
             return "review settle", {"id": about, **{name: given.get(name) for name in names}}

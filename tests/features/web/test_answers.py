@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface, declared
+from mimo.commands.spec import Surface, declared, to_json
 from mimo.errors import Denied
 from mimo.features.web.commands import web
 from mimo.memory.model import Kind
@@ -37,7 +38,7 @@ def strange(project: Path, mind: Mind) -> Client:
 
 def test_the_overview_counts(client: Client) -> None:
     overview = client.ask("overview")
-    assert overview["project"] == "shop"
+    assert (overview["project"], overview["zone"]) == ("shop", "UTC")
     assert overview["total"] == 11
     assert overview["types"]["decision"] == 5
     assert overview["tags"]["auth"] == 5
@@ -68,6 +69,15 @@ def test_search_finds_and_counts_no_use(client: Client, mind: Mind) -> None:
     assert best["passage"]
     client.ask("page", id=CURRENT)
     assert finding.uses(mind) == {}
+
+
+def test_the_memory_for_all_projects_is_found_too(client: Client, mind: Mind) -> None:
+    caller, text = Caller(surface=Surface.CLI), "Always use pnpm, never npm"
+    spec = all_commands().at("add")
+    stored = to_json(invoke(spec, mind, caller, {"content": text, "user": True}))
+    best = client.ask("search", query="which package manager: pnpm or npm")["matches"][0]
+    assert (best["memory"]["id"], best["memory"]["scope"]) == (stored["id"], "user")
+    assert client.ask("page", id=stored["id"])["memory"]["title"] == text
 
 
 def test_a_page_has_links_and_versions(client: Client) -> None:

@@ -339,7 +339,7 @@ def test_a_text_is_read_and_then_approved(page: Page) -> None:
 def test_hostile_texts_run_nothing(page: Page, view: str) -> None:
     page.show(view)
     if view == "review":
-        page.run("document.querySelectorAll('.card .primary').forEach((button) => button.click())")
+        page.run("document.querySelectorAll('.card .read').forEach((button) => button.click())")
         page.wait(lambda: page.all(".quoted"))
     page.run("document.querySelectorAll('main details').forEach((part) => (part.open = true))")
     assert page.run("return window.owned") is None

@@ -43,7 +43,6 @@ export class Embedded {
     const sorted = (numbers) => Object.fromEntries(Object.entries(numbers).sort());
     return {
       project: this.data.project,
-      zone: this.data.zone,
       total: this.pages.length,
       types: sorted(types),
       tags: sorted(tags),

@@ -2,22 +2,24 @@
 
 import { h, memoryLink, visible } from "./dom.js";
 
-let dayFormat = dayFormatOf("UTC");
-let zoneName = "UTC";
+let zone = "UTC";
+let dayFormat = dayFormatOf(zone);
 
-/** Sets the time zone in which days are shown; an unknown one leaves UTC. */
-export function useZone(zone) {
+/** Sets the time zone in which days are shown: a name, or `local` for that of the browser. */
+export function useZone(name) {
+  const wanted = name === "local" ? undefined : name || "UTC";
   try {
-    dayFormat = dayFormatOf(zone || "UTC");
-    zoneName = zone || "UTC";
+    dayFormat = dayFormatOf(wanted);
+    zone = wanted;
   } catch {
-    zoneName = "UTC";
+    zone = "UTC"; // The browser does not know the name.
+    dayFormat = dayFormatOf(zone);
   }
 }
 
-function dayFormatOf(zone) {
+function dayFormatOf(timeZone) {
   const parts = { year: "numeric", month: "2-digit", day: "2-digit" };
-  return new Intl.DateTimeFormat("en-CA", { timeZone: zone, ...parts });
+  return new Intl.DateTimeFormat("en-CA", { timeZone, ...parts });
 }
 
 /** Returns a day such as 2026-11-20. */
@@ -29,9 +31,8 @@ export function day(moment) {
 /** Returns a day in words, such as `Fri, 20 Nov 2026`. */
 export function longDay(moment) {
   const parts = { weekday: "short", day: "numeric", month: "short", year: "numeric" };
-  return new Intl.DateTimeFormat("en-GB", { timeZone: zoneName, ...parts }).format(
-    new Date(moment),
-  );
+  const format = new Intl.DateTimeFormat("en-GB", { timeZone: zone, ...parts });
+  return format.format(new Date(moment));
 }
 
 /** Returns a number with its noun: `1 memory`, `1,204 memories`. */
@@ -58,6 +59,8 @@ export function labels(memory) {
     memory.competing?.length && h("span", { class: "label warn" }, "competing"),
     memory.trust === "untrusted" &&
       h("span", { class: "label warn", title: "Not approved on this machine" }, "untrusted"),
+    memory.scope === "user" &&
+      h("span", { class: "label", title: "Your memory for all projects" }, "yours"),
     memory.private && h("span", { class: "label", title: "Never in git" }, "private"),
     memory.stale && h("span", { class: "label warn", title: memory.stale }, "stale"),
   ].filter(Boolean);

@@ -7,6 +7,7 @@ import { place } from "./layout.js";
 const FONT = "12px system-ui, sans-serif";
 const LONGEST_LABEL = 34;
 const EDGE = 36;
+const BAR = [160, 50]; // The buttons in the corner.
 const DEPTHS = [1, 2, 3, 5];
 
 /** Shows all linked memories, or those around the one in the address. */
@@ -441,7 +442,7 @@ class Drawing {
     });
     const longest = Math.min(LONGEST_LABEL, Math.max(14, Math.floor(width / 16)));
     const places = new Map(dots.map((dot) => [dot.number, dot]));
-    const taken = [];
+    const taken = [[width - BAR[0], 0, width, BAR[1]]];
     for (const number of new Set([...first, ...places.keys()])) {
       const node = this.nodes[number];
       const { x, y } = places.get(number);
@@ -467,7 +468,7 @@ class Drawing {
       pen.fillText(text, free[0] + 3, (free[1] + free[3]) / 2);
     }
     pen.globalAlpha = 1;
-    this.canvas.dataset.labels = JSON.stringify(taken.map((box) => box.map(Math.round)));
+    this.canvas.dataset.labels = JSON.stringify(taken.slice(1).map((box) => box.map(Math.round)));
   }
 }
 

@@ -13,8 +13,9 @@ const KINDS = {
   outdated: "Ingested files that changed",
   stale: "Memories that cite changed files",
   double: "Near-duplicates",
-  fading: "Fading memories",
 };
+
+const SLOW = "double";
 
 const UNTRUSTED =
   "Another author’s texts: no agent gets them unasked, and a search labels them untrusted. " +
@@ -22,9 +23,10 @@ const UNTRUSTED =
 
 const BY_CHOICE = ["versions", "decisions", "contradiction", "double"];
 
-/** Shows the review queue. */
+/** Shows the review queue. Near-duplicates are only looked for on request: that takes long. */
 export async function reviewView({ source, signal, announce, reload, message }) {
-  const review = await source.review(signal);
+  const quick = Object.keys(KINDS).filter((kind) => kind !== SLOW);
+  const review = await source.review(quick, signal);
   const total = count(review.total, "item");
   announce(total);
   const decide = async (decision, done) => {
@@ -36,29 +38,50 @@ export async function reviewView({ source, signal, announce, reload, message }) 
     }
     reload();
   };
-  const title = h("h1", {}, "Review", h("small", {}, total));
-  if (!review.total) return [title, empty("Nothing to review", "Every memory is approved and current.")];
-  const kinds = Object.keys(KINDS).filter((kind) => review.items.some((item) => item.kind === kind));
   const cut =
     review.items.length < review.total &&
     h("p", { class: "notice" }, `The most urgent ${review.items.length} are shown.`);
   return [
-    title,
+    h("h1", {}, "Review", h("small", {}, total)),
     cut,
-    ...kinds.map((kind) =>
+    review.total ? null : empty("Nothing to review", "Every memory is approved and current."),
+    ...sections(review, source, decide),
+    duplicates(source, signal, decide),
+  ];
+}
+
+function sections(review, source, decide) {
+  const kinds = Object.keys(KINDS).filter((kind) => review.items.some((item) => item.kind === kind));
+  return kinds.map((kind) =>
+    h(
+      "section",
+      {},
+      h("h2", {}, KINDS[kind], h("small", {}, String(review.counts[kind] ?? ""))),
+      kind === "untrusted" && h("p", { class: "advice" }, UNTRUSTED),
       h(
-        "section",
-        {},
-        h("h2", {}, KINDS[kind], h("small", {}, String(review.counts[kind] ?? ""))),
-        kind === "untrusted" && h("p", { class: "advice" }, UNTRUSTED),
-        h(
-          "ul",
-          { class: "cards" },
-          review.items.filter((item) => item.kind === kind).map((item) => card(item, source, decide)),
-        ),
+        "ul",
+        { class: "cards" },
+        review.items.filter((item) => item.kind === kind).map((item) => card(item, source, decide)),
       ),
     ),
-  ];
+  );
+}
+
+/** Returns a button that looks for near-duplicates. */
+function duplicates(source, signal, decide) {
+  const area = h("div", { class: "more" });
+  const look = async () => {
+    area.replaceChildren(h("p", { class: "muted", role: "status" }, "Comparing the newest memories…"));
+    try {
+      const review = await source.review([SLOW], signal);
+      const none = h("p", { class: "muted" }, "There are no near-duplicates.");
+      area.replaceChildren(...(review.total ? sections(review, source, decide) : [none]));
+    } catch (error) {
+      if (!signal.aborted) area.replaceChildren(h("p", { class: "notice bad" }, error.message));
+    }
+  };
+  area.append(h("button", { type: "button", click: look }, "Look for near-duplicates"));
+  return area;
 }
 
 function undoing(source, result, message, reload) {
@@ -139,18 +162,13 @@ function actions(item, source, decide) {
     "Hide",
   );
   if (item.kind === "untrusted") return untrusted(item, source, decide, hide);
-  if (item.kind === "fading") {
-    const protect = () =>
-      decide({ action: "protect", ...common, seen: item.seen }, "It never fades now.");
-    return h("p", { class: "actions" }, h("button", { type: "button", click: protect }, "Protect"));
-  }
   return item.kind === "versions" ? null : h("p", { class: "actions" }, hide);
 }
 
 /** Returns the actions on an unapproved memory: its text is shown before it can be approved. */
 function untrusted(item, source, decide, hide) {
   const area = h("div", {});
-  const read = h("button", { type: "button", class: "primary" }, "Read it");
+  const read = h("button", { type: "button", class: "read" }, "Read it");
   const bar = h("p", { class: "actions" }, read, hide);
   read.addEventListener("click", async () => {
     let page;
@@ -179,9 +197,10 @@ function untrusted(item, source, decide, hide) {
       },
       "Reject and remove",
     );
-    area.replaceChildren(h("div", { class: "quoted" }, memoryText(page)), header(page));
+    const text = h("div", { class: "quoted", tabindex: "0" }, memoryText(page));
+    area.replaceChildren(...[text, header(page)].filter(Boolean));
     bar.replaceChildren(approve, remove, hide);
-    approve.focus();
+    text.focus({ preventScroll: true }); // On the text, not on a button: it is to be read first.
   });
   return h("div", {}, area, bar);
 }
@@ -193,7 +212,7 @@ function header({ memory, extra, links }) {
     ...links.filter((link) => !link.incoming).map((link) => `${link.type} ${link.id}`),
     ...Object.entries(extra).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),
   ];
-  return words.length ? h("p", { class: "row-about" }, words.map((word) => h("span", {}, word))) : null;
+  return words.length ? h("p", { class: "row-about quoted-header" }, words.map((word) => h("span", {}, word))) : null;
 }
 
 function terminal(item) {

@@ -35,8 +35,8 @@ export class Server {
   pitfalls(signal) {
     return this.#ask("pitfalls", {}, signal);
   }
-  review(signal) {
-    return this.#ask("review", { limit: 100 }, signal);
+  review(kinds, signal) {
+    return this.#ask("review", { kinds, limit: 100 }, signal);
   }
 
   /** Carries out a decision of the review. */

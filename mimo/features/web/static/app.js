@@ -66,7 +66,7 @@ class Page {
   }
 
   /** Shows the view of the address; an answer that comes after the next one is dropped. */
-  async show({ keep = false } = {}) {
+  async show({ keep = false, unasked = false } = {}) {
     this.#current?.abort();
     const current = (this.#current = new AbortController());
     const { name, argument, parameters } = address();
@@ -97,6 +97,11 @@ class Page {
       nodes = [failure(error)];
     }
     if (current.signal.aborted) return;
+    if (unasked && this.#isBusy()) {
+      this.main.removeAttribute("aria-busy");
+      this.#setState("newer");
+      return;
+    }
     this.main.replaceChildren(...nodes.filter(Boolean));
     this.main.removeAttribute("aria-busy");
     const title = this.main.querySelector("h1")?.firstChild?.textContent ?? "";
@@ -109,15 +114,17 @@ class Page {
     }
   }
 
-  /** Reads the view again, where the reader is. */
+  /** Reads the view again after a change of files, unless that would disturb the reader. */
   refresh() {
-    const isBusy = this.main.contains(document.activeElement) && document.activeElement.matches("input");
-    const reads = this.main.querySelector(".quoted");
-    if (isBusy || reads || address().name === "graph") {
-      this.#setState("newer");
-      return;
-    }
-    this.show({ keep: true });
+    if (this.#isBusy()) this.#setState("newer");
+    else this.show({ keep: true, unasked: true });
+  }
+
+  /** Returns whether the user types, reads a text in the review, or looks at the graph. */
+  #isBusy() {
+    const focused = document.activeElement;
+    const types = this.main.contains(focused) && focused.matches("input");
+    return types || this.main.querySelector(".quoted") !== null || address().name === "graph";
   }
 
   #take(overview) {

@@ -171,6 +171,7 @@ function untrusted(item, source, decide, hide) {
   const read = h("button", { type: "button", class: "read" }, "Read it");
   const bar = h("p", { class: "actions" }, read, hide);
   read.addEventListener("click", async () => {
+    area.replaceChildren(h("p", { class: "quoted muted" }, "Reading…"));
     let page;
     try {
       page = await source.page(item.id);

@@ -317,3 +317,74 @@ def test_links_are_read_both_ways(index: Index, change_of: Make) -> None:
     assert index.superseded_by(["old", "new"]) == {"old": "newer"}
     assert index.dangling() == (("new", "nowhere"),)
     assert index.superseded_by([]) == {}
+
+
+class TestFolding:
+    """An ingested file counts as one row of a list."""
+
+    @pytest.fixture
+    def sources(self, index: Index, change_of: Make) -> Index:
+        changes = [change_of(f"m{n}", created=JANUARY + timedelta(days=n)) for n in range(4)]
+        for day, name in ((1, "source_a"), (2, "source_b")):
+            parts = [
+                change_of(
+                    f"{name}.{n}",
+                    path=name,
+                    parent=name,
+                    position=n,
+                    created=JANUARY + timedelta(days=day, hours=1),
+                    tags=("even",) if n % 2 == 0 else ("odd",),
+                    importance=0.9 if name == "source_a" else 0.5,
+                )
+                for n in range(3)
+            ]
+            records = tuple(record for part in parts for record in part.records)
+            changes.append(Change(path=name, stamp=parts[0].stamp, records=records))
+        index.apply(changes, now_ns=1)
+        return index
+
+    def folded(self, index: Index, filter: Filter, **options: Any) -> list[str]:
+        wanted = {"sort": Sort.RECENT, "limit": -1, "offset": 0, **options}
+        return ids(index.folded_records(filter, **wanted))
+
+    def test_its_first_chunk_represents_it(self, sources: Index) -> None:
+        assert self.folded(sources, Filter()) == [
+            "m3",
+            "source_b.0",
+            "m2",
+            "source_a.0",
+            "m1",
+            "m0",
+        ]
+        assert sources.folded(Filter()) == (6, 6)
+        assert sources.chunk_counts(["source_a", "source_b"], Filter()) == {
+            "source_a": 3,
+            "source_b": 3,
+        }
+
+    def test_only_chunks_that_pass_the_filter_count(self, sources: Index) -> None:
+        odd = Filter(tags=frozenset({"odd"}))
+
+        assert self.folded(sources, odd) == ["source_b.1", "source_a.1"]
+        assert sources.folded(odd) == (2, 2)
+        assert sources.chunk_counts(["source_a"], odd) == {"source_a": 1}
+        assert sources.folded(Filter(since=JANUARY + timedelta(days=3))) == (1, 0)
+
+    @pytest.mark.parametrize("sort", Sort)
+    def test_pages_neither_repeat_nor_skip_a_row(self, sources: Index, sort: Sort) -> None:
+        pages = [
+            self.folded(sources, Filter(), sort=sort, limit=2, offset=offset)
+            for offset in (0, 2, 4, 6)
+        ]
+
+        assert [len(page) for page in pages] == [2, 2, 2, 0]
+        assert [id for page in pages for id in page] == self.folded(sources, Filter(), sort=sort)
+        if sort is Sort.IMPORTANCE:
+            assert pages[0][0] == "source_a.0"
+
+    def test_there_are_no_chunks_without_ingested_files(
+        self, index: Index, change_of: Make
+    ) -> None:
+        index.apply([change_of("a")], now_ns=1)
+
+        assert index.folded(Filter()) == (1, 0)

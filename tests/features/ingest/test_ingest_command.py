@@ -320,3 +320,28 @@ def test_update_without_a_path_is_for_the_folder_that_the_user_is_in(run, projec
     assert (status, "docs/guide.md" in out) == (0, True), out
     assert "entirely different" in run("search", "entirely different")[1]
     assert run("ingest")[0] == 2
+
+
+def test_a_list_shows_an_ingested_file_as_one_row(run, mind):
+    run("ingest", "docs/guide.md")
+    run("add", "Use make")
+    _, out, _ = run("list")
+    rows = out.splitlines()
+    assert rows[0].endswith("fact  Use make")
+    assert rows[1].endswith("file  docs/guide.md  2 chunks")
+    assert rows[2] == "2 memories with 2 chunks, which `--chunks` lists"
+    assert run("list", "--chunks")[1].splitlines()[-1] == "3 memories"
+    answer = json.loads(run("list", "--json")[1])
+    (source,) = (row for row in answer["memories"] if "chunks" in row)
+    assert (answer["total"], answer["chunks"], source["chunks"]) == (2, 2, 2)
+    assert show(mind, source["id"]).extra["chunks"] == 2
+    assert run("show", rows[1].split()[0])[1].startswith("docs/guide.md\n")
+
+
+def test_matching_chunks_of_one_file_are_listed_below_it(run):
+    run("ingest", "docs/guide.md")
+    _, out, _ = run("search", "guide words install", "--threshold", "0")
+    first, *others = out.splitlines()
+    assert first.split()[1:] == ["docs/guide.md"]
+    assert [line.split()[1:3] for line in others if "Guide" in line] != []
+    assert all(line.startswith("        ") for line in others[:-1])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.cli.main import main
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid, NoProject
@@ -12,10 +13,13 @@ from mimo.features.notes.commands import add
 from mimo.features.search.commands import MOST_CONTENT, Scope, search
 from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config
+from mimo.memory.ids import handle_of
 from mimo.mind import Mind
 from mimo.operations import finding
+from mimo.rendering.terminal import TerminalScreen
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.text.clean import clean
 from tests.conftest import NOW
 
 
@@ -385,3 +389,70 @@ def test_an_unwritable_index_is_reported_and_search_still_works(mind):
 
     assert answer.total == 1
     assert "index could not be used" in (answer.notice or "")
+
+
+LONG = f"""\
+# Backups
+
+{"Nothing of use is in this sentence. " * 20}
+
+The staging database is restored from the nightly dump. {"More words follow it. " * 20}
+"""
+
+
+def test_a_result_is_a_title_and_one_passage_around_the_match(mind, capsys):
+    add(mind, LONG)
+
+    assert main(["search", "restoring", "staging", "databases"], open=lambda _: mind) == 0
+    first, passage, last = capsys.readouterr().out.splitlines()
+
+    assert first.split()[1:] == ["Backups", "now"]
+    assert passage.startswith("        … The staging database is restored from the nightly dump.")
+    assert len(passage) < 300
+    assert last == "1 result"
+
+
+def test_scores_and_places_are_shown_on_request(mind, capsys):
+    written = add(mind, "Use JWT with refresh tokens", type="decision")
+
+    assert main(["search", "JWT"], open=lambda _: mind) == 0
+    short = capsys.readouterr().out
+    assert main(["search", "JWT", "-l"], open=lambda _: mind) == 0
+    long = capsys.readouterr().out
+
+    assert short == f"{handle_of(written.id)}  Use JWT with refresh tokens  now\n1 result\n"
+    assert f"{written.file}:" in long
+    assert long.startswith(short.splitlines()[0])
+    assert "decision  2026-11-20" in long
+
+
+def test_the_words_of_one_stem_are_highlighted(mind, monkeypatch, capsys):
+    add(mind, "# Nightly jobs\n\nThe databases are restored after a reset.")
+    screen = TerminalScreen(colour=True, width=80)
+    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
+
+    assert main(["search", "restoring", "a", "database", "--no-pager"], open=lambda _: mind) == 0
+    out = capsys.readouterr().out
+
+    assert "\x1b[1;33mdatabases\x1b[0m" in out
+    assert "\x1b[1;33mrestored\x1b[0m" in out
+    assert "\x1b[1;33mreset" not in out
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("words", [["list"], ["list", "-l"], ["search", "tokens", "-l"]])
+def test_no_id_and_no_path_wraps(mind, monkeypatch, capsys, width, words):
+    topic = "a topic of some length that fills the id of it"
+    written = add(mind, "JWT tokens " * 9, type="decision", topic=topic, tags=("auth", "security"))
+    screen = TerminalScreen(colour=False, width=width)
+    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
+
+    assert main([*words, "--no-pager"], open=lambda _: mind) == 0
+    lines = clean(capsys.readouterr().out).splitlines()
+
+    assert sum(line.startswith(handle_of(written.id)) for line in lines) == 1
+    assert all(len(line.rstrip()) <= width for line in lines)
+    if "-l" in words:
+        (place,) = (line.strip() for line in lines if ".md" in line)
+        end = place.rpartition(":")[0] or place
+        assert written.file.endswith(end.removeprefix("…"))

@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
+        picture picture-web transcripts screens tasks coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -118,7 +118,10 @@ transcripts: setup ## Run the commands on the docs pages, and write their output
 	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs/test_transcripts.py -k shows_what
 
 screens: setup  ## Take the pictures of the README and of docs/screens.md again, from real runs
-	$(RUN) scripts/screens.py
+	$(RUN) -m scripts.screens
+
+tasks: setup    ## Count the keystrokes and lines of ten tasks again, for docs/ten-tasks.md
+	$(RUN) -m scripts.ten_tasks
 
 generate: setup ## Write man pages, completions and the reference anew
 	$(RUN) scripts/generate.py

@@ -118,7 +118,7 @@ FILES = {
 }
 """Files beside it; the memory among them is not approved."""
 
-README = ("mind search 'how do people stay logged in'", "mind edges check login.ts")
+README = ("mind list", "mind search 'how do people stay logged in'", "mind edges check login.ts")
 
 SCREENS = {
     "search": ("mind search 'how do people stay logged in'",),
@@ -247,18 +247,25 @@ def page() -> str:
     return "\n".join(parts)
 
 
+def surroundings(root: Path) -> dict[str, str]:
+    """Returns an environment for the scratch project, which leaves no trace in the user's home."""
+    own = {"MIND_HOME": str(root.parent / "home"), "HOME": str(root.parent)}
+    for who in ("AUTHOR", "COMMITTER"):
+        own[f"GIT_{who}_NAME"] = "Ann"
+        own[f"GIT_{who}_EMAIL"] = "ann@example.com"
+        own[f"GIT_{who}_DATE"] = NOW.isoformat()
+    return own | {"MIND_BACKGROUND": "off"}
+
+
 def main() -> None:
-    os.environ |= {f"GIT_{who}_NAME": "Ann" for who in ("AUTHOR", "COMMITTER")}
-    os.environ |= {f"GIT_{who}_EMAIL": "ann@example.com" for who in ("AUTHOR", "COMMITTER")}
-    os.environ |= {f"GIT_{who}_DATE": NOW.isoformat() for who in ("AUTHOR", "COMMITTER")}
-    os.environ["MIND_BACKGROUND"] = "off"
     os.environ.pop("NO_COLOR", None)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "shop"
         root.mkdir()
-        os.environ |= {"MIND_HOME": str(root.parent / "home"), "HOME": folder}
+        os.environ |= surroundings(root)
         write_story(root)
-        jwt = next((root / ".mind/decisions").glob("*.md")).stem[-6:]
+        decided = (root / ".mind/decisions").glob("*.md")
+        (jwt,) = (path.stem[-6:] for path in decided if "Use JWT" in path.read_text("utf-8"))
         pictures = {"terminal": README} | {f"screens/{name}": SCREENS[name] for name in SCREENS}
         for name, lines in pictures.items():
             path = IMAGES / f"{name}.svg"

@@ -21,7 +21,7 @@ ANSWERS = {
 }
 """Questions, each with the beginning of the memory that answers it."""
 
-_SCREEN = 36
+_SCREEN = 32
 
 
 @pytest.fixture(scope="module")

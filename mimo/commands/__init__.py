@@ -223,6 +223,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "supersede": ("evolve supersede",),
     "tag": ("edit --add-tag",),
     "topic": ("search by-topic",),
+    "tui": ("browse",),
+    "ui": ("browse", "web"),
     "unlink": ("link --remove",),
     "update": ("edit", "index"),
     "verify": ("doctor", "audit verify"),

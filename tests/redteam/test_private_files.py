@@ -108,6 +108,8 @@ def test_no_command_leaves_a_private_file_open_to_others(
     step("review", "keep", added, "--kind", "untrusted", status=1)
     private = ("--private", "--json")
     decision = id_in(step("save", "decision", "auth", "Use JWT", "Stateless", *private))
+    step("link", decision, added, "--type", "builds_on")
+    step("projects", "forget")
     step("save", "checkpoint", "Half of the migration is done", *private)
     step("save", "insight", "Caches need limits", *private)
     step("evolve", "outcome", decision, "FAILED", "It broke")

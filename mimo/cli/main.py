@@ -179,7 +179,7 @@ def _print_project(mind: Mind) -> None:
     It is printed if it is above the repository of the working directory, or was named by the
     environment.
     """
-    if mind.is_outside:
+    if not mind.has_project:
         return
     folder = working_directory()
     top = folder and next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)

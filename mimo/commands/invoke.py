@@ -136,7 +136,7 @@ def _check_person(spec: Spec, mind: Mind) -> None:
     if mind.agent is not None and spec.effect is not Effect.READ:
         raise Denied(
             "an agent can't change the user's memory for all projects",
-            hint=f"a person can, with `mind {spec.path}`",
+            hint="only a person can, on the command line",
         )
 
 

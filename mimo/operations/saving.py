@@ -83,7 +83,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     record = _create(mind, memory, private=private)
     refresh.note_change(mind, record.place.path)
     if _proposes(mind):
-        mind.note("trust", "agents get it once the user has approved it with `mind review --user`")
+        mind.note("trust", "agents get it once the user approves it in a review")
     return record
 
 

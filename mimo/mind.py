@@ -343,6 +343,14 @@ class Mind:
 
         return zone_of(name)
 
+    @property
+    def zone_name(self) -> str:
+        """The IANA name of that zone, for programs that show times themselves."""
+        from mimo.zones import LOCAL_NAME, system_name
+
+        name: str = self.config[ZONE]
+        return (system_name(self.environ) or "UTC") if name == LOCAL_NAME else name
+
     def heed(self) -> None:
         """Raises `Cancelled` if the caller has cancelled. Long work calls it between its steps."""
         if self.halted and self.halted():

@@ -72,7 +72,8 @@ def _kept_on_error(draft: Path) -> Iterator[None]:
     try:
         yield
     except MindError as error:
-        error.hint = f"your text is in {draft}" + (f"; {error.hint}" if error.hint else "")
+        message, hint = error.typed or (error.message, error.hint)
+        error.typed = message, f"your text is in {draft}" + (f"; {hint}" if hint else "")
         raise
 
 

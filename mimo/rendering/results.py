@@ -256,6 +256,11 @@ def shown(value: Any) -> str:
             return str(value)
 
 
+def use_zone(zone: tzinfo) -> None:
+    """Sets the zone of the times that this thread writes; `show_on` does it for a renderer."""
+    _zone.set(zone)
+
+
 def day(moment: datetime) -> str:
     """Returns the date in the user's zone, such as `2026-11-20`."""
     return moment.astimezone(_zone.get()).strftime("%Y-%m-%d")

@@ -12,6 +12,7 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import config
+from mimo.features.web import answers
 from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
@@ -80,7 +81,6 @@ def test_today_is_the_same_day_on_the_command_line(
     out, err = say("list", "--when", "today")
     assert SATURDAY in out
     assert FRIDAY not in out
-    assert "2026-11-21" in out
     assert err == "note: `today`: 21 Nov, Asia/Seoul\n"
     data = json.loads(say("list", "--when", "today", "--json")[0])
     assert [row["created_at"] for row in data["memories"]] == ["2026-11-20T15:30:00Z"]
@@ -95,6 +95,15 @@ def test_files_stay_in_utc(seoul: Mind) -> None:
     text = (seoul.project.root / made.file).read_text(encoding="utf-8")
     assert "created: 2026-11-20T15:30:00Z" in text
     assert "_20261120_" in made.id
+
+
+def test_a_browser_and_a_report_get_the_name_of_the_zone(
+    seoul: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert answers.overview(seoul).zone == "Asia/Seoul"
+    config(seoul, "time.zone", "local")
+    monkeypatch.setattr("mimo.zones.system_name", lambda _: "Europe/Berlin")
+    assert answers.overview(seoul.reopened()).zone == "Europe/Berlin"
 
 
 def test_the_zone_of_another_project_is_the_users(seoul: Mind, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.frozen import frozen, replace
 from mimo.rendering import Part, Screen, Setting, accent, bad, dim, ident, strong, warn
-from mimo.rendering.results import count, day, labels, setting_of, show_on, tagged
+from mimo.rendering.results import count, day, labels, setting_of, show_on, tagged, use_zone
 from mimo.rendering.terminal import MARK, TerminalScreen
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Reader:
         self._mind = mind
         self._call = call
         self._progress = progress
+        use_zone(mind.zone)
 
     @property
     def name(self) -> str:
@@ -116,6 +117,7 @@ class Reader:
 
     def page(self, place: Place, offset: int, halted: Halted) -> Page:
         """Returns the rows of a list from `offset`."""
+        use_zone(self._mind.zone)
         page = self._page(place, offset, halted)
         pane = self._pane(80)
         rows = (replace(row, lead=tuple(map(pane.resolved, row.lead))) for row in page.rows)

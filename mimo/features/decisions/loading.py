@@ -185,7 +185,7 @@ def checkpoint(mind: Mind) -> Checkpoint:
     """
     resumed = decisions.latest_checkpoint(mind)
     if resumed is None:
-        notice = "no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
+        notice = "no checkpoint yet; `mind save checkpoint` makes one"
         return Checkpoint(
             summary=None,
             open_files=(),

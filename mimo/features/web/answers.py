@@ -235,7 +235,7 @@ class Overview:
     """The size and the vocabulary of a project's memory."""
 
     project: str
-    zone: Annotated[str, Out("The setting `time.zone`")]
+    zone: Annotated[str, Out("The name of the zone in which days are shown")]
     total: int
     types: dict[str, int]
     tags: dict[str, int]
@@ -256,6 +256,8 @@ class Contents:
     """Everything that a report holds."""
 
     project: str
+    zone: str
+    """The name of the zone in which days are shown."""
     pages: tuple[Page, ...]
     chains: tuple[Topic, ...]
     pitfalls: tuple[Pitfall, ...]
@@ -280,7 +282,7 @@ def overview(mind: Mind) -> Overview:
     types = {kind.value: number for kind, number in index.ask(survey.by_type).items()}
     return Overview(
         project=mind.project.name,
-        zone=mind.config["time.zone"],
+        zone=mind.zone_name,
         total=index.count(Filter()),
         types=dict(sorted(types.items())),
         tags=dict(index.ask(survey.tags, _MOST_TAGS)),
@@ -470,6 +472,7 @@ def contents(
             decisions.setdefault(_group(record), []).append(record)
     return Contents(
         project=mind.project.name,
+        zone=mind.zone_name,
         pages=pages,
         chains=tuple(
             Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))

@@ -132,13 +132,13 @@ def test_texts_are_read_from_a_pipe(say: Say) -> None:
 @pytest.mark.parametrize(
     ("words", "output"),
     [
-        (["save", "decision", "auth", "Use JWT"], "`reasoning` is missing"),
+        (["save", "decision", "auth", "Use JWT"], "`mind save decision` needs `REASONING`"),
         (["save", "decision", "auth", "x", "y", "--because", "z"], "`reasoning` is given twice"),
         (["save", "decision", "a", "x", "y", "--link", "builds_on:nope"], "Memory not found"),
         (["evolve", "outcome", "nope", "success"], "Memory not found"),
         (["evolve", "outcome", "nope", "great"], "must be one of SUCCESS"),
         (["load", "context", "nope"], "Memory not found"),
-        (["search", "by-topic"], "`topic` is missing"),
+        (["search", "by-topic"], "`mind search by-topic` needs `TOPIC`"),
     ],
 )
 def test_an_invalid_command_has_a_hint(say: Say, words: list[str], output: str) -> None:

@@ -575,7 +575,7 @@ def _(result: EdgesChecked, screen: Screen) -> None:
         screen.line(dim(finding.text.strip()), indent=4)
         if finding.workaround:
             screen.text(f"→ {finding.workaround}", indent=4)
-        screen.line(ident(finding.id), dim(f"  {finding.known_from}"), indent=4)
+        screen.line(ident(finding.id), indent=4)
         screen.blank()
     files = count(result.files, "file")
     if result.findings:

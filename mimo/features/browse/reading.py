@@ -23,8 +23,18 @@ from mimo.features.review.actions import identity, keys_of
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.frozen import frozen, replace
-from mimo.rendering import Part, Screen, Setting, accent, bad, dim, ident, strong, warn
-from mimo.rendering.results import count, day, labels, setting_of, show_on, tagged, use_zone
+from mimo.rendering import Part, Screen, Setting, accent, bad, dim, fitted, ident, strong, warn
+from mimo.rendering.results import (
+    age,
+    count,
+    day,
+    row_labels,
+    setting_of,
+    show_on,
+    tagged,
+    type_mark,
+    use_zone,
+)
 from mimo.rendering.terminal import MARK, TerminalScreen
 
 if TYPE_CHECKING:
@@ -118,12 +128,12 @@ class Reader:
     def page(self, place: Place, offset: int, halted: Halted) -> Page:
         """Returns the rows of a list from `offset`."""
         use_zone(self._mind.zone)
-        page = self._page(place, offset, halted)
         pane = self._pane(80)
+        page = self._page(pane, place, offset, halted)
         rows = (replace(row, lead=tuple(map(pane.resolved, row.lead))) for row in page.rows)
         return replace(page, rows=tuple(rows))
 
-    def _page(self, place: Place, offset: int, halted: Halted) -> Page:
+    def _page(self, pane: Pane, place: Place, offset: int, halted: Halted) -> Page:
         if place.view is View.REVIEW:
             review = self._answer(Review, "review", {"limit": 1000}, halted)
             return Page(rows=tuple(map(_item_row, review.items)), total=len(review.items))
@@ -134,13 +144,13 @@ class Reader:
         if place.query.strip():
             asked = {"query": place.query.strip(), "limit": MOST_MATCHES}
             results = self._answer(SearchResults, "search", asked, halted)
-            rows = tuple(map(_match_row, results.results))
+            rows = tuple(_match_row(pane, row) for row in results.results)
             return Page(rows=rows, total=len(rows), notice=results.notice)
         asked = {"limit": PAGE, "offset": offset}
         listed = self._answer(MemoryRows, "list", asked, halted)
         unreadable = f"{count(listed.unreadable, 'file')} unreadable" if listed.unreadable else None
         return Page(
-            rows=tuple(map(_memory_row, listed.memories)),
+            rows=tuple(_memory_row(pane, row) for row in listed.memories),
             total=listed.total,
             offset=offset,
             notice=unreadable,
@@ -228,42 +238,30 @@ class Reader:
 # Rows.
 
 
-def _memory_row(row: MemoryRow) -> Row:
+def _memory_row(screen: Screen, row: MemoryRow) -> Row:
+    mark = "file" if row.chunks else type_mark(row.type)
+    chunks = (dim(f"  {count(row.chunks, 'chunk')}"),) if row.chunks else ()
     return Row(
         identity=(row.id,),
         id=row.id,
         title=row.title,
-        lead=(ident(row.id), dim(f"  {row.type:<11}"), dim(f" {day(row.created_at)}")),
-        marks=_marks(row),
+        lead=(ident(row.id), dim(f"  {age(row.created_at, screen):>4}"), dim(f"  {mark}")),
+        marks=(*chunks, *row_labels(row, brief=True)),
         extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
     )
 
 
-def _match_row(row: SearchResult) -> Row:
+def _match_row(screen: Screen, row: SearchResult) -> Row:
     weak = (dim("  weak"),) if row.weak else ()
+    mark = type_mark(row.type)
     return Row(
         identity=(row.id,),
         id=row.id,
         title=row.title,
-        lead=(ident(row.id), dim(f"  {row.type:<11}"), dim(f" {day(row.date)}")),
-        marks=(*weak, *_marks(row)),
+        lead=(ident(row.id), dim(f"  {age(row.date, screen):>4}"), dim(f"  {mark}")),
+        marks=(*weak, *row_labels(row, brief=True)),
         extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
     )
-
-
-def _marks(row: MemoryRow | SearchResult | LinkedMemory) -> tuple[Part, ...]:
-    """Returns the labels of a memory in one word each; the preview has the ids in them."""
-    words: list[Part] = labels(
-        outcome=row.outcome,
-        trust=row.trust,
-        private=getattr(row, "private", None),
-        scope=getattr(row, "scope", None),
-    )
-    if row.superseded_by:
-        words += ["  ", warn("superseded")]
-    if getattr(row, "competing", None):
-        words += ["  ", warn("competes")]
-    return tuple(words)
 
 
 def _item_row(item: ReviewItem) -> Row:
@@ -302,7 +300,7 @@ def _link_row(arc: Arc, other: LinkedMemory, *, forward: bool) -> Row:
         id=other.id,
         title=other.title,
         relation=(dim(f"{_arrow(arc, forward=forward)}  "),),
-        marks=_marks(other),
+        marks=tuple(row_labels(other, brief=True)),
     )
 
 
@@ -325,7 +323,7 @@ def _show_memory(memory: MemoryDetails, links: Sequence[Row], screen: Screen) ->
         screen.blank()
         screen.heading(count(len(links), "link"))
     for row in links:
-        screen.line(*row.relation, row.title, *row.marks, indent=2)
+        screen.line(*row.relation, fitted(row.title), *row.marks, indent=2)
 
 
 def _show_item(item: ReviewItem, screen: Screen) -> None:

@@ -78,7 +78,7 @@ Preview:focus { border-top: heavy ansi_cyan; }
 """
 """The arrangement and the colours of the screen: those of the terminal, whichever it has."""
 
-_FEWEST_TITLE = 36
+_FEWEST_TITLE = 32
 """The columns that a title keeps; the parts before it are left out for them."""
 
 _CHOSEN = Style(reverse=True)

@@ -11,7 +11,7 @@ from tests.features.browse.conftest import browse, call, note, write
 
 def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(mind, three):
     async def play(screen):
-        text = await screen.until("created:")
+        text = await screen.until("importance 0.5")
         assert text.index("Green tea") < text.index("Cups are") < text.index("The pot is")
         assert "shop > memories" in text
         assert "1/3" in text
@@ -22,7 +22,7 @@ def test_the_list_is_shown_newest_first_with_a_preview_of_the_first(mind, three)
 
 def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
         assert "Cups are" in screen.chosen
@@ -40,7 +40,7 @@ def test_letters_and_arrows_move_the_cursor_and_the_preview_follows(mind, three)
 
 def test_tab_switches_between_list_and_preview_and_leaves_the_query(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("tab")
         assert screen.browser.preview.has_focus
         await screen.press("j", "j", "pagedown", "home", "end", "k")
@@ -151,7 +151,7 @@ def test_an_empty_project_names_the_command_that_stores_a_memory(mind):
 
 def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
         write(three, "facts/new.md", note("new", "A newer memory", day=9))
@@ -168,7 +168,7 @@ def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(mi
 
 def test_a_memory_that_was_removed_under_the_cursor_is_reported(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         (three / ".mind/facts/cup.md").unlink()
         await screen.press("j")
         await screen.until("error: Memory not found")
@@ -214,7 +214,7 @@ def test_only_the_pages_that_are_seen_are_read_of_10_000_memories(mind):
 
 def test_passing_by_is_no_use_of_a_memory_but_opening_is(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
         await screen.press("slash", *"milk")
@@ -251,7 +251,7 @@ def test_every_answer_passes_the_guard(mind, three):
     """Its record has a line for each command."""
 
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
 
     browse(mind, play)
     mind = mind.reopened()

@@ -19,9 +19,10 @@ def test_removing_is_undone_by_one_key_and_redone_by_it(mind, three):
     text = path.read_bytes()
 
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("d")
-        await screen.until("removed Green tea is drunk without milk; u undoes it")
+        shown = await screen.until("; u undoes it")
+        assert "✓ removed" in shown
         await screen.until("1/2")
         assert not path.exists()
         assert "Cups are" in screen.chosen
@@ -90,7 +91,7 @@ def test_a_memory_is_edited_in_the_editor_of_the_user(mind, three, monkeypatch, 
     monkeypatch.setattr(Browser, "suspend", suspend)
 
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("e")
         await screen.until(expected)
         assert left == ["suspended", "resumed"]
@@ -100,7 +101,7 @@ def test_a_memory_is_edited_in_the_editor_of_the_user(mind, three, monkeypatch, 
 
 def test_a_terminal_that_can_not_be_left_to_an_editor_is_reported(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("e")
         await screen.until("can't show an editor")
 
@@ -164,7 +165,7 @@ def test_one_of_two_memories_of_an_item_is_chosen(mind, project):
         await screen.press("v")
         await screen.until("view: which?")
         await screen.press("1")
-        await screen.until("importance:")
+        await screen.until("importance 0.5")
 
     browse(mind, play)
 

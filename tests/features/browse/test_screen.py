@@ -33,7 +33,7 @@ def test_untrusted_and_private_memories_are_labelled(mind, home, project):
 
 def test_the_id_is_copied(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.press("y")
         await screen.until("copied tea")
         assert screen.browser.clipboard == "tea"
@@ -56,7 +56,7 @@ def test_the_help_lists_every_key(mind, three):
 @pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (200, 50)])
 def test_every_size_has_list_preview_and_keys(mind, three, size):
     async def play(screen):
-        text = await screen.until("created:")
+        text = await screen.until("importance 0.5")
         lines = text.split("\n")
         assert len(lines) == size[1]
         assert all(len(line) <= size[0] for line in lines)
@@ -70,9 +70,9 @@ def test_every_size_has_list_preview_and_keys(mind, three, size):
 def test_a_low_terminal_shows_the_preview_in_place_of_the_list(mind, three):
     async def play(screen):
         text = await screen.until("1/3")
-        assert "created:" not in text
+        assert "importance 0.5" not in text
         await screen.press("enter")
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.without("Cups are")
         await screen.press("escape")
         await screen.until("Cups are")
@@ -82,11 +82,11 @@ def test_a_low_terminal_shows_the_preview_in_place_of_the_list(mind, three):
 
 def test_a_resize_arranges_the_parts_again(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.pilot.resize_terminal(39, 20)
         await screen.until("too small: 39×20, needs 40×10")
         await screen.pilot.resize_terminal(120, 30)
-        text = await screen.until("created:")
+        text = await screen.until("importance 0.5")
         line = next(line for line in text.split("\n") if "Cups are" in line)
         assert "│" in line
 
@@ -95,7 +95,7 @@ def test_a_resize_arranges_the_parts_again(mind, three):
 
 def test_the_mouse_chooses_opens_and_presses_keys(mind, three):
     async def play(screen):
-        await screen.until("created:")
+        await screen.until("importance 0.5")
         await screen.pilot.click("#rows", offset=(5, 1))
         await screen.until("cup.md")
         await screen.pilot.click("#rows", offset=(5, 1))

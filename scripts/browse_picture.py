@@ -40,7 +40,7 @@ MEMORIES = (
         "topic: auth_strategy\noutcome: FAILED\n",
         "",
         "2026-03-01",
-        "Keep sessions in the server's memory",
+        "Keep logins in the server's memory",
     ),
     (
         "insight_uploads_20261112_t5c2dn",

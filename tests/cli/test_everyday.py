@@ -123,6 +123,7 @@ def test_completions_come_from_the_index(memory: Path) -> None:
         "hook.context",
         "hook.edges",
         "hook.summaries",
+        "hook.capture",
     ]
 
 

@@ -18,11 +18,12 @@ from mcp.client import Client
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Param, Spec, Surface, singular
+from mimo.commands.spec import GUIDES, Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
 from mimo.mind import Mind, Timer
 from mimo.operations.listening import Memory
 from mimo.server.app import App
+from mimo.server.wording import for_agents
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
@@ -189,6 +190,7 @@ No session store is needed.
 id: {CACHE}
 type: fact
 tags: [cache]
+importance: 0.05
 created: 2026-11-02T08:00:00Z
 ---
 The cache holds ten minutes.
@@ -364,6 +366,18 @@ def test_every_example_fits_the_published_input_schema(spec: Spec) -> None:
     )
 
 
+def _guided(value: Any) -> Any:
+    """Returns an answer with the tools' names in the texts that guide its reader."""
+    if isinstance(value, list):
+        return [_guided(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: for_agents(item) if name in GUIDES and isinstance(item, str) else _guided(item)
+        for name, item in value.items()
+    }
+
+
 @pytest.mark.parametrize("spec", keyed(BOTH))
 @pytest.mark.req("002-40")
 def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
@@ -375,7 +389,7 @@ def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
 
     assert (status, error) == (0, None)
     assert not result.is_error, result.content
-    assert answer == result.structured_content
+    assert _guided(answer) == result.structured_content
     assert json.loads(result.content[0].text) == result.structured_content
     Draft202012Validator(output_schema(TOOLS[spec.name])).validate(answer)
     Draft202012Validator(output_schema([spec])).validate(answer)

@@ -125,7 +125,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The unforeseen errors of all commands."""
     seen: list[str] = []
 
-    def report(error: MindError, as_wire: bool) -> int:
+    def report(error: MindError, **_: bool) -> int:
         if isinstance(error, Internal):
             seen.append(f"{os.environ['TRIED']}: {error.__cause__!r}")
         return 1

@@ -1,5 +1,6 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from shlex import quote
 from typing import Annotated
@@ -398,13 +399,23 @@ def _(result: Review, screen: Screen) -> None:
         screen.blank()
     for item in result.items:
         show_item(item, screen)
-        for action in item.actions:
-            screen.line(accent(with_handles(action)), indent=4)
+        for action in _joined(item.actions):
+            screen.line(accent(with_handles(action)), indent=2)
         screen.blank()
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
     _show_fading(result, screen)
+
+
+def _joined(actions: Iterable[str]) -> Iterator[str]:
+    """Yields commands; those that differ in their last word alone are one: `--take 1|2|both`."""
+    groups: dict[str, list[str]] = {}
+    for action in actions:
+        start, _, last = action.rpartition(" ")
+        groups.setdefault(start if start.endswith(" --take") else action, []).append(last)
+    for start, lasts in groups.items():
+        yield f"{start} {'|'.join(lasts)}" if start.endswith(" --take") else start
 
 
 def _show_fading(result: Review, screen: Screen) -> None:
@@ -434,7 +445,8 @@ def show_item(item: ReviewItem, screen: Screen) -> None:
     screen.line(kind, "  ", strong(short(item.title or item.file)), *marks)
     screen.line(with_handles(item.why), indent=2)
     place = f"{item.file}:{item.line}" if item.line else item.file
-    about: list[Part] = [ident(item.id), "  "] if item.id else []
+    is_choice = any(choice.id == item.id for choice in item.choices)
+    about: list[Part] = [ident(item.id), "  "] if item.id and not is_choice else []
     screen.line(*about, path(place), indent=2)
     fields = [ReviewField(field=item.field or "", choices=item.choices), *(item.others or ())]
     for versions in fields:
@@ -451,8 +463,7 @@ def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
         made = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
         marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
         title = strong(short(choice.title or ""))
-        screen.line(number, title, dim(short(made)), *marks, indent=2)
-        screen.line(ident(choice.id), indent=5)
+        screen.line(number, ident(choice.id), "  ", title, dim(short(made)), *marks, indent=2)
         return
     lines = (choice.text or "(nothing)").splitlines()
     screen.line(number, lines[0], indent=2)

@@ -28,7 +28,7 @@ from mimo.errors import Denied, Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Hit
 from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import Kind, Outcome
+from mimo.memory.model import Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
@@ -286,7 +286,10 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, inde
             screen.line(dim("from "), path(row.source), indent=indent + below)
     for warning in filter(None, (row.warning, row.stale if screen.setting.details else None)):
         screen.line(bad(with_handles(warning)), indent=indent + below)
-    body = after_title(row.passage or row.content, row.title)
+    text = row.passage or row.content
+    if row.warning:  # It states the outcome already.
+        text = text.partition(f"## {Section.OUTCOME}\n")[0].rstrip()
+    body = after_title(text, row.title)
     because = row.reasoning.strip().splitlines()[0] if row.reasoning else ""
     if because and because not in body and (screen.setting.details or not body):
         body = f"{body}\nbecause {because}".strip()

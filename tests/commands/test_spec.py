@@ -130,7 +130,7 @@ def test_every_command_keeps_the_rules(spec: Spec) -> None:
     assert spec.toolset in TOOLSETS
     assert re.fullmatch(r"[a-z][a-zA-Z0-9_]{0,39}", folded(spec.name))
     assert all(issubclass(error, MindError) for error in spec.errors)
-    assert all(example.split()[0] in ("mind", "git", "cat") for example in spec.examples)
+    assert all(example.split()[0] in ("mind", "git", "cat", "eval") for example in spec.examples)
     for param in spec.params:
         assert not param.arg.help.endswith("."), param.name
     assert [param.arg.words for param in spec.params].count(True) <= 1

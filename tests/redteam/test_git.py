@@ -232,7 +232,7 @@ def _hooks(mind: Mind) -> None:
 
 NOT_RUN = (
     *("mcp", "install", "uninstall", "demo", "daemon", "module", "init ~", "metrics --format"),
-    *("edit k3v7mq", "events --follow", "import", "sync"),
+    *("edit k3v7mq", "events --follow", "import", "sync", "web", "browse"),
 )
 """Commands that start servers and editors, leave the project, or act as the person."""
 MORE_LINES = (

@@ -263,7 +263,7 @@ FREE = {
     *("mind_trust", "mind_untrust", "mind_audit", "mind_audit_verify", "mind_audit_export"),
     *("policy_show", "policy_check", "policy_explain", "mind_module_install", "mind_module_list"),
     *("daemon_start", "daemon_stop", "daemon_restart", "daemon_run", "daemon_status"),
-    "daemon_logs",
+    *("daemon_logs", "mind_projects_forget", "mind_web"),
 }
 """The commands that no policy binds while a person uses them."""
 

@@ -78,7 +78,7 @@ def test_a_failed_approval_is_reported_though_a_later_one_works(
 ) -> None:
     approve, failures = Trust.approve, [StorageFailed("input/output error")]
 
-    def failing_once(self: Trust, digests: Iterable[str]) -> None:
+    def failing_once(self: Trust, digests: Iterable[str], **_: object) -> None:
         if failures:
             raise failures.pop()
         approve(self, digests)

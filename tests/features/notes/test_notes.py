@@ -63,7 +63,7 @@ class TestAdd:
         assert (details.content, details.sections) == (content, {})
 
     def test_a_failed_approval_is_reported_and_the_memory_is_stored(self, mind, monkeypatch):
-        def refuse(digests):
+        def refuse(digests, reviewed):
             raise StorageFailed("the disk is full")
 
         mind.trust.forget()

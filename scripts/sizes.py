@@ -20,14 +20,14 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 275
-MOST_LINES = 68_000
+MOST_MODULES = 256
+MOST_LINES = 65_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (66, 950, 22),
-    "add": (64, 960, 23),
-    "hook": (30, 350, 19),
+    "add": (64, 965, 23),
+    "hook": (30, 345, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

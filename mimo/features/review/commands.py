@@ -409,13 +409,17 @@ def _(result: Review, screen: Screen) -> None:
 
 
 def _joined(actions: Iterable[str]) -> Iterator[str]:
-    """Yields commands; those that differ in their last word alone are one: `--take 1|2|both`."""
+    """Yields commands; those that differ in their last word alone are one: `--take 1, 2 or both`.
+
+    A shell that gets such a line as it is refuses it.
+    """
     groups: dict[str, list[str]] = {}
     for action in actions:
         start, _, last = action.rpartition(" ")
         groups.setdefault(start if start.endswith(" --take") else action, []).append(last)
-    for start, lasts in groups.items():
-        yield f"{start} {'|'.join(lasts)}" if start.endswith(" --take") else start
+    for start, (*before, last) in groups.items():
+        choices = f"{', '.join(before)} or {last}" if before else last
+        yield f"{start} {choices}" if start.endswith(" --take") else start
 
 
 def _show_fading(result: Review, screen: Screen) -> None:

@@ -94,9 +94,11 @@ class Typing:
     def until(self, pattern: str) -> str:
         """Returns what the shell has printed when a pattern appears."""
         printed, end = b"", time.monotonic() + SECONDS
+        poll = select.poll()  # It takes any descriptor, unlike `select`.
+        poll.register(self._terminal, select.POLLIN)
         while not re.search(pattern, text := _plain(printed), re.DOTALL):
             left = end - time.monotonic()
-            if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
+            if left <= 0 or not poll.poll(left * 1000):
                 raise AssertionError(f"no {pattern!r} in {text!r}")
             printed += os.read(self._terminal, 65_536)
         return text

@@ -51,8 +51,11 @@ MESSAGE_SECONDS = 8.0
 CLOSING_SECONDS = 2.0
 
 
-_FIRST = ("ctrl+c", "tab", "shift+tab")
-"""The keys that have another meaning in Textual itself."""
+_FIRST = ("ctrl+c", "tab", "shift+tab", "slash")
+"""The keys that have another meaning in Textual itself, and the one whose next keys are text.
+
+The action of such a key has run before the next key is looked at.
+"""
 
 
 class Answered(Message):
@@ -356,7 +359,7 @@ class Browser(App[None]):
     def focus_list(self) -> None:
         """Gives the keys to the list."""
         self.screen_stack[0].set_class(False, "reading")
-        self.rows.focus()
+        self.rows.screen.set_focus(self.rows)
 
     # The actions of keys.
 
@@ -381,9 +384,15 @@ class Browser(App[None]):
         """Gives the keys to the other one of list and preview."""
         if self.rows.has_focus:
             self.screen_stack[0].set_class(True, "reading")
-            self.preview.focus()
+            self.screen.set_focus(self.preview)
         else:
             self.focus_list()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
+        """Returns whether an action is possible: a slash in the query is text."""
+        return action != "search" or (
+            len(self.screen_stack) == 1 and self.focused is not self.query_one(Query)
+        )
 
     def action_search(self) -> None:
         """Gives the keys to the query."""
@@ -391,7 +400,7 @@ class Browser(App[None]):
             del self.places[1:]
             self._arrive()
         self.screen_stack[0].set_class(False, "reading")
-        self.query_one(Query).focus()
+        self.screen.set_focus(self.query_one(Query))
 
     def action_leave_query(self) -> None:
         """Gives the keys to the list."""

@@ -1,7 +1,10 @@
 """Lists, searches, links and previews: keys are pressed, and the screen is read."""
 
+from textual.events import Key
+
 from mimo.commands.common import TrustLabel
 from mimo.features.audit.commands import AuditRows
+from mimo.features.browse.app import Query
 from mimo.features.browse.model import PAGE
 from mimo.features.notes.reading import MemoryRow, MemoryRows
 from mimo.memory.model import Kind
@@ -49,6 +52,19 @@ def test_tab_switches_between_list_and_preview_and_leaves_the_query(mind, three)
         assert screen.browser.rows.has_focus
         await screen.press("slash", "tab")
         assert screen.browser.rows.has_focus
+
+    browse(mind, play)
+
+
+def test_a_slash_in_the_query_is_text_at_once(mind, three):
+    async def play(screen):
+        await screen.until("importance 0.5")
+        for key, sign in (("slash", "/"), ("d", "d"), ("slash", "/"), ("e", "e")):
+            screen.browser.post_message(Key(key, sign))
+        await screen.until("nothing found")
+        assert screen.browser.query_one(Query).value == "d/e"
+        await screen.press("escape", "question_mark", "slash")
+        assert screen.browser.query_one(Query).value == "d/e"
 
     browse(mind, play)
 

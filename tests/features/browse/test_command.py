@@ -44,6 +44,18 @@ def test_the_screen_comes_back_after_the_editor(project, editor, expected):
         assert screen.ended() == 0
 
 
+def test_words_typed_at_once_after_a_slash_are_no_keys_of_the_list(project):
+    write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))
+    with terminal(project, "browse", TERM="xterm-256color", EDITOR="false") as screen:
+        screen.until("importance 0.5")
+        screen.press("/deduced")
+        screen.until("nothing found")
+        screen.press("\x03")
+        assert screen.ended() == 0
+        assert "editor" not in screen.shown
+    assert (project / ".mind" / "facts" / "tea.md").exists()
+
+
 def test_colours_are_those_of_the_terminal(project):
     """A theme with colours of its own could be unreadable on a light or on a dark ground."""
     write(project, "facts/tea.md", note("tea", "Green tea is drunk without milk"))

@@ -73,9 +73,9 @@ The same tasks in mind, [zk](https://github.com/zk-org/zk),
 [basic-memory](https://github.com/basicmachines-co/basic-memory), and the nearest idiom of
 [jj](https://github.com/jj-vcs/jj) or [gh](https://cli.github.com), which manage commits and issues
 rather than notes. mind's lines were run at 80 columns, and *read* is the number of lines that they
-printed. The lines of the others follow their documentation and were not run here: only their
-letters are counted, and their output is not known. A dash is a task without a command: it is done
-in an editor, or with git. `make tasks` writes this page.
+printed. The lines of the others were written by hand, not run, and compared with their
+documentation in part: only their letters are counted, and their output is not known. A dash is a
+task without a command: it is done in an editor, or with git. `make tasks` writes this page.
 
 | task | mind: keys | mind: read | zk: keys | basic-memory: keys | jj or gh: keys |
 |---|---:|---:|---:|---:|---:|

@@ -189,7 +189,8 @@ def _search_beside(
         hits, remark = [], None
     matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
     topics = {topic_key(hit.record.memory.topic or ""): hit.score for hit in reversed(hits)}
-    matches.sort(key=lambda match: _place(match, topics), reverse=True)
+    if more:  # Otherwise the order is the project's own.
+        matches.sort(key=lambda match: _place(match, topics), reverse=True)
     matches = matches[: options.limit]
     is_listed = own.listed and not more
     if counted and not is_listed:

@@ -482,7 +482,8 @@ class Browser(App[None]):
     def on_key(self, event: Key) -> None:
         """Resolves an item of the review by the key of its action, if it has no other meaning."""
         row = self.rows.chosen
-        if row is not None and row.item is not None and self.rows.has_focus:
+        is_list = len(self.screen_stack) == 1 and self.rows.has_focus
+        if is_list and row is not None and row.item is not None:
             self.changing.press(row.item, event.character or "")
 
     # Errors of the browser itself.

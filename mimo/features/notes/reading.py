@@ -27,6 +27,7 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
+from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
@@ -367,9 +368,15 @@ def _without_private(mind: Mind, row: Facts) -> Facts:
     from mimo.operations.saving import is_private
 
     competing = tuple(id for id in row.competing or () if not is_private(mind, id))
-    newer = row.superseded_by
+    newer, claimant, warning = row.superseded_by, row.claimed_by, row.warning
+    if claimant and is_private(mind, claimant):
+        own = outcomes.without_effect(claimant)
+        warning = (warning or "").removesuffix(own).removesuffix("; ") or None
+        claimant = None
     return replace(
         row,
+        claimed_by=claimant,
+        warning=warning,
         competing=competing or None,
         superseded_by=None if newer and is_private(mind, newer) else newer,
     )

@@ -256,8 +256,6 @@ class Contents:
     """Everything that a report holds."""
 
     project: str
-    zone: str
-    """The name of the zone in which days are shown."""
     pages: tuple[Page, ...]
     chains: tuple[Topic, ...]
     pitfalls: tuple[Pitfall, ...]
@@ -472,7 +470,6 @@ def contents(
             decisions.setdefault(_group(record), []).append(record)
     return Contents(
         project=mind.project.name,
-        zone=mind.zone_name,
         pages=pages,
         chains=tuple(
             Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))
@@ -539,12 +536,13 @@ def _page(record: Record, row: Row) -> Page:
 
 
 def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
-    """Returns an ingested file as a page that lists its parts."""
+    """Returns an ingested file as a page with its text, which lists its parts."""
     listed = _rows(mind, parts)
     first = listed[0]
     id, title = first.parent or "", first.origin or ""
     row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
-    return replace(_page(parts[0], row), content="", sections={}, extra={}, parts=listed)
+    text = "\n\n".join(part.memory.content for part in parts)
+    return replace(_page(parts[0], row), content=text, sections={}, extra={}, parts=listed)
 
 
 def _outgoing(mind: Mind, target: str, type: str, shown: dict[str, Row]) -> Neighbour:

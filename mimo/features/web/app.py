@@ -31,6 +31,7 @@ from mimo.features.web.gate import Gate, Keys
 from mimo.features.web.markdown import tree
 from mimo.mind import Mind
 from mimo.store import walk
+from mimo.text.clean import clean
 
 T = TypeVar("T")
 
@@ -304,10 +305,19 @@ def shown(result: object) -> Any:
     """Returns a result for the page: Markdown as trees, and what a decision must have seen."""
     data = to_json(result)
     if isinstance(result, answers.Page):
-        return {**rendered(data), "seen": digest(data)}
+        return {**rendered(data), "written": written(data), "seen": digest(data)}
     if "items" in data:
         data["items"] = [{**item, "seen": digest(item)} for item in data["items"]]
     return data
+
+
+def written(page: dict[str, Any]) -> str:
+    """Returns the text of a page as it is written.
+
+    An approval is of this text: Markdown that is formatted hides link targets, for example.
+    """
+    sections = (f"## {name}\n\n{text}" for name, text in page["sections"].items())
+    return clean("\n\n".join([page["content"], *sections]))
 
 
 def rendered(page: dict[str, Any]) -> dict[str, Any]:

@@ -123,6 +123,22 @@ def test_an_item_of_the_review_is_resolved_by_its_key(mind, project):
     assert "outcome: SUCCESS" in path.read_text("utf-8")
 
 
+def test_a_key_does_nothing_to_the_list_behind_the_help(mind, project):
+    write(project, "decisions/d1.md", TWO)
+
+    async def play(screen):
+        await screen.until("1/1")
+        await screen.press("r")
+        await screen.until("2  holds")
+        await screen.press("question_mark")
+        await screen.until("Search as you type")
+        await screen.press("2", "k", "escape")
+        await screen.until("2  holds")
+        assert "versions" in screen.chosen
+
+    browse(mind, play)
+
+
 def test_enter_offers_the_actions_of_an_item_and_asks_before_it_removes(mind, project):
     path = write(project, "decisions/d1.md", TWO)
 

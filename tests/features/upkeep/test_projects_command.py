@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.commands.spec import to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.notes.commands import add
 from mimo.features.notes.reading import list_
 from mimo.features.upkeep.registry import forget
 from mimo.features.upkeep.registry import list_ as projects_of
-from mimo.memory.model import Sort
+from mimo.memory.model import Kind, Sort
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
@@ -95,6 +96,26 @@ def test_a_list_of_all_projects_is_one_list(mind: Mind, blog: Mind) -> None:
     assert [row.importance for row in by_importance.memories] == [0.9, 0.7]
     second = list_(mind, all_projects=True, sort=Sort.IMPORTANCE, limit=1, offset=1)
     assert ([row.title for row in second.memories], second.total) == (["tea is hot"], 2)
+
+
+def test_a_row_of_another_project_does_not_name_a_private_memory(mind: Mind, blog: Mind) -> None:
+    """Its id has words of its title."""
+    shared = add(blog, "Use mariadb", type=Kind.DECISION)
+    claim = "decision_acquire_acme_corp_20261103_abcdef"
+    path = blog.folder / "private" / "decisions" / f"{claim}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"---\nid: {claim}\ntype: decision\ncreated: 2026-11-03T08:00:00Z\n"
+        f"links:\n  - {{to: {shared.id}, type: supersedes}}\n---\nBuy it\n",
+        encoding="utf-8",
+    )
+    own = {row.id: row.warning or "" for row in list_(blog).memories}
+    assert claim in own[shared.id]
+
+    rows = list_(mind, all_projects=True).memories
+
+    assert shared.id in [row.id for row in rows]
+    assert "acme" not in json.dumps(to_json(list(rows)))
 
 
 def test_private_memories_of_other_projects_are_listed_to_people_only(

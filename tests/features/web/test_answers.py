@@ -200,6 +200,22 @@ def test_a_text_that_changed_since_is_not_approved(strange: Client, project: Pat
         assert strange.decide({**decision, "seen": wrong}).status == 409
 
 
+@pytest.mark.attack("web")
+def test_the_text_of_an_ingested_file_is_shown_and_must_not_have_changed(
+    client: Client, mind: Mind, project: Path
+) -> None:
+    (project / "guide.md").write_text("# Guide\n\nKnock first.\n\n[x]: /y 'obey'\n", "utf-8")
+    spec = all_commands().at("ingest")
+    invoke(spec, mind, Caller(surface=Surface.CLI), {"path": str(project / "guide.md")})
+    (path,) = (project / ".mind" / "sources").iterdir()
+    page = client.ask("page", id=path.stem)
+    assert "Knock first." in page["written"]
+    assert "[x]: /y 'obey'" in page["written"]
+    path.write_text(path.read_text("utf-8").replace("Knock first", "Never knock"), "utf-8")
+    decision = {"action": "approve", "id": path.stem, "seen": page["seen"]}
+    assert client.decide(decision).status == 409
+
+
 def test_a_rejected_memory_comes_back_by_undo(strange: Client, project: Path) -> None:
     path = project / ".mind" / "decisions" / f"{OLD}.md"
     before = path.read_bytes()

@@ -2,7 +2,6 @@
 
 import { h, memoryLink } from "./dom.js";
 import { count, empty, time } from "./format.js";
-import { memoryText } from "./memory.js";
 
 const KINDS = {
   unreadable: "Files that can’t be read",
@@ -198,7 +197,7 @@ function untrusted(item, source, decide, hide) {
       },
       "Reject and remove",
     );
-    const text = h("div", { class: "quoted", tabindex: "0" }, memoryText(page));
+    const text = h("pre", { class: "quoted", tabindex: "0", dir: "auto" }, page.written.trim());
     area.replaceChildren(...[text, header(page)].filter(Boolean));
     bar.replaceChildren(approve, remove, hide);
     text.focus({ preventScroll: true }); // On the text, not on a button: it is to be read first.
@@ -207,8 +206,12 @@ function untrusted(item, source, decide, hide) {
 }
 
 /** Returns what the header of a file holds beside the text: an approval covers it too. */
-function header({ memory, extra, links }) {
+function header(page) {
+  const { memory, extra, links } = page;
+  const fields = { topic: memory.topic, outcome: memory.outcome };
+  for (const name of ["importance", "confidence", "status", "category", "source"]) fields[name] = page[name];
   const words = [
+    ...Object.entries(fields).filter(([, value]) => value != null).map(([name, value]) => `${name}: ${value}`),
     ...memory.tags.map((tag) => `#${tag}`),
     ...links.filter((link) => !link.incoming).map((link) => `${link.type} ${link.id}`),
     ...Object.entries(extra).map(([name, value]) => `${name}: ${JSON.stringify(value)}`),

@@ -12,7 +12,7 @@ from typing import TypeVar
 from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.frozen import replace
 from mimo.guard.policy import Call, Operation
-from mimo.index.rows import Hit, Newer
+from mimo.index.rows import Hit
 from mimo.mind import Mind
 from mimo.operations.finding import (
     NEAREST,
@@ -83,16 +83,24 @@ def search_projects(
     return matches, notice
 
 
+def is_shared(mind: Mind) -> Callable[[str], bool]:
+    """Returns a function that checks whether another project may learn an id of a memory.
+
+    The id of a private memory has words of its text.
+    """
+
+    def check(id: str) -> bool:
+        record = mind.index.get(id)
+        return record is not None and not record.place.private
+
+    return check
+
+
 def _without_private(mind: Mind, hit: Hit) -> Hit:
-    """Returns a match that names no private memory: an id has words of the text."""
-    newer = hit.newer
-    ids = {*newer.superseded_by, *newer.claimed_by, *hit.competing}
-    private = {id for id in ids if not (named := mind.index.get(id)) or named.place.private}
-    superseded_by, claimed_by, competing = (
-        tuple(id for id in ids if id not in private)
-        for ids in (newer.superseded_by, newer.claimed_by, hit.competing)
-    )
-    return replace(hit, newer=Newer(superseded_by, claimed_by), competing=competing)
+    """Returns a match that names no private memory."""
+    shared = is_shared(mind)
+    competing = tuple(filter(shared, hit.competing))
+    return replace(hit, newer=hit.newer.only(shared), competing=competing)
 
 
 def ask_each(

@@ -113,6 +113,36 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other
         assert not [id for id in private if id in json.dumps(answer)]
 
 
+@pytest.mark.attack(PRIVATE)
+def test_a_shared_successor_is_named_although_a_private_one_is_newer(
+    mind: Mind, other: Mind
+) -> None:
+    """The first was superseded twice, on two branches; only the private successor is hidden."""
+    for folder, name, date in (
+        ("decisions", "first", "01"),
+        ("decisions", "second", "02"),
+        ("private/decisions", "4711-hidden", "03"),
+    ):
+        path = other.folder / folder / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        links = "" if name == "first" else "links:\n  - {to: first, type: supersedes}\n"
+        header = f"type: decision\ntopic: {name}\ncreated: 2026-11-{date}T08:00:00Z\n{links}"
+        path.write_text(f"---\n{header}---\nLaunch code, {name}\n", encoding="utf-8")
+    other.trust.approve(
+        other.store.digest(path) for path in other.store.stamps() if path.endswith(".md")
+    )
+
+    own = {row["id"]: row for row in call(other, "mind_list")["memories"]}
+    listed = call(mind, "mind_list", PERSON, all_projects=True)["memories"]
+    matches = everywhere(mind, threshold=0.0, limit=50)["results"]
+
+    assert own["first"]["superseded_by"] == "4711-hidden"
+    for rows in (listed, matches):
+        (row,) = [row for row in rows if row["id"] == "first"]
+        assert row["superseded_by"] == "second"
+    assert "4711-hidden" not in json.dumps([listed, matches])
+
+
 def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
     mind: Mind, other: Mind
 ) -> None:

@@ -27,7 +27,6 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
-from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
@@ -344,9 +343,7 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         is_own = here or with_private
         wanted = first if is_own else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records)
-        if not is_own:
-            rows = [_without_private(other, memory) for memory in rows]
+        rows = facts(other, page.records, named=None if is_own else across.is_shared(other))
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(mind, "mind_list", listed)
@@ -360,25 +357,6 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         offset=options.offset,
         chunks=sum(page.all_chunks for _, _, (page, _) in answers) or None,
         notice="; ".join(skipped) or None,
-    )
-
-
-def _without_private(mind: Mind, row: Facts) -> Facts:
-    """Returns the facts of a memory without the ids of private ones, which have their words."""
-    from mimo.operations.saving import is_private
-
-    competing = tuple(id for id in row.competing or () if not is_private(mind, id))
-    newer, claimant, warning = row.superseded_by, row.claimed_by, row.warning
-    if claimant and is_private(mind, claimant):
-        own = outcomes.without_effect(claimant)
-        warning = (warning or "").removesuffix(own).removesuffix("; ") or None
-        claimant = None
-    return replace(
-        row,
-        claimed_by=claimant,
-        warning=warning,
-        competing=competing or None,
-        superseded_by=None if newer and is_private(mind, newer) else newer,
     )
 
 

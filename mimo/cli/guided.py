@@ -12,7 +12,14 @@ import click
 from mimo import rendering
 from mimo.errors import MindError
 from mimo.features.review import Waiting
-from mimo.features.review.actions import OF_ONE, Action, identity, keys_of, named_in
+from mimo.features.review.actions import (
+    OF_ONE,
+    READ_FIRST,
+    Action,
+    identity,
+    keys_of,
+    named_in,
+)
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
@@ -39,6 +46,8 @@ class Walk:
     setting: Setting
     skipped: list[tuple[Any, ...]]
     resolved: list[str]
+    read: dict[str, object]
+    """The whole memories that were shown, by id."""
 
     def screen(self) -> Screen:
         """Returns a new screen to write on."""
@@ -61,7 +70,12 @@ def review(
     Then it offers to go through the fading memories, which are not listed with the others.
     """
     walk = Walk(
-        call=call, options=options, setting=setting_of(mind, options), skipped=[], resolved=[]
+        call=call,
+        options=options,
+        setting=setting_of(mind, options),
+        skipped=[],
+        resolved=[],
+        read={},
     )
     try:
         if _go_through(walk, arguments) and _wants_fading(walk, arguments):
@@ -102,7 +116,12 @@ def trust(
     look = look_of(user or mind) if is_asked else None
     if look is not None and look.memories:
         walk = Walk(
-            call=call, options=options, setting=setting_of(mind, options), skipped=[], resolved=[]
+            call=call,
+            options=options,
+            setting=setting_of(mind, options),
+            skipped=[],
+            resolved=[],
+            read={},
         )
         screen = walk.screen()
         show_look(look, screen)
@@ -188,6 +207,8 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     if action.asks and not _confirmed(action.asks):
         return False
     try:
+        if action.approves and not _has_read(walk, action.approves):
+            return False
         result = walk.call(action.path, arguments)
     except MindError as error:
         for line in rendering.lines_of(error):
@@ -201,9 +222,24 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     screen.blank()
     screen.finish(pager=False)
     if action.path == "show":
+        walk.read[arguments["id"]] = result
         return False
     walk.resolved.append(action.path)
     return True
+
+
+def _has_read(walk: Walk, id: str) -> bool:
+    """Returns whether the current text of a memory was shown; shows it if it was not."""
+    current = walk.call("show", {"id": id})
+    if walk.read.get(id) == current:
+        return True
+    walk.read[id] = current
+    screen = walk.screen()
+    show_on(screen, current)
+    screen.blank()
+    screen.line(READ_FIRST)
+    screen.finish(pager=False)
+    return False
 
 
 def _one_of(walk: Walk, names: Sequence[str]) -> str | None:

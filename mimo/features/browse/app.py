@@ -33,6 +33,7 @@ from mimo.features.browse.widgets import (
     Rows,
     joined,
 )
+from mimo.features.notes.reading import MemoryDetails
 from mimo.frozen import replace
 from mimo.mind import Mind
 from mimo.rendering import Part, bad, dim, good, strong
@@ -330,6 +331,21 @@ class Browser(App[None]):
         work = partial(self._preview_of, row, "", self.preview.text_width, True)
         self.ask(self._previews, work, partial(self._show_preview, row))
 
+    def preview_to_approve(
+        self, id: str, lane: Lane, shown: Callable[[MemoryDetails], None]
+    ) -> None:
+        """Shows the whole text of a memory in the preview."""
+        width = self.preview.text_width
+
+        def show(read: tuple[MemoryDetails, tuple[Text, ...]]) -> None:
+            memory, lines = read
+            self._previews.drop()
+            self._show_preview(Row(identity=(id, "whole"), id=id, title=id), (Text(), *lines))
+            self.preview.border_title = memory.title
+            shown(memory)
+
+        self.ask(lane, lambda _: self.reader.to_approve(id, width), show)
+
     def _show_preview(self, row: Row | None, lines: Sequence[Text]) -> None:
         title, *body = lines or (Text(),)
         is_other = row is None or self._previewed != row.identity
@@ -480,11 +496,14 @@ class Browser(App[None]):
         self.changing.undo()
 
     def on_key(self, event: Key) -> None:
-        """Resolves an item of the review by the key of its action, if it has no other meaning."""
-        row = self.rows.chosen
-        is_list = len(self.screen_stack) == 1 and self.rows.has_focus
-        if is_list and row is not None and row.item is not None:
-            self.changing.press(row.item, event.character or "")
+        """Resolves an item of the review by the key of its action, if it has no other meaning.
+
+        A text that is being read in the preview can be approved from there.
+        """
+        row, key = self.rows.chosen, event.character or ""
+        can_press = self.rows.has_focus or (self.preview.has_focus and key == "t")
+        if len(self.screen_stack) == 1 and can_press and row is not None and row.item is not None:
+            self.changing.press(row.item, key)
 
     # Errors of the browser itself.
 

@@ -13,8 +13,9 @@ from mimo.errors import MindError
 from mimo.features.browse.lanes import Halted, Lane
 from mimo.features.browse.model import Choice
 from mimo.features.browse.reading import Done, Reader, question_of
+from mimo.features.notes.reading import MemoryDetails
 from mimo.features.notes.undo import Undone
-from mimo.features.review.actions import OF_ONE, Action, keys_of
+from mimo.features.review.actions import OF_ONE, READ_FIRST, Action, keys_of
 from mimo.features.review.commands import ReviewItem
 from mimo.rendering import Part, strong
 
@@ -49,6 +50,11 @@ class Screen(Protocol):
     def view(self, id: str) -> None:
         """Shows a memory in the preview."""
 
+    def preview_to_approve(
+        self, id: str, lane: Lane, shown: Callable[[MemoryDetails], None]
+    ) -> None:
+        """Shows the whole text of a memory in the preview."""
+
     def suspend(self) -> AbstractContextManager[None]:
         """Leaves the terminal to another program."""
 
@@ -67,6 +73,8 @@ class Changing:
         self.made: set[str] = set()
         """The ids of the changes that were made here."""
         self.count = 0
+        self._read: MemoryDetails | None = None
+        """The memory whose whole text was shown last, so that it may be approved."""
 
     def change(self, path: str, arguments: Mapping[str, Any]) -> None:
         """Runs a command, in the user's editor if it needs one."""
@@ -164,8 +172,29 @@ class Changing:
 
         self._screen.choose((f"{action.label}: which?",), choices, answered)
 
+    def _approve(self, id: str) -> None:
+        """Approves a memory if its current text was shown; shows it otherwise."""
+        read, self._read = self._read, None
+        if read is None or read.id != id:
+            self._screen.preview_to_approve(id, self.lane, self._note_read)
+            return
+
+        def approved(done: Done | None) -> None:
+            if done is None:
+                self._screen.preview_to_approve(id, self.lane, self._note_read)
+            else:
+                self._show(done)
+
+        self._screen.ask(self.lane, lambda _: self._reader.approve(read), approved)
+
+    def _note_read(self, memory: MemoryDetails) -> None:
+        self._read = memory
+        self._screen.tell((READ_FIRST,))
+
     def _run(self, action: Action, arguments: Mapping[str, Any]) -> None:
-        if action.path == "show":
+        if action.approves:
+            self._approve(action.approves)
+        elif action.path == "show":
             self._screen.view(str(arguments["id"]))
         elif action.asks:
             self._confirm((action.asks,), lambda: self.change(action.path, arguments))

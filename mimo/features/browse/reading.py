@@ -169,12 +169,26 @@ class Reader:
         if row.id is None:
             screen.line(warn("this memory is missing"))
             return screen.lines()
-        shown = self._answer(MemoryDetails, "show", {"id": row.id}, halted, counted=counted)
+        shown = self._details(row.id, halted, counted=counted)
         links: tuple[Row, ...] = ()
         with suppress(AmbiguousId, NotFound):  # Only its chunks are in the graph.
             links = tuple(_neighbours(self._graph(row.id, halted)))
         _show_memory(shown, links, screen)
         return _highlighted(screen.lines(), query)
+
+    def to_approve(self, id: str, width: int) -> tuple[MemoryDetails, tuple[Text, ...]]:
+        """Returns a memory and the lines of its whole text, to be read before it is approved."""
+        memory, screen = self._details(id, None), self._pane(width)
+        show_on(screen, memory)
+        return memory, screen.lines()
+
+    def approve(self, read: MemoryDetails) -> Done | None:
+        """Approves a text that the user has read; returns None if it has changed since."""
+        is_current = self._details(read.id, None) == read
+        return self.change("trust", {"ids": [read.id]}) if is_current else None
+
+    def _details(self, id: str, halted: Halted | None, *, counted: bool = False) -> MemoryDetails:
+        return self._answer(MemoryDetails, "show", {"id": id}, halted, counted=counted)
 
     # Changes.
 

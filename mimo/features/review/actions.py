@@ -26,6 +26,12 @@ class Action:
     arguments: Mapping[str, Any] | None = None
     asks: str = ""
     """The question that the user must confirm first."""
+    approves: str = ""
+    """The id of the memory whose text the user must have read first."""
+
+
+READ_FIRST = "this is the text that agents would get; press t again to approve it"
+"""What surfaces reply to an approval of a text that was not shown, or not in its current state."""
 
 
 def identity(item: ReviewItem) -> tuple[Any, ...]:
@@ -66,7 +72,8 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     everywhere = {"user": True} if item.scope else {}
     kept = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
-        yield "t", Action(label="trust", path="trust", arguments={"ids": [item.id]})
+        ids = {"ids": [item.id]}
+        yield "t", Action(label="trust", path="trust", arguments=ids, approves=item.id or "")
         where = "for all projects" if item.scope else "in this project"
         question = f"approve everything {where} for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments=everywhere, asks=question)

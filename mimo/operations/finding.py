@@ -168,8 +168,9 @@ def _search_beside(
 ) -> tuple[list[tuple[Mind, Hit]], Found]:
     """Returns the best matches of a project and of the user's memory for all projects.
 
-    Of the user's memory, only sure matches are returned, since one of a few notes is always the
-    nearest, and only approved ones, since an agent of another project may have added others. A
+    Weak matches of the user's memory are returned only if the project has none, since one of a few
+    notes is always the nearest. Only approved ones are returned, since an agent of another project
+    may have added others. A
     question about a time or about the latest work is about the project. Among equal matches, and
     on the same topic, the project's are first. Otherwise as `search`.
     """
@@ -182,7 +183,7 @@ def _search_beside(
     except MindError as error:
         others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
     more = [] if others.listed else list(others.hits)
-    if options.threshold is None:
+    if options.threshold is None and own.hits:
         more = [hit for hit in more if hit.score >= THRESHOLD]
     hits = list(own.hits)
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):

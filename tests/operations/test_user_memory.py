@@ -23,6 +23,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.features.review.actions import keys_of
+from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.operations import across, finding
 from mimo.store import projects
@@ -158,6 +159,33 @@ class TestSearch:
         run(mind, "add", content="The cache lives in redis")
 
         assert titles(mind, "how do giraffes sleep") == []
+
+    def test_a_note_that_is_only_near_is_found_if_the_project_has_nothing(self, mind):
+        add(mind, "use yarn")
+        add(mind, "Always use pnpm")
+
+        (row, *_) = run(mind, "search", query="package manager").results
+
+        assert (row.title, row.scope, row.weak) == ("Always use pnpm", "user", True)
+
+    def test_it_does_not_change_the_order_of_the_project(self, mind, monkeypatch):
+        """Weak matches of a named time are first in an answer, although others are nearer."""
+        rows = [run(mind, "add", content=text).id for text in ("The cache", "The registry")]
+        add(mind, "Always use pnpm")
+        record = {id: finding.one(mind, id) for id in rows}
+        hits = tuple(
+            Hit(record=record[id], score=score, passage="", line=1, newer=Newer())
+            for id, score in zip(rows, (0.1, 0.2), strict=True)
+        )
+
+        def answer(owner: Mind, *_: Any) -> finding.Answer:
+            return finding.Answer(Found(hits=() if owner.is_users else hits, considered=2))
+
+        monkeypatch.setattr(finding, "answer_of", answer)
+
+        matches, _ = finding.search_with_user(mind, "x", finding.Options(limit=5))
+
+        assert [hit.record.memory.id for _, hit in matches] == rows
 
     def test_a_question_about_the_latest_work_is_about_the_project(self, mind):
         run(mind, "add", content="The cache lives in redis")

@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from heapq import heappush, heappushpop
 from zlib import crc32
 
 from mimo.frozen import NamedTuple
@@ -33,6 +34,12 @@ _BATCH = 1_000
 
 _MOST_PAIRS = 5_000
 """The number of pairs that are kept from one review to the next."""
+
+_MOST_CLOSE = 24
+"""The number of texts whose vectors are compared with that of a memory.
+
+Where many texts are alike, the nearest is one of those that share the most words.
+"""
 
 _LINE, _AFTER_DIGIT, _LINE_AFTER_DIGIT = r':(?<=[^\s"\d]:)\d', r":(?<=\d:)\d", r"\.[A-Za-z]\w*:\d"
 _NAME = r"#[^ #]"
@@ -308,26 +315,39 @@ def _compared(
         ones = [*of_fresh(words, bits), *(of_old(words, bits) if key in changed else ())]
         if ones and ones != [key]:
             near[key] = ones
+    close: dict[int, list[tuple[float, int, _Text]]] = {}
+    for keys in portions(list(near)):
+        for other in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
+            for key in near[other.key]:
+                if key != other.key and (shared := _shared(own[key].words, other.words)) >= 0.5:
+                    _keep_most(close.setdefault(key, []), (shared, -other.key, other))
     pairs: list[tuple[int, int, float]] = []
     is_whole = True
-    for keys in portions(list(near)):
-        others = list(_texts(sql, keys, " AND m.type <> 'checkpoint'"))
-        close = [
-            (own[key], other)
-            for other in others
-            for key in near[other.key]
-            if key != other.key
-            and 2 * len(own[key].words & other.words) >= len(own[key].words | other.words)
-        ]
-        names = {text.vector for pair in close for text in pair}
+    for key, some in close.items():
+        text = own[key]
+        names = {text.vector, *(other.vector for _, _, other in some)}
         stored = vectors.get(names) if vectors else {}
         is_whole = is_whole and (vectors is None or len(stored) == len(names))
-        for text, other in close:
+        for _, _, other in sorted(some, reverse=True):
             a, b = stored.get(text.vector), stored.get(other.vector)
             alike = likeness(text.words, other.words, cosines(a, [b])[0] if a and b else None)
             if alike >= duplicates.ALIKE:
                 pairs.append((text.key, other.key, alike))
     return pairs, is_whole
+
+
+def _shared(words: frozenset[str], others: frozenset[str]) -> float:
+    """Returns the share of the words of two texts that both have."""
+    common = len(words & others)
+    return common / (len(words) + len(others) - common)
+
+
+def _keep_most(some: list[tuple[float, int, _Text]], text: tuple[float, int, _Text]) -> None:
+    """Adds a text to a heap of those that share the most words with another, `_MOST_CLOSE`."""
+    if len(some) < _MOST_CLOSE:
+        heappush(some, text)
+    else:
+        heappushpop(some, text)
 
 
 def _texts(sql: sqlite3.Connection, keys: Sequence[int], condition: str = "") -> Iterator[_Text]:

@@ -3,6 +3,7 @@
 import random
 import sqlite3
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -196,6 +197,31 @@ def test_a_second_review_reads_only_changed_texts(filled: Mind, monkeypatch):
     record = saving.store(filled, saving.draft(Kind.FACT, "See c.py:7"))
     assert {r.memory.id for r in filled.index.citing()} == {"notes", record.memory.id}
     assert read == [1]
+
+
+def test_few_of_many_alike_texts_are_compared_by_meaning(mind: Mind, clock, monkeypatch):
+    """Most pairs of them share too few words to be the nearest."""
+    text = "The mail service keeps its queue in redis and is restarted by hand after a deploy of"
+    for number in range(60):
+        saving.store(mind, saving.draft(Kind.FACT, f"{text} host{number} group{number % 3}"))
+    clock.forward(minutes=1)
+    twin = saving.store(mind, saving.draft(Kind.FACT, f"{text} host7 group1 again"))
+    finding.listing(mind)
+    compared: list[int] = []
+    likeness = derived.likeness
+
+    def counted(*texts: Any) -> float:
+        compared.append(1)
+        return likeness(*texts)
+
+    monkeypatch.setattr(derived, "likeness", counted)
+    pairs = {record.memory.id: other for record, other in mind.index.doubles(20)}
+
+    assert "host7 group1" in pairs[twin.memory.id].memory.content
+    assert len(compared) <= 20 * derived._MOST_CLOSE
+    compared.clear()
+    assert mind.index.doubles(20)
+    assert not compared, "the answer was not kept"
 
 
 @given(st.sets(st.integers(0, 300), max_size=90), st.sets(st.integers(0, 300), max_size=90))

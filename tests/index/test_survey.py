@@ -208,7 +208,7 @@ def test_few_of_many_alike_texts_are_compared_by_meaning(mind: Mind, clock, monk
     twin = saving.store(mind, saving.draft(Kind.FACT, f"{text} host7 group1 again"))
     finding.listing(mind)
     compared: list[int] = []
-    likeness = derived.likeness
+    likeness = duplicates.likeness
 
     def counted(*texts: Any) -> float:
         compared.append(1)

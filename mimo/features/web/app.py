@@ -21,13 +21,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from mimo import __version__, disk
+from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, MindError, NotFound, RateLimited
-from mimo.features.web import answers, gate, static_files
-from mimo.features.web.gate import Gate, Keys
+from mimo.features.web import answers, static_files
+from mimo.features.web.gate import Gate
 from mimo.features.web.markdown import tree
 from mimo.mind import Mind
 from mimo.store import walk
@@ -71,12 +71,6 @@ _MOST_AT_ONCE = 4
 _MOST_STREAMS = 24
 _PULSE_SECONDS = 15.0
 
-ARRIVED = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/">
-<title>mind</title><p><a href="/">Open the viewer</a></p></html>
-"""
-"""Leads on by itself: after a redirect, a browser would not send a strict cookie."""
-
 
 class Changes:
     """Reports to browsers that memories have changed, by a thread that watches their folders."""
@@ -103,12 +97,12 @@ class Changes:
         return len(self._waiting) >= _MOST_STREAMS
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """Yields an event for each change, as the browser's `EventSource` reads them."""
+        """Yields an event for each change, in the format of server-sent events."""
         self._loop = asyncio.get_running_loop()
         queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting.add(queue)
         try:
-            yield b"retry: 2000\nevent: ready\ndata: 1\n\n"
+            yield b"event: ready\ndata: 1\n\n"
             while not self._stop.is_set():
                 try:
                     name = await asyncio.wait_for(queue.get(), _PULSE_SECONDS)
@@ -141,46 +135,24 @@ class Viewer:
     """The endpoints, over the memory of one project."""
 
     def __init__(
-        self, memory: Callable[[], Mind], caller: Caller, keys: Keys, changes: Changes
+        self, memory: Callable[[], Mind], caller: Caller, token: str, changes: Changes
     ) -> None:
-        """Take the memory to ask, and the user who asks."""
-        self._memory, self._caller, self._keys, self._changes = memory, caller, keys, changes
-        self._has_ticket = True
+        """Take the memory to ask, the user who asks, and the secret that the page knows."""
+        self._memory, self._caller, self._token, self._changes = memory, caller, token, changes
         self._free = anyio.CapacityLimiter(_MOST_AT_ONCE)
         self._deciding = anyio.Lock()
 
     def application(self, port: int) -> ASGIApp:
         """Returns the application behind its gate."""
-        self._cookie = gate.cookie_name(port)
         routes = [
             Route("/", self.index),
-            Route(f"{gate.ENTRY}{{token}}", self.enter),
             Route("/static/{name}", self.static),
             Route("/favicon.ico", self.icon),
-            Route("/api/session", self.session),
             Route("/api/events", self.events),
             Route("/api/decide", self.decide, methods=["POST"]),
             Route("/api/{name}", self.ask),
         ]
-        return Gate(Starlette(routes=routes), port=port, keys=self._keys)
-
-    async def enter(self, request: Request) -> Response:
-        """Answers the printed URL: the browser gets the cookie, and leaves the token behind."""
-        if not self._opens(request.path_params["token"]):
-            text = "This address is not valid any more: open the one that `mind web` printed\n"
-            return Response(text, 401, media_type="text/plain")
-        response = Response(ARRIVED, media_type="text/html")
-        response.set_cookie(
-            self._cookie, self._keys.cookie, path="/", httponly=True, samesite="strict"
-        )
-        return response
-
-    def _opens(self, token: str) -> bool:
-        """Returns whether a token opens the viewer, and uses the ticket up if it is that."""
-        if self._has_ticket and gate.same(token, self._keys.ticket):
-            self._has_ticket = False
-            return True
-        return gate.same(token, self._keys.token)
+        return Gate(Starlette(routes=routes), port=port, token=self._token)
 
     async def index(self, _: Request) -> Response:
         """Returns the page."""
@@ -193,10 +165,6 @@ class Viewer:
     async def icon(self, _: Request) -> Response:
         """Returns the icon, for a browser that asks for it by its usual name."""
         return _file("icon.svg")
-
-    async def session(self, _: Request) -> Response:
-        """Returns the token for changes, which only scripts of the same origin can read."""
-        return JSONResponse({"token": self._keys.form, "version": __version__})
 
     async def events(self, _: Request) -> Response:
         """Streams changes."""

@@ -1,5 +1,6 @@
 """`mind web` and `mind report`: memories in a browser."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -68,16 +69,18 @@ def web(
     _ = mind.project
     from mimo.features.web import serving
 
-    def started(url: str, once: str) -> None:
-        opened = False
-        if open:
-            import webbrowser
+    with ExitStack() as kept:
 
-            opened = webbrowser.open(once)
-        if mind.partial:
-            mind.partial(ViewerStarted(url=url, opened=opened))
+        def started(url: str) -> None:
+            opened = False
+            if open:
+                import webbrowser
 
-    return ViewerStopped(url=serving.serve(mind, port, started))
+                opened = webbrowser.open(kept.enter_context(serving.leading_to(url)))
+            if mind.partial:
+                mind.partial(ViewerStarted(url=url, opened=opened))
+
+        return ViewerStopped(url=serving.serve(mind, port, started))
 
 
 @command(

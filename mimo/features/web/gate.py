@@ -10,8 +10,6 @@ import secrets
 from hmac import compare_digest
 from typing import TYPE_CHECKING
 
-from mimo.frozen import NamedTuple
-
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost")
 
-ENTRY = "/in/"
-"""The path before the token in the printed URL."""
+ENTRY = "/#in="
+"""Precedes the token in the URL. Browsers send no part after `#` to any server."""
 
 TOKEN_HEADER = "x-mind-token"  # noqa: S105 - the name of the header
 
@@ -53,22 +51,9 @@ HEADERS = {
 }
 
 
-class Keys(NamedTuple):
-    """The secrets of one run of the viewer, which are never written to a file."""
-
-    token: str
-    """Opens the viewer: it is in the printed URL."""
-    ticket: str
-    """Opens it once: other users can read the arguments of the program that opens a browser."""
-    cookie: str
-    """Identifies a browser that came with the token."""
-    form: str
-    """Allows changes: scripts of the viewer read it, other pages can't."""
-
-    @classmethod
-    def new(cls) -> Keys:
-        """Returns new secrets of 192 bits each."""
-        return cls(*(secrets.token_urlsafe(24) for _ in range(4)))
+def new_token() -> str:
+    """Returns a secret of 192 bits for one run of the viewer."""
+    return secrets.token_urlsafe(24)
 
 
 class Refused(Exception):
@@ -83,12 +68,11 @@ class Refused(Exception):
 class Gate:
     """Checks each request, and adds the headers of security to each response."""
 
-    def __init__(self, app: ASGIApp, *, port: int, keys: Keys) -> None:
+    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         """Take the application behind the gate."""
         self._app = app
         self._hosts = frozenset(f"{name}:{port}" for name in NAMES)
-        self._cookie = cookie_name(port)
-        self._keys = keys
+        self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -114,7 +98,10 @@ class Gate:
         await self._app(scope, receive, send_guarded)
 
     def check(self, request: Request) -> None:
-        """Raises `Refused` unless the request comes from the user's own page."""
+        """Raises `Refused` unless the request comes from the user's own page.
+
+        The files of the page are public: they contain no memory and no secret.
+        """
         host = request.headers.getlist("host")
         if len(host) != 1 or host[0] not in self._hosts:
             raise Refused(403, "The viewer answers only to its own address")
@@ -124,12 +111,12 @@ class Gate:
         origin = request.headers.get("origin")
         if origin not in (None, own):
             raise Refused(403, "The request comes from another site")
-        if request.url.path.startswith(ENTRY) and request.method == "GET":
-            return
         site = request.headers.get("sec-fetch-site", "same-origin")
-        if site != "same-origin" and not (site == "none" and request.url.path == "/"):
+        opens = request.url.path == "/" and request.headers.get("sec-fetch-mode") == "navigate"
+        if site != "same-origin" and not opens:
             raise Refused(403, "The request comes from another site")
-        if not same(request.cookies.get(self._cookie), self._keys.cookie):
+        is_page = request.method != "POST" and not request.url.path.startswith("/api/")
+        if not is_page and not same(request.headers.get(TOKEN_HEADER), self._token):
             raise Refused(401, "Open the URL that `mind web` printed")
         if request.method == "POST":
             self._check_change(request, origin)
@@ -137,18 +124,11 @@ class Gate:
     def _check_change(self, request: Request, origin: str | None) -> None:
         if origin is None:
             raise Refused(403, "The request names no origin")
-        if not same(request.headers.get(TOKEN_HEADER), self._keys.form):
-            raise Refused(403, "The request has no valid token")
         if request.headers.get("content-type") != "application/json":
             raise Refused(415, "The request is not JSON")
         length = request.headers.get("content-length", "")
         if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BODY):
             raise Refused(413, f"The request is longer than {MOST_BODY:,} bytes, or has no length")
-
-
-def cookie_name(port: int) -> str:
-    """Returns the name of the cookie; browsers share cookies between the ports of a host."""
-    return f"mind_{port}"
 
 
 def same(given: str | None, secret: str) -> bool:

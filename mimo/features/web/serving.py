@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
+from html import escape
 from pathlib import Path
 from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from tempfile import NamedTemporaryFile
 from threading import Thread
 
 import uvicorn
@@ -18,12 +20,18 @@ from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
 from mimo.errors import MindError, StorageFailed
 from mimo.features.web.app import Changes, Viewer
-from mimo.features.web.gate import ADDRESS, ENTRY, Keys
+from mimo.features.web.gate import ADDRESS, ENTRY, new_token
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Memory
 
 _PATIENCE_SECONDS = 1
+
+_LEADING = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={url}">
+<title>mind</title><p><a href="{url}">Open the viewer</a></p></html>
+"""
 
 
 class _Server(uvicorn.Server):
@@ -39,18 +47,17 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(mind: Mind, port: int, started: Callable[[str, str], None]) -> str:
+def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     """Serves the viewer until Ctrl-C or a signal, and returns its address.
 
-    `started` gets its URL, and one that works once, for a program that opens a browser. Raises
-    `StorageFailed` if the port is busy.
+    `started` gets the URL that opens it. Raises `StorageFailed` if the port is busy.
     """
-    keys, changes = Keys.new(), Changes()
+    token, changes = new_token(), Changes()
     memory = Memory(mind.reopened)
     caller = Caller(surface=Surface.CLI, agent=mind.agent)
     with _listening(port) as listening:
         port = listening.getsockname()[1]
-        viewer = Viewer(memory.mind, caller, keys, changes)
+        viewer = Viewer(memory.mind, caller, token, changes)
         config = uvicorn.Config(
             viewer.application(port),
             http="h11",
@@ -67,14 +74,25 @@ def serve(mind: Mind, port: int, started: Callable[[str, str], None]) -> str:
             refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
             changes.start(_folders(mind))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
-            entry = f"http://{ADDRESS}:{port}{ENTRY}"
-            started(f"{entry}{keys.token}", f"{entry}{keys.ticket}")
+            started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
             run = partial(asyncio.run, _Server(config, changes).serve([listening]))
             with suppress(KeyboardInterrupt):
                 Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.
         finally:
             memory.close()
     return f"http://{ADDRESS}:{port}/"
+
+
+@contextmanager
+def leading_to(url: str) -> Iterator[str]:
+    """Yields the address of a file that leads a browser to a URL with a token.
+
+    Other users can read the arguments of the program that opens a browser, but not the file.
+    """
+    with NamedTemporaryFile("w", prefix="mind-", suffix=".html", encoding="utf-8") as file:
+        file.write(_LEADING.format(url=escape(url)))
+        file.flush()
+        yield Path(file.name).as_uri()
 
 
 @contextmanager

@@ -105,7 +105,7 @@ def viewer(project: Path, home: Path) -> Iterator[str]:
     try:
         assert process.stdout
         line = process.stdout.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+/in/[\w-]+", line)
+        address = re.search(r"http://127\.0\.0\.1:\d+/#in=[\w-]+", line)
         assert address, f"{line}{process.stderr.read() if process.stderr else ''}"
         yield address[0]
     finally:

@@ -9,11 +9,10 @@ from urllib.parse import quote, urlsplit
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
 from mimo.features.web.app import Changes, Viewer
-from mimo.features.web.gate import Keys
 from mimo.mind import Mind
 
 PORT = 8123
-KEYS = Keys(token="the-token", ticket="the-ticket", cookie="the-cookie", form="the-form")
+TOKEN = "the-token"
 OWN = f"127.0.0.1:{PORT}"
 
 
@@ -36,14 +35,14 @@ class Client:
     def __init__(self, mind: Mind) -> None:
         caller = Caller(surface=Surface.CLI)
         self.changes = Changes()
-        self.app = Viewer(lambda: mind, caller, KEYS, self.changes).application(PORT)
+        self.app = Viewer(lambda: mind, caller, TOKEN, self.changes).application(PORT)
 
     def request(
         self, method: str, path: str, *, body: bytes = b"", **headers: str | None
     ) -> Answer:
         given = {
             "host": OWN,
-            "cookie": f"mind_{PORT}={KEYS.cookie}",
+            "x-mind-token": TOKEN,
             "content-length": str(len(body)),
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
@@ -97,7 +96,6 @@ class Client:
         """Sends a decision as the page sends it."""
         own: dict[str, str | None] = {
             "origin": f"http://{OWN}",
-            "x_mind_token": KEYS.form,
             "content_type": "application/json",
         }
         body = json.dumps(decision).encode()

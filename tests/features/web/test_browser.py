@@ -174,8 +174,27 @@ def served(html: str) -> Iterator[str]:
         server.shutdown()
 
 
+def test_reloading_and_a_new_tab_need_no_new_address(page: Page) -> None:
+    page.driver.refresh()
+    page.wait(page.titles)
+    page.driver.switch_to.new_window("tab")
+    page.driver.get(page.url.partition("#")[0])
+    page.wait(page.titles)
+
+
+@pytest.mark.attack("web")
+def test_a_page_without_the_token_shows_how_to_open_it(page: Page) -> None:
+    base = page.url.partition("#")[0]
+    page.driver.get("about:blank")
+    page.driver.get(f"{base}#in=wrong")
+    page.wait(lambda: "Open the URL that" in page.all("main")[0].text)
+    page.driver.get(page.url)  # In the same tab: only the part after # is another one.
+    page.wait(page.titles)
+
+
 def test_the_token_leaves_the_address(page: Page) -> None:
-    token = page.url.rpartition("/")[2]
+    token = page.url.rpartition("=")[2]
+    assert token
     assert token not in page.driver.current_url
     assert page.run("return document.cookie") == ""
     assert token not in page.run("return document.documentElement.outerHTML + document.referrer")
@@ -370,7 +389,7 @@ def test_another_site_can_neither_read_nor_change(page: Page, place: tuple[Path,
     window.done = [];
     const note = (name) => (value) => done.push([name, String(value)]);
     const body = JSON.stringify({{action: "undo", id: "x"}});
-    fetch("{base}/api/session", {{credentials: "include"}}).then(note("read"), note("no"));
+    fetch("{base}/api/overview", {{credentials: "include"}}).then(note("read"), note("no"));
     fetch("{base}/api/list", {{credentials: "include", mode: "no-cors"}})
       .then((answer) => answer.text()).then(note("text"), note("no"));
     fetch("{base}/api/decide", {{method: "POST", credentials: "include", mode: "no-cors", body}})

@@ -1,17 +1,23 @@
 """Only the browser of the user who started the viewer comes in."""
 
 import asyncio
-import json
+import stat
+import tempfile
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 from mimo.features.web import gate
+from mimo.features.web.serving import leading_to
 from mimo.mind import Mind
-from tests.features.web.requests import KEYS, OWN, PORT, Client
+from tests.features.web.requests import OWN, PORT, TOKEN, Client
 
-PAGES = ("/", "/static/main.js", "/api/list", "/api/session", "/api/events")
+FILES = ("/", "/static/main.js", "/favicon.ico")
+ANSWERS = ("/api/list", "/api/review", "/api/none", "/api/events")
+PAGES = (*FILES, *ANSWERS)
 
 
 @pytest.fixture
@@ -19,22 +25,36 @@ def client(mind: Mind) -> Client:
     return Client(mind)
 
 
-@pytest.mark.parametrize("path", PAGES[:4])
-def test_the_browser_with_the_cookie_comes_in(client: Client, path: str) -> None:
+@pytest.mark.parametrize("path", [*FILES, *ANSWERS[:2]])
+def test_the_page_with_the_token_is_answered(client: Client, path: str) -> None:
     assert client.get(path).status == 200
 
 
 @pytest.mark.attack("web")
-@pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize(
-    "cookie", [None, "", f"mind_{PORT}=", f"mind_{PORT}={KEYS.token}", f"mind_1={KEYS.cookie}"]
-)
-def test_nothing_is_shown_without_the_cookie(client: Client, path: str, cookie: str | None) -> None:
-    assert client.get(path, cookie=cookie).status == 401
+@pytest.mark.parametrize("path", ANSWERS)
+@pytest.mark.parametrize("token", [None, "", "x", f"{TOKEN}x", TOKEN.upper(), "\xe9"])
+def test_nothing_is_answered_without_the_token(
+    client: Client, path: str, token: str | None
+) -> None:
+    assert client.get(path, x_mind_token=token).status == 401
 
 
 @pytest.mark.attack("web")
-@pytest.mark.parametrize("path", [*PAGES, f"/in/{KEYS.token}"])
+@pytest.mark.parametrize("path", ANSWERS)
+def test_a_token_in_the_address_or_a_cookie_opens_nothing(client: Client, path: str) -> None:
+    """Both reach other programs: an address its logs, a cookie every port of the machine."""
+    given = {"x_mind_token": None, "cookie": f"mind_{PORT}={TOKEN}; x-mind-token={TOKEN}"}
+    assert client.get(f"{path}?token={TOKEN}&in={TOKEN}", **given).status == 401
+
+
+@pytest.mark.attack("web")
+@pytest.mark.parametrize("path", PAGES)
+def test_no_answer_sets_a_cookie(client: Client, path: str) -> None:
+    assert "set-cookie" not in client.get(path, x_mind_token="x").headers
+
+
+@pytest.mark.attack("web")
+@pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(
     "host",
     [
@@ -43,13 +63,11 @@ def test_nothing_is_shown_without_the_cookie(client: Client, path: str, cookie: 
     ],
 )
 def test_another_host_is_refused(client: Client, path: str, host: str | None) -> None:
-    answer = client.get(path, host=host)
-    assert answer.status == 403
-    assert "set-cookie" not in answer.headers
+    assert client.get(path, host=host).status == 403
 
 
 @pytest.mark.attack("web")
-@pytest.mark.parametrize("path", [*PAGES, f"/in/{KEYS.token}"])
+@pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize(
     "origin",
     [
@@ -66,57 +84,35 @@ def test_a_request_of_another_site_is_refused(client: Client, path: str, origin:
 
 @pytest.mark.attack("web")
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_another_site_loads_nothing_even_with_the_cookie(client: Client, site: str) -> None:
+def test_another_site_loads_nothing_even_with_the_token(client: Client, site: str) -> None:
     for path in PAGES:
-        assert client.get(path, sec_fetch_site=site).status == 403
+        assert client.get(path, sec_fetch_site=site, sec_fetch_mode="no-cors").status == 403
 
 
-def test_a_person_may_type_the_address(client: Client) -> None:
-    assert client.get("/", sec_fetch_site="none").status == 200
-    assert client.get("/api/list", sec_fetch_site="none").status == 403
+@pytest.mark.parametrize("site", ["none", "cross-site"])
+def test_an_address_that_is_typed_or_followed_shows_the_page_alone(
+    client: Client, site: str
+) -> None:
+    opened = {"sec_fetch_site": site, "sec_fetch_mode": "navigate", "x_mind_token": None}
+    assert client.get("/", **opened).status == 200
+    for path in (*FILES[1:], *ANSWERS):
+        assert client.get(path, **opened).status == 403
 
 
 def test_localhost_is_the_same_machine(client: Client) -> None:
     assert client.get("/", host=f"localhost:{PORT}").status == 200
 
 
-def test_the_token_is_exchanged_for_a_strict_cookie(client: Client) -> None:
-    answer = client.get(f"/in/{KEYS.token}", cookie=None, sec_fetch_site="none")
-    cookie = answer.headers["set-cookie"]
-    assert answer.status == 200
-    assert f"mind_{PORT}={KEYS.cookie}" in cookie
-    assert "HttpOnly" in cookie
-    assert "SameSite=strict" in cookie
-    assert KEYS.token not in answer.body.decode() + cookie
-    assert b"url=/" in answer.body  # The browser leaves the address with the token.
-
-
-@pytest.mark.attack("web")
-@pytest.mark.parametrize("token", ["", "x", KEYS.cookie, KEYS.form, f"{KEYS.token}x", "%00", "é"])
-def test_a_wrong_token_gets_no_cookie(client: Client, token: str) -> None:
-    answer = client.get(f"/in/{token}", cookie=None)
-    assert answer.status in (401, 404)
-    assert "set-cookie" not in answer.headers
-
-
-@pytest.mark.attack("web")
-def test_a_ticket_opens_once(client: Client) -> None:
-    assert client.get(f"/in/{KEYS.ticket}", cookie=None).status == 200
-    assert client.get(f"/in/{KEYS.ticket}", cookie=None).status == 401
-    assert client.get(f"/in/{KEYS.token}", cookie=None).status == 200
-
-
 @pytest.mark.attack("web")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"cookie": None}, 401),
         ({"origin": None}, 403),
         ({"origin": "http://evil.example"}, 403),
         ({"sec_fetch_site": "same-site"}, 403),
         ({"sec_fetch_site": "none"}, 403),
-        ({"x_mind_token": None}, 403),
-        ({"x_mind_token": KEYS.cookie}, 403),
+        ({"x_mind_token": None}, 401),
+        ({"x_mind_token": "x"}, 401),
         ({"content_type": "text/plain"}, 415),
         ({"content_type": "application/x-www-form-urlencoded"}, 415),
         ({"content_length": None}, 413),
@@ -139,12 +135,10 @@ def test_other_methods_are_refused(client: Client, method: str) -> None:
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/static/x", "/api/list", "/api/none", f"/in/{KEYS.token}", "/x"]
-)
-@pytest.mark.parametrize("cookie", [None, f"mind_{PORT}={KEYS.cookie}"])
-def test_every_answer_has_the_headers(client: Client, path: str, cookie: str | None) -> None:
-    headers = client.get(path, cookie=cookie).headers
+@pytest.mark.parametrize("path", ["/", "/static/x", "/api/list", "/api/none", "/x"])
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_every_answer_has_the_headers(client: Client, path: str, token: str | None) -> None:
+    headers = client.get(path, x_mind_token=token).headers
     assert {name: headers[name] for name in gate.HEADERS} == gate.HEADERS
     policy = headers["content-security-policy"]
     assert "unsafe" not in policy
@@ -160,10 +154,23 @@ def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
     assert client.get(f"/static/{name}").status == 404
 
 
-def test_each_run_has_other_secrets() -> None:
-    first, second = gate.Keys.new(), gate.Keys.new()
-    assert len({*first, *second}) == 8
-    assert all(len(secret) >= 32 for secret in first)
+def test_each_run_has_another_token() -> None:
+    first, second = gate.new_token(), gate.new_token()
+    assert first != second
+    assert len(first) >= 32
+
+
+@pytest.mark.attack("web")
+def test_the_file_that_opens_the_browser_is_the_users_alone(tmp_path: Path, monkeypatch) -> None:
+    """Its name is among the arguments of the browser, which other users can read."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    url = f"http://{OWN}{gate.ENTRY}{TOKEN}"
+    with leading_to(url) as address:
+        file = Path(unquote(urlsplit(address).path))
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert TOKEN not in address
+        assert f'url={url}"' in file.read_text("utf-8")
+    assert not file.exists()
 
 
 def test_changes_are_reported_until_the_end(client: Client) -> None:
@@ -201,7 +208,6 @@ def test_a_websocket_is_not_answered(client: Client) -> None:
     assert sent == []
 
 
-def test_the_token_for_changes_is_not_in_the_page(client: Client) -> None:
-    assert json.loads(client.get("/api/session").body)["token"] == KEYS.form
-    for path in ("/", "/static/main.js", "/static/app.js", f"/in/{KEYS.token}"):
-        assert KEYS.form.encode() not in client.get(path).body
+def test_the_token_is_not_in_the_page(client: Client) -> None:
+    for path in FILES:
+        assert TOKEN.encode() not in client.get(path).body

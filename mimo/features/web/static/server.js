@@ -9,10 +9,32 @@ export class Failure extends Error {
   }
 }
 
+const ENTRY = "#in=";
+const KEPT = "mind-token";
+const PAUSE = 2000;
+
+/**
+ * Returns the token of the viewer, which the printed address has after `#`.
+ *
+ * It is kept for this origin, so that reloading and new tabs work, and leaves the address at once.
+ */
+function arrivedToken() {
+  if (location.hash.startsWith(ENTRY)) {
+    localStorage.setItem(KEPT, location.hash.slice(ENTRY.length));
+    history.replaceState(null, "", "#/");
+  }
+  return localStorage.getItem(KEPT) ?? "";
+}
+
 /** Asks the server. */
 export class Server {
   isLive = true;
-  #token = null;
+  #own = { "x-mind-token": arrivedToken() };
+
+  constructor() {
+    // The address of a later run, opened in the same tab.
+    window.addEventListener("hashchange", () => location.hash.startsWith(ENTRY) && location.reload());
+  }
 
   overview(signal) {
     return this.#ask("overview", {}, signal);
@@ -41,27 +63,48 @@ export class Server {
 
   /** Carries out a decision of the review. */
   async decide(decision) {
-    this.#token ??= (await this.#json(await fetch("/api/session"))).token;
     const response = await fetch("/api/decide", {
       method: "POST",
-      headers: { "content-type": "application/json", "x-mind-token": this.#token },
+      headers: { ...this.#own, "content-type": "application/json" },
       body: JSON.stringify(decision),
     });
     return this.#json(response);
   }
 
   /** Calls `changed` when files change, and `state` when the connection comes and goes. */
-  listen(changed, state) {
-    const stream = new EventSource("/api/events");
-    stream.addEventListener("ready", () => state("live"));
-    stream.addEventListener("changed", changed);
-    stream.addEventListener("blind", () => state("blind"));
-    stream.addEventListener("error", () => state("lost"));
+  async listen(changed, state) {
+    const heard = {
+      ready: () => state("live"),
+      changed,
+      blind: () => state("blind"),
+    };
+    for (;;) {
+      let response = null;
+      try {
+        response = await fetch("/api/events", { headers: this.#own });
+        if (response.ok) await this.#hear(response.body, heard);
+      } catch {
+        // The server has stopped.
+      }
+      state("lost");
+      if (response?.status === 401) return;
+      await new Promise((resume) => setTimeout(resume, PAUSE));
+    }
+  }
+
+  /** Calls the function for each event of a stream. */
+  async #hear(stream, heard) {
+    let text = "";
+    for await (const part of parts(stream.pipeThrough(new TextDecoderStream()))) {
+      const events = (text + part).split("\n\n");
+      text = events.pop();
+      for (const event of events) heard[/^event: (\w+)/.exec(event)?.[1]]?.();
+    }
   }
 
   async #ask(name, given, signal) {
     const args = encodeURIComponent(JSON.stringify(given));
-    return this.#json(await fetch(`/api/${name}?args=${args}`, { signal }));
+    return this.#json(await fetch(`/api/${name}?args=${args}`, { signal, headers: this.#own }));
   }
 
   async #json(response) {
@@ -74,5 +117,15 @@ export class Server {
       error = { message: text.trim() };
     }
     throw new Failure(error.message ?? "no answer", error.details?.hint, response.status);
+  }
+}
+
+/** Yields the parts of a stream; not every browser can iterate over one. */
+async function* parts(stream) {
+  const reader = stream.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    yield value;
   }
 }

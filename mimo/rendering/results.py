@@ -27,7 +27,19 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.disk import system_clock
 from mimo.memory.model import Kind, Outcome
-from mimo.rendering import Part, PlainScreen, Screen, Setting, Styled, bad, dim, good, ident, warn
+from mimo.rendering import (
+    Part,
+    PlainScreen,
+    Screen,
+    Setting,
+    Styled,
+    bad,
+    dim,
+    fitted,
+    good,
+    ident,
+    warn,
+)
 from mimo.text.calendar import abbreviation
 
 if TYPE_CHECKING:
@@ -320,6 +332,16 @@ def type_mark(kind: Kind) -> str:
     return f"{_MARKS.get(kind, kind.value):<4}"
 
 
+def lead(id: str, made: datetime, mark: str, screen: Screen) -> tuple[Part, Part]:
+    """Returns the begin of a memory's row in a list: its handle, age, and mark of its type."""
+    return ident(id), dim(f"  {age(made, screen):>4}  {mark}  ")
+
+
+def trailing(tags: Sequence[str]) -> Part:
+    """Returns the tags at the end of a memory's row, as far as they fit."""
+    return fitted(dim(f"  {tagged(tags)}" if tags else ""))
+
+
 def labels(
     *,
     outcome: Outcome | None = None,
@@ -393,7 +415,7 @@ def first_lines(text: str, most: int) -> str:
     return "\n".join([*lines[:most], *["…"] * (len(lines) > most)])
 
 
-def tagged(tags: tuple[str, ...]) -> str:
+def tagged(tags: Sequence[str]) -> str:
     """Returns tags in their usual notation: `#auth #api`."""
     return " ".join(f"#{tag}" for tag in tags)
 

@@ -55,10 +55,12 @@ from mimo.rendering.results import (
     age,
     count,
     first_lines,
+    lead,
     paged,
     render,
     row_labels,
     tagged,
+    trailing,
 )
 from mimo.text.phrases import notices
 
@@ -352,10 +354,9 @@ def _(result: MemorySearch, screen: Screen) -> None:
 @render.register
 def _(result: MemoryList, screen: Screen) -> None:
     for row in result.memories:
-        about = dim(f"  {age(row.created_at, screen):>4}  {row.category:<11}  ")
         title = fitted(_first_line(row.content), LEAST_OF_A_TITLE)
-        tags = fitted(dim(f"  {tagged(row.tags)}" if row.tags else ""))
-        screen.line(ident(row.id), about, title, *row_labels(row, brief=True), tags)
+        start = lead(row.id, row.created_at, f"{row.category:<11}", screen)
+        screen.line(*start, title, *row_labels(row, brief=True), trailing(row.tags))
         if screen.setting.details:
             facts = f"importance {row.importance:g}  strength {row.decay_score:.2f}"
             screen.line(dim(facts), indent=BELOW)

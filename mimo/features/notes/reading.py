@@ -43,14 +43,15 @@ from mimo.rendering import (
     warn,
 )
 from mimo.rendering.results import (
-    age,
     count,
     day,
+    lead,
     minute,
     paged,
     render,
     row_labels,
     tagged,
+    trailing,
     type_mark,
 )
 
@@ -434,11 +435,10 @@ def _write(row: MemoryRow, screen: Screen) -> None:
     mark = "file" if row.chunks else type_mark(row.type)
     chunks = dim(f"  {count(row.chunks, 'chunk')}" if row.chunks else "")
     place = dim(f"  {row.project}" if row.project else "")
-    tags = fitted(dim(f"  {tagged(row.tags)}" if row.tags else ""))
-    about = dim(f"  {age(row.created_at, screen):>4}  {mark}  ")
     title = fitted(row.title, LEAST_OF_A_TITLE)
     marks = row_labels(row, brief=not screen.setting.details)
-    screen.line(ident(row.id), about, title, chunks, *marks, place, tags)
+    start = lead(row.id, row.created_at, mark, screen)
+    screen.line(*start, title, chunks, *marks, place, trailing(row.tags))
     if not screen.setting.details:
         return
     facts = f"{row.type}  {day(row.created_at)}  importance {row.importance:g}"

@@ -15,8 +15,8 @@ from mimo.index import survey
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering import Part, Screen, accent, dim, ident, titled, warn
-from mimo.rendering.results import age, count, type_mark
+from mimo.rendering import Part, Screen, accent, dim, titled, warn
+from mimo.rendering.results import count, lead, type_mark
 from mimo.store import git, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
@@ -230,9 +230,8 @@ def show_look(look: FirstLook, screen: Screen) -> None:
         rows.append(("policy", "policy.yaml, which can only narrow permissions"))
     screen.pairs(rows, indent=2)
     for memory in look.newest:
-        about = dim(f"  {age(memory.created_at, screen):>4}  {type_mark(memory.type)}  ")
-        title = titled(short(memory.title))
-        screen.line(ident(memory.id), about, title, indent=2)
+        start = lead(memory.id, memory.created_at, type_mark(memory.type), screen)
+        screen.line(*start, titled(short(memory.title)), indent=2)
     if (more := look.memories - len(look.newest)) > 0:
         screen.line(dim(f"and {more:,} more"), indent=2)
     if look.yours:

@@ -24,7 +24,15 @@ from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
-from mimo.rendering.results import age, count, day, render, row_labels, tagged, type_mark
+from mimo.rendering.results import (
+    count,
+    day,
+    lead,
+    render,
+    row_labels,
+    trailing,
+    type_mark,
+)
 
 TOPIC_DEPTH = 3
 MOST_RELATED = 20
@@ -250,9 +258,8 @@ def _(result: Recent, screen: Screen) -> None:
         screen.note("`mind save` and `mind add` store some")
         return
     for row in result.results:
-        about = dim(f"  {age(row.created_at, screen):>4}  {type_mark(row.type)}  ")
+        start = lead(row.id, row.created_at, type_mark(row.type), screen)
         title = fitted(row.title, LEAST_OF_A_TITLE)
-        tags = fitted(dim(f"  {tagged(row.tags)}" if row.tags else ""))
-        screen.line(ident(row.id), about, title, *row_labels(row, brief=True), tags)
+        screen.line(*start, title, *row_labels(row, brief=True), trailing(row.tags))
     shown = len(result.results)
     screen.line(dim(f"{shown:,} of {count(result.total, 'memory', 'memories')}, newest first"))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from mimo.commands.common import File, Id, Limit, Undo
@@ -34,6 +35,8 @@ class ChangedFile:
 
     file: File
     change: Annotated[str, Out("`added`, `changed` or `removed`")]
+    id: Annotated[Omitted[str], Out("The memory that the file holds today", omit=True)] = None
+    title: Annotated[Omitted[str], Out("The title of that memory", omit=True)] = None
 
 
 @frozen
@@ -103,7 +106,7 @@ def log(
     steps = revisions.log(mind, id, limit)
     return Log(
         commits=tuple(
-            LogRow(commit=_commit(step.commit), files=_files(step.files)) for step in steps
+            LogRow(commit=_commit(step.commit), files=_files(mind, step.files)) for step in steps
         )
     )
 
@@ -174,8 +177,17 @@ def _commit(commit: Commit) -> CommitRow:
     )
 
 
-def _files(changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
-    return tuple(ChangedFile(file=file.path, change=file.change) for file in changes)
+def _files(mind: Mind, changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
+    return tuple(_file(mind, change) for change in changes)
+
+
+def _file(mind: Mind, change: Change) -> ChangedFile:
+    """Returns a changed file, with its memory if it is the only one in that file."""
+    record = mind.index.get(PurePosixPath(change.path).stem)
+    if record is None or record.place.path != change.path:
+        return ChangedFile(file=change.path, change=change.change)
+    memory = record.memory
+    return ChangedFile(file=change.path, change=change.change, id=memory.id, title=memory.heading)
 
 
 class Format(StrEnum):
@@ -290,7 +302,7 @@ def sync(
         commit=done.commit,
         branch=done.branch,
         message=done.message,
-        files=_files(done.pending),
+        files=_files(mind, done.pending),
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,

@@ -1,11 +1,14 @@
 """The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
-from mimo.features.history.commands import Blame, Diff, Log, Restored, Synced
+from mimo.features.history.commands import Blame, ChangedFile, Diff, Log, Restored, Synced
+from mimo.features.history.revisions import DiffRow
+from mimo.memory.ids import source_of
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, titled, warn
 from mimo.rendering.results import count, day, idents, render, type_mark
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _WIDTH = 16
+_BELOW = " › "  # noqa: RUF001 - as in the titles of chunks
 
 
 @render.register
@@ -19,7 +22,16 @@ def _(result: Log, screen: Screen) -> None:
         screen.line(accent(row.commit.commit), who)
         screen.line(strong(row.commit.subject), indent=2)
         for file in row.files:
-            screen.line(dim(f"{_MARKS[file.change]} "), path(file.file), indent=4)
+            _show_file(file, screen, indent=4)
+
+
+def _show_file(file: ChangedFile, screen: Screen, *, indent: int) -> None:
+    """Writes the memory in a changed file, or the path of another or a missing one."""
+    mark = dim(f"{_MARKS[file.change]} ")
+    if file.id and file.title:
+        screen.line(mark, ident(file.id), "  ", titled(file.title), indent=indent)
+    else:
+        screen.line(mark, path(file.file), indent=indent)
 
 
 @render.register
@@ -53,17 +65,15 @@ def _(result: Diff, screen: Screen) -> None:
         for line in result.text.splitlines():
             screen.line(line)
         return
+    chunks: dict[tuple[str, str], list[DiffRow]] = {}
     for row in result.memories:
-        about = dim(f"  {type_mark(row.type)}  ")
-        title = titled(row.title)
-        screen.line(f"{_MARKS[row.change]} ", ident(row.id), about, title)
-        if row.outcome_changed:
-            screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
-        if row.fields:
-            screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
-        for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
-            if ids:
-                screen.line(warn(f"{verb} "), *idents(ids), indent=4)
+        if source := source_of(row.id):
+            chunks.setdefault((source, row.change), []).append(row)
+        else:
+            _show_row(row, screen)
+    for (source, change), rows in chunks.items():
+        title, many = titled(rows[0].title.partition(_BELOW)[0]), count(len(rows), "chunk")
+        screen.line(f"{_MARKS[change]} ", ident(source), dim("  file  "), title, f"  {many}")
     if not result.memories:
         screen.line(f"no changes {result.between}")
         return
@@ -73,6 +83,18 @@ def _(result: Diff, screen: Screen) -> None:
     ]
     parts += [count(result.outcomes, "other outcome")] if result.outcomes else []
     screen.line(dim(f"{result.between}: {', '.join(parts)}"))
+
+
+def _show_row(row: DiffRow, screen: Screen) -> None:
+    about = dim(f"  {type_mark(row.type)}  ")
+    screen.line(f"{_MARKS[row.change]} ", ident(row.id), about, titled(row.title))
+    if row.outcome_changed:
+        screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
+    if row.fields:
+        screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
+    for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
+        if ids:
+            screen.line(warn(f"{verb} "), *idents(ids), indent=4)
 
 
 @render.register
@@ -88,7 +110,7 @@ def _(result: Synced, screen: Screen) -> None:
     if result.message:
         screen.line(dim(result.message.split("\n", 1)[0]), indent=2)
     for file in result.files:
-        screen.line(f"{_MARKS[file.change]} ", path(file.file), indent=2)
+        _show_file(file, screen, indent=2)
     if result.pulled:
         screen.line(good("✓ "), "pulled: ", dim(result.pulled.splitlines()[-1]))
         for line in result.pulled.splitlines():

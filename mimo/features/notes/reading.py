@@ -167,8 +167,8 @@ def show(
 ) -> MemoryDetails:
     """Show a whole memory
 
-    The id of an ingested file shows an outline of its chunks. If no id matches, the newest current
-    decision on that topic is shown.
+    The id of an ingested file shows an outline of its chunks. If no id matches, or only the
+    beginning of one, the newest current decision on that topic is shown.
     """
     from mimo.operations import finding
 
@@ -188,9 +188,14 @@ def show(
 
 
 def _one(mind: Mind, wanted: str) -> Record:
-    """Returns the memory with that id, or the newest current decision on that topic."""
-    from mimo.operations import finding
+    """Returns the memory with that id, or the newest current decision on that topic.
 
+    A short topic is rather meant than the beginning of a handle.
+    """
+    from mimo.operations import finding, refresh
+
+    if len(wanted) < finding.SURE_LENGTH and (named := refresh.up_to_date(mind).current(wanted)):
+        return named[0]
     try:
         return finding.one(mind, wanted)
     except NotFound as error:

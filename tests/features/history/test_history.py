@@ -4,9 +4,13 @@ import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
+from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import show
+from mimo.memory.chunking import Strategy
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, saving
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import show_on
 from tests.conftest import git
 
 pytestmark = pytest.mark.usefixtures("ann")
@@ -41,6 +45,30 @@ def test_log_shows_authors_agents_and_changed_files(story, mind):
     assert {file.change for file in newest.files} == {"added", "changed", "removed"}
     assert (first.commit.author, first.commit.agents) == ("Ann", "claude-code")
     assert len(log(mind, limit=1).commits) == 1
+
+
+def test_log_names_present_memories_and_the_files_of_others(story, mind):
+    newest, _ = log(mind).commits
+    named = {file.change: (file.id, file.title) for file in newest.files}
+    assert named["added"] == (story[2], finding.one(mind, story[2]).memory.heading)
+    assert named["removed"] == (None, None)
+
+
+def test_the_chunks_of_a_file_are_one_line_of_a_difference(story, project, mind, capsys):
+    """Each of them is a row in JSON."""
+    text = f"# Guide\n\n## Tea\n\n{'Hot tea. ' * 40}\n\n## Milk\n\n{'Cold milk. ' * 40}\n"
+    (project / "guide.md").write_text(text, "utf-8")
+    ingest(mind, str(project / "guide.md"), strategy=Strategy.MARKDOWN)
+    result = diff(mind)
+    assert sum(row.id.startswith("source_") for row in result.memories) > 1
+
+    screen = PlainScreen()
+    show_on(screen, result)
+    screen.finish(pager=False)
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "Guide" in line]
+    assert "file" in line
+    assert "chunks" in line
 
 
 def test_log_of_a_memory_omits_other_commits(story, mind):

@@ -119,6 +119,16 @@ class TestShow:
             show(mind, "zzz_strategy")
         assert "did you mean the topic auth_strategy?" in caught.value.hint
 
+    def test_a_short_topic_comes_before_the_beginning_of_an_id(self, mind):
+        fact = add(mind, "tea is hot")
+        start = fact.id[-6:-3]
+        assert show(mind, start).id == fact.id
+
+        decision = add(mind, "Use React", type="decision", topic=start)
+
+        assert show(mind, start).id == decision.id
+        assert show(mind, fact.id[-6:]).id == fact.id
+
     def test_an_unknown_id_is_an_error(self, mind):
         with pytest.raises(NotFound, match="`nothing`"):
             show(mind, "nothing")

@@ -31,7 +31,7 @@ class Action:
 
 
 READ_FIRST = "this is the text that agents would get; press t again to approve it"
-"""What surfaces reply to an approval of a text that was not shown, or not in its current state."""
+"""The reply to an approval of a text that was not shown, or not in its current state."""
 
 
 def identity(item: ReviewItem) -> tuple[Any, ...]:

@@ -64,7 +64,10 @@ def one_line(text: str) -> str:
 
 
 def differing(before: Memory, after: Memory) -> tuple[str, ...]:
-    """Returns the names of the fields that differ between two states of a memory."""
+    """Returns the names of the fields that differ between two states of a memory, each once.
+
+    The outcome is a field and a section, which has the reports that led to it.
+    """
     changed = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
     sections = dict.fromkeys([*before.sections, *after.sections])
     changed += [
@@ -72,7 +75,7 @@ def differing(before: Memory, after: Memory) -> tuple[str, ...]:
         for section in sections
         if before.sections.get(section) != after.sections.get(section)
     ]
-    return tuple("text" if name == "content" else name for name in changed)
+    return tuple(dict.fromkeys("text" if name == "content" else name for name in changed))
 
 
 def _subject(changes: Mapping[str, Sequence[str]]) -> str:

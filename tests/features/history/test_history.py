@@ -3,6 +3,7 @@
 import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound
+from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import show
@@ -143,6 +144,15 @@ def test_diff_lists_each_changed_memory(story, mind):
     assert rows[fact].change == "removed"
     assert diff(mind, "v1").memories == result.memories
     assert diff(mind, "HEAD..HEAD").memories == ()
+
+
+def test_an_outcome_with_its_report_is_one_changed_field(story, mind):
+    evolve_outcome(mind, story[2], "PARTIAL", reason="slow on mobile networks")
+
+    (row,) = diff(mind).memories
+
+    assert row.fields.count("outcome") == 1
+    assert set(row.fields) == {"outcome", "confidence"}
 
 
 def test_markdown_for_a_pull_request_takes_nothing_for_markup(story, mind):

@@ -9,7 +9,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.operations import across, finding
-from mimo.rendering import Screen, accent, dim, good, strong, warn
+from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
 from mimo.store import projects
 from mimo.store.projects import Registered
@@ -139,15 +139,15 @@ def _(result: ProjectRows, screen: Screen) -> None:
         screen.line("no projects")
         screen.note("`mind init` makes the working directory one")
         return
-    width = max(len(row.name) for row in result.projects)
-    for row in result.projects:
-        number = "?" if row.memories is None else f"{row.memories:,}"
-        state = warn("missing") if row.missing else dim("here") if row.here else ""
-        screen.line(
-            strong(row.name.ljust(width)), f"  {number:>7}  ", accent(row.path), "  ", state
-        )
+    screen.table(("project", "memories", "path", "state"), map(_cells, result.projects))
     if any(row.missing for row in result.projects):
         screen.note("`mind projects forget` removes those that are missing from the list")
+
+
+def _cells(row: ProjectRow) -> tuple[Part, ...]:
+    number = "?" if row.memories is None else f"{row.memories:,}"
+    state = warn("missing") if row.missing else dim("here") if row.here else ""
+    return strong(row.name), number, accent(row.path), state
 
 
 @render.register

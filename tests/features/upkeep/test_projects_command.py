@@ -142,8 +142,10 @@ def test_projects_are_printed_with_their_state(
 
     assert main(["projects"], open=lambda _: mind) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[0].endswith("here")
-    assert out.splitlines()[1].endswith("missing")
+    headers, here, other = [line.split() for line in out.splitlines()]
+    assert headers == ["project", "memories", "path", "state"]
+    assert here == [mind.project.name, "0", str(mind.project.root), "here"]
+    assert other == ["blog", "?", str(blog.project.root), "missing"]
     assert "`mind projects forget`" in err
     assert main(["projects", "forget", "--json"], open=lambda _: mind) == 0
     assert json.loads(capsys.readouterr().out)["projects"] == [str(blog.project.root)]

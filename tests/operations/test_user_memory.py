@@ -287,8 +287,9 @@ class TestIds:
     def test_a_decision_of_it_can_evolve(self, mind):
         id = add(mind, "Use tabs", type="decision", topic="indent").id
 
-        run(mind, "evolve outcome", id=id, outcome="FAILED", reason="nobody aligns")
+        done = run(mind, "evolve outcome", id=id, outcome="FAILED", reason="nobody aligns")
 
+        assert done.file == run(mind, "show", id=id).file
         assert run(mind, "show", id=id).outcome == "FAILED"
 
     def test_a_memory_of_the_project_comes_first(self, mind):
@@ -323,6 +324,13 @@ class TestIds:
         with pytest.raises(NotFound):
             run(mind, "show", id=id)
         assert run(mind, "show", id=own).id == own
+
+    def test_an_undone_file_of_it_is_named_by_its_whole_path(self, mind):
+        file = add(mind, "Always use pnpm").file
+
+        listed = run(mind, "undo", list=True, user=True).changes
+        assert [change.files for change in listed] == [(file,)]
+        assert [row.file for row in run(mind, "undo").files] == [file]
 
     def test_the_log_of_git_has_none_of_it(self, mind, ann):
         root = mind.project.root

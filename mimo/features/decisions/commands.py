@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from mimo.commands.common import Again, Already, File, Private, Tags, Warning
+from mimo.commands.common import Again, Already, File, Private, Tags, Warning, file_of
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
@@ -304,8 +304,8 @@ def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, A
     return {
         "id": record.memory.id,
         "title": record.memory.heading,
-        "file": record.place.path,
-        "private": record.place.private,
+        "file": file_of(mind, record.place.path),
+        "private": record.place.private or mind.is_users,
         "notice": notices(notice, mind.notice),
     }
 
@@ -417,7 +417,7 @@ def outcome(
         confidence_before=before,
         confidence=before if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
-        file=record.place.path,
+        file=file_of(mind, record.place.path),
         notice=mind.notice,
     )
 

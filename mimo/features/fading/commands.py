@@ -230,7 +230,7 @@ def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
         last_used=item.use.last if item.use else None,
         created_at=memory.created,
         trust=trust_of(mind, record),
-        file=record.place.path,
+        file=file_of(mind, record.place.path),
     )
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import File, Limit
+from mimo.commands.common import File, Limit, file_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -101,7 +101,11 @@ def undo(
         changes = undoing.changes(mind, limit)
         return Undone(
             changes=tuple(
-                _change(change.entry, files=change.files, undone=change.undone)
+                _change(
+                    change.entry,
+                    files=tuple(file_of(mind, path) for path in change.files),
+                    undone=change.undone,
+                )
                 for change in changes
             )
         )
@@ -109,7 +113,7 @@ def undo(
     return Undone(
         change=_change(done.entry),
         files=tuple(
-            UndoneFile(file=step.kept.path, action=step.action, changed=step.changed)
+            UndoneFile(file=file_of(mind, step.kept.path), action=step.action, changed=step.changed)
             for step in done.steps
         ),
         redo=done.redo,

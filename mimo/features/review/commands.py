@@ -304,7 +304,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
         id=first.id,
         title=first.record.memory.heading if first.record else None,
         told=done.message,
-        files=done.files,
+        files=tuple(file_of(mind, path) for path in done.files),
         left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
         notice=mind.notice,
     )

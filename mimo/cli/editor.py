@@ -110,7 +110,7 @@ def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
         with _kept_on_error(draft):
             if _content(path) != before:
                 raise Conflict(f"`{record.place.path}` changed while you edited it")
-            result = run({**arguments, "file_text": _text(after)})
+            result = run({**arguments, "id": record.memory.id, "file_text": _text(after)})
     _discard(draft)
     return result
 

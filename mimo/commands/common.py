@@ -22,6 +22,9 @@ MEMORY = Tool(name="memory", description="Unified memory operations")
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
 
 Id = Annotated[str, Arg("Id or short id of the memory; a unique start is enough", complete="id")]
+Reference = Annotated[
+    str, Arg("Id or short id of a memory, or the topic of a decision", complete="id")
+]
 Query = Annotated[
     str,
     Arg(

@@ -506,7 +506,8 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
 
     `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
     The beginning of a handle is one too: once its memory is removed, it may fit the next one.
-    Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
+    Raises `NotFound` with the decisions on that topic or the nearest ids, or `AmbiguousId` with the
+    candidates.
     """
     ids = refresh.up_to_date(mind).matching(wanted)
     if len(ids) > 1:
@@ -515,7 +516,8 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
         _check_sure(mind, wanted, ids[0], ids)
     record = mind.index.get(ids[0]) if ids else None
     if record is None:
-        near = mind.index.nearest_ids(wanted) if wanted else ()
+        on_topic = tuple(decision.memory.id for decision in mind.index.current(wanted))
+        near = on_topic or (mind.index.nearest_ids(wanted) if wanted else ())
         raise NotFound(
             f"Memory not found: `{wanted}`",
             hint=_did_you_mean(mind, near) if near else "`mind list` shows all memories",
@@ -524,22 +526,55 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     return record
 
 
+def meant(mind: Mind, wanted: str, *, alone: bool = False) -> Record:
+    """Returns the memory with that id, or the newest current decision on that topic.
+
+    A short topic is rather meant than the beginning of a handle. Raises `NotFound` and
+    `AmbiguousId`; with `alone`, the latter also if decisions on the topic compete.
+    """
+    index = refresh.up_to_date(mind)
+    on_topic = index.current(wanted) if len(wanted) < SURE_LENGTH else ()
+    if not on_topic:
+        try:
+            return one(mind, wanted)
+        except NotFound as error:
+            on_topic = index.current(wanted)
+            if not on_topic:
+                if not error.details["nearest"] and (topics := index.nearest_topics(wanted)):
+                    error.hint = f"did you mean the topic {' or '.join(topics)}?"
+                raise
+    if alone:
+        check_alone(mind, wanted, on_topic)
+    return on_topic[0]
+
+
+def check_alone(mind: Mind, topic: str, decisions: Sequence[Record]) -> None:
+    """Raises `AmbiguousId` if several decisions on a topic compete."""
+    if len(decisions) > 1:
+        ids = [record.memory.id for record in decisions]
+        raise AmbiguousId(
+            f"{len(ids)} decisions on `{topic}` compete",
+            hint=f"name one: {', '.join(_presented(mind, ids[:_LISTED]))}",
+            details={"candidates": ids},
+        )
+
+
 def anywhere(mind: Mind, wanted: str) -> tuple[Mind, Record]:
-    """Returns the memory with that id as `one` does, and where it is: here, or in the user's own.
+    """Returns the memory that `meant` returns, and where it is: here, or in the user's own.
 
     Raises `NotFound` and `AmbiguousId`.
     """
     user = mind.user()
     if user is None or not mind.is_outside:
         try:
-            return mind, one(mind, wanted)
+            return mind, meant(mind, wanted, alone=True)
         except NotFound:
             if user is None:
                 raise
             with suppress(NotFound):
-                return user, one(user, wanted)
+                return user, meant(user, wanted, alone=True)
             raise
-    return user, one(user, wanted)
+    return user, meant(user, wanted, alone=True)
 
 
 def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:

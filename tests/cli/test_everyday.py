@@ -42,7 +42,7 @@ def edit(memory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    def run(line: str) -> int:
+    def run(line: str, id: str = "aaaaaa") -> int:
         script = tmp_path / "editor.py"
         script.write_text(
             "import pathlib, sys\n"
@@ -53,7 +53,7 @@ def edit(memory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             encoding="utf-8",
         )
         monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
-        return main(["edit", "aaaaaa"])
+        return main(["edit", id])
 
     return run
 
@@ -67,6 +67,22 @@ def test_an_edit_changes_the_file_and_search_results(
     capsys.readouterr()
     assert main(["search", "PASETO"]) == 0
     assert capsys.readouterr().out.startswith("aaaaaa  Use PASETO")
+
+
+def test_an_edit_by_topic_stays_with_the_memory_that_was_opened(edit: Any, memory: Path) -> None:
+    """Even if the editor gives the topic to another decision meanwhile."""
+    text = TEXT.replace("tags:", "topic: login\ntags:")
+    memory.write_text(text, encoding="utf-8")
+    other = memory.with_name("decision_login_20261102_bbbbbb.md")
+    newer = text.replace(IDENTITY, other.stem).replace(
+        "tags:", f"links: [{{to: {IDENTITY}, type: supersedes}}]\ntags:"
+    )
+    write = f"pathlib.Path({str(other)!r}).write_text({newer!r}); "
+
+    assert edit(f"{write}text = text.replace('JWT', 'PASETO')", "login") == 0
+
+    assert memory.read_text(encoding="utf-8") == text.replace("JWT", "PASETO")
+    assert other.read_text(encoding="utf-8") == newer
 
 
 def test_an_edit_without_changes_writes_nothing(

@@ -45,13 +45,7 @@ def find(mind: Mind, wanted: str) -> Record:
     if exact:
         return exact
     on_topic = current(mind, wanted)
-    if len(on_topic) > 1:
-        ids = [record.memory.id for record in on_topic]
-        raise AmbiguousId(
-            f"{len(ids)} decisions on `{wanted}` compete",
-            hint=f"name one: {', '.join(ids[:5])}",
-            details={"candidates": ids},
-        )
+    finding.check_alone(mind, wanted, on_topic)
     if on_topic:
         return on_topic[0]
     try:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Limit, Undo
+from mimo.commands.common import File, Limit, Reference, Undo
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.history import revisions
@@ -92,12 +92,15 @@ class Restored:
     effect=Effect.READ,
     toolset="extra",
     errors=(Invalid, NotFound, AmbiguousId),
-    examples=("mind log", "mind log k3v7mq"),
+    examples=("mind log", "mind log k3v7mq", "mind log auth_strategy"),
 )
 def log(
     mind: Mind,
     id: Annotated[
-        str | None, Arg("Only this memory, or a deleted one (its whole id)", complete="id")
+        str | None,
+        Arg(
+            "Only this memory: its id, short id or topic, or the id of a deleted one", complete="id"
+        ),
     ] = None,
     *,
     limit: Limit = 20,
@@ -119,9 +122,9 @@ def log(
     errors=(Invalid, NotFound, AmbiguousId),
     examples=("mind blame k3v7mq",),
 )
-def blame(mind: Mind, id: Id) -> Blame:
+def blame(mind: Mind, id: Reference) -> Blame:
     """Show who wrote each line of a memory, and when"""
-    record = finding.one(mind, id)
+    record = finding.meant(mind, id)
     session = record.memory.extra.get("session")
     return Blame(
         id=record.memory.id,

@@ -222,7 +222,7 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     root, path = repository(mind), None
     if id:
         try:
-            path = finding.one(mind, id).place.path
+            path = finding.meant(mind, id).place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
             path = next((file.path for file in files if id in _names(file.path)), None)

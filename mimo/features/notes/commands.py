@@ -10,6 +10,7 @@ from mimo.commands.common import (
     Importance,
     Owner,
     Private,
+    Reference,
     Tags,
     Undo,
     file_of,
@@ -104,11 +105,12 @@ def add(
         "mind edit k3v7mq",
         "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
         "mind edit k3v7mq --add-tag api --remove-tag draft",
+        "mind edit auth_strategy --importance 0.9",
     ),
 )
 def edit(
     mind: Mind,
-    id: Id,
+    id: Reference,
     *,
     content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
     title: Annotated[str | None, Arg("New title", compared=True)] = None,
@@ -126,7 +128,7 @@ def edit(
 
     All other bytes of the file stay as they are, including comments and unknown keys.
     """
-    record = finding.one(mind, id)
+    record = finding.meant(mind, id, alone=True)
     if add_tags or remove_tags:
         if tags is not None:
             raise Invalid(

@@ -14,6 +14,7 @@ from mimo.commands.common import (
     Offset,
     OfUser,
     Owner,
+    Reference,
     Stale,
     TagFilter,
     TimeFilter,
@@ -155,13 +156,7 @@ class MemoryRows:
 )
 def show(
     mind: Mind,
-    id: Annotated[
-        str,
-        Arg(
-            "Id or short id of a memory, or the topic of a decision",
-            complete="id",
-        ),
-    ],
+    id: Reference,
     *,
     at: At = None,
 ) -> MemoryDetails:
@@ -175,7 +170,7 @@ def show(
     mind = finding.at(mind, at).mind if at is not None else mind
     if parts := finding.source(mind, id):
         return _outline(mind, parts)
-    record = _one(mind, id)
+    record = finding.meant(mind, id)
     finding.note(mind, [record])
     memory = record.memory
     return facts(mind, [record])[0].row(
@@ -185,25 +180,6 @@ def show(
         extra=dict(memory.extra),
         private=record.place.private or mind.is_users,
     )
-
-
-def _one(mind: Mind, wanted: str) -> Record:
-    """Returns the memory with that id, or the newest current decision on that topic.
-
-    A short topic is rather meant than the beginning of a handle.
-    """
-    from mimo.operations import finding, refresh
-
-    if len(wanted) < finding.SURE_LENGTH and (named := refresh.up_to_date(mind).current(wanted)):
-        return named[0]
-    try:
-        return finding.one(mind, wanted)
-    except NotFound as error:
-        if on_topic := mind.index.current(wanted):
-            return on_topic[0]
-        if not error.details["nearest"] and (topics := mind.index.nearest_topics(wanted)):
-            error.hint = f"did you mean the topic {' or '.join(topics)}?"
-        raise
 
 
 def _sections(memory: Memory) -> dict[str, str]:

@@ -82,6 +82,18 @@ def test_log_of_a_memory_omits_other_commits(story, mind):
         log(mind, "never_was")
 
 
+def test_log_and_blame_take_the_topic_of_a_decision(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    draft = saving.draft(Kind.DECISION, "Use JWT", topic="auth_strategy")
+    decision = saving.store(mind, draft)
+    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    sync(mind)
+
+    (row,) = log(mind, "auth strategy").commits
+    assert [file.id for file in row.files] == [decision.memory.id]
+    assert blame(mind, "auth_strategy").id == decision.memory.id
+
+
 def test_the_log_follows_a_memory_to_another_file(story, project, mind):
     old = project / finding.one(mind, story[0]).place.path
     old.rename(old.with_name("other.md"))

@@ -135,6 +135,22 @@ class TestShow:
 
 
 class TestEdit:
+    def test_a_topic_changes_its_current_decision(self, mind):
+        written = add(mind, "Use sessions", type="decision", topic="auth strategy")
+
+        assert edit(mind, "Auth_strategy", importance=0.9).id == written.id
+        assert show(mind, written.id).importance == 0.9
+
+    def test_decisions_that_compete_are_not_chosen_from(self, mind):
+        """`show` shows the newest; an edit would change only that."""
+        ids = [add(mind, text, type="decision", topic="auth").id for text in ("JWT", "Sessions")]
+
+        with pytest.raises(AmbiguousId, match="2 decisions on `auth` compete") as caught:
+            edit(mind, "auth", importance=0.9)
+        assert sorted(caught.value.details["candidates"]) == sorted(ids)
+        assert f"{handle_of(ids[0])} (JWT)" in caught.value.hint
+        assert show(mind, "auth").id in ids
+
     def test_an_edit_changes_only_the_named_fields_of_the_file(self, mind):
         written = add(mind, "tea is hot", tags=("tea",))
         path = Path(mind.project.root, written.file)
@@ -271,6 +287,15 @@ class TestRemove:
 
         assert f"{handle_of(written.id)} (tea is hot)" in caught.value.hint
         assert rm(mind, written.id[-6:]).file == written.file
+
+    def test_a_topic_removes_nothing_and_the_hint_names_its_decision(self, mind):
+        written = add(mind, "Use JWT", type="decision", topic="auth_strategy")
+
+        with pytest.raises(NotFound) as caught:
+            rm(mind, "auth_strategy")
+
+        assert caught.value.hint == f"did you mean {handle_of(written.id)} (Use JWT)?"
+        assert show(mind, written.id).id == written.id
 
     @pytest.mark.parametrize("letters", range(1, 6))
     def test_the_unique_letters_of_a_handle_do_not_remove(self, mind, letters):

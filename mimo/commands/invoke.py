@@ -145,7 +145,7 @@ def _of_user(
 ) -> object:
     """Returns the result of a command on the user's memory, if that has the id that is missing.
 
-    Raises `error` if it does not.
+    Raises `error` if it does not, unless only the user's memory has ids that may be meant.
     """
     wanted = error.details.get("id")
     has_id = isinstance(wanted, str)
@@ -158,15 +158,17 @@ def _of_user(
     try:
         with _recorded(spec, user, call):
             return spec.function(user, **values)
-    except NotFound:
-        raise error from None
+    except NotFound as other:
+        has_nearest = other.details.get("nearest") and not error.details.get("nearest")
+        raise (other if has_nearest else error) from None
 
 
 def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
-    """Returns the error for an id that the user's memory has, in a command of a project's."""
+    """Returns the error for an id or topic of the user's memory, in a command of a project's."""
     from mimo.operations.refresh import up_to_date
 
-    ids = up_to_date(user).matching(wanted)
+    index = up_to_date(user)
+    ids = index.matching(wanted) or [record.memory.id for record in index.current(wanted)]
     if not ids:
         return None
     return NotFound(

@@ -342,6 +342,29 @@ class TestIds:
         with pytest.raises(NotFound, match="not in this project"):
             run(mind.reopened(), "log", id=id)
 
+    @pytest.mark.parametrize("form", ["id", "short id", "beginning", "topic"])
+    def test_a_command_of_a_project_names_the_memory_that_has_the_id(self, mind, ann, form):
+        git(mind.project.root, "init")
+        id = add(mind, "Use tabs", type="decision", topic="indentation").id
+        wanted = {"id": id, "short id": id[-6:], "beginning": id[-6:-2], "topic": "indentation"}
+
+        for path in ("log", "blame"):
+            with pytest.raises(NotFound) as caught:
+                run(mind, path, id=wanted[form])
+            place = "is in your memory for all projects, not in this project"
+            assert caught.value.message == f"`{id}` {place}"
+            assert caught.value.hint == f"`mind {path}` works on the memory of a project only"
+        with pytest.raises(NotFound, match="Memory not found: `zzzzzz`"):
+            run(mind, "blame", id="zzzzzz")
+
+    def test_a_topic_of_it_is_edited_and_named_before_it_is_removed(self, mind):
+        id = add(mind, "Use tabs", type="decision", topic="indentation").id
+
+        assert run(mind, "edit", id="indentation", content="Use spaces").id == id
+        with pytest.raises(NotFound) as caught:
+            run(mind, "rm", id="indentation")
+        assert caught.value.hint == f"did you mean {id[-6:]} (Use spaces)?"
+
 
 class TestOutside:
     def test_commands_work_on_it_alone(self, outside):

@@ -41,6 +41,9 @@ _OF_EVERY_TOOL: Mapping[str, tuple[str, ...]] = {
 }
 """Other names of arguments that several tools have."""
 
+_UNSURE = frozenset({("mind_undo", "limit")})
+"""Arguments without other names: `count` of an undo may be the number of changes to undo."""
+
 _PERIOD, _DAYS = "time_filter", "days"
 """`days` is a number; the argument for it is a phrase."""
 
@@ -87,12 +90,17 @@ def _named(spec: Spec, params: Mapping[str, Param], given: str, value: Any) -> t
             return _PERIOD, f"last {days} days"
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", given).lower().replace("-", "_")
     others = _OTHER_NAMES.get(spec.name, {})
+    plural = f"{snake}s"  # `tag` may mean `tags` or, if a tool has both, `add_tags`.
     meant = {
         name
         for name, param in params.items()
         if snake in (name, *param.aliases, *others.get(name, ()))
-        or (param.shape.items and f"{snake}s" == name)
-    } or {name for name in params if snake in _OF_EVERY_TOOL.get(name, ())}
+        or (param.shape.items and f"_{name}".endswith(f"_{plural}") and plural in params)
+    } or {
+        name
+        for name in params
+        if snake in _OF_EVERY_TOOL.get(name, ()) and (spec.name, name) not in _UNSURE
+    }
     return (meant.pop(), value) if len(meant) == 1 else (given, value)
 
 
@@ -104,6 +112,8 @@ def _value(param: Param, value: Any) -> Any:
     if shape.items:
         listed = _parsed(value, list)
         if not isinstance(listed, list | tuple):
+            if listed == "" and param.default is None:
+                return value  # No list may mean no change, an empty one removes all items.
             listed = [] if listed == "" else [listed]
         is_json = shape.items.kind == "json"
         return [

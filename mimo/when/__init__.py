@@ -11,7 +11,7 @@ commands are not given a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import Invalid
@@ -104,7 +104,7 @@ def shown(interval: Interval, now: datetime) -> str:
 
 def _days(interval: Interval, now: datetime) -> str:
     since, until = (
-        moment and moment.astimezone(now.tzinfo)
+        moment and _seen(moment, now.tzinfo)
         for moment in (interval.since, interval.until and interval.until - _LEAST)
     )
     if since is None or until is None:
@@ -121,6 +121,14 @@ def _days(interval: Interval, now: datetime) -> str:
     if since.month == until.month:
         return f"{since.day} to {last}"
     return f"{since.day} {_month(since)} to {last}"
+
+
+def _seen(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Returns a moment in a zone; as it is near the ends of the calendar, where none is in it."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def _day(moment: datetime, now: datetime) -> str:

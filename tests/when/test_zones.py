@@ -182,3 +182,18 @@ def test_the_last_days_of_the_calendar_are_refused_or_understood_in_any_zone() -
         for text in ("9999-12-31", "0001-01-01", "since 0001-01-01", "9999"):
             with suppress(Invalid):
                 when.interval(text, now=NOW.astimezone(zone))
+
+
+@pytest.mark.parametrize("zone", ZONES, ids=str)
+def test_the_ends_of_the_calendar_are_shown_in_any_zone(zone: ZoneInfo) -> None:
+    now = NOW.astimezone(zone)
+    span = when.window("since yesterday", None, "9999-12-31", now=now)
+    ends = when.Interval(
+        since=datetime.min.replace(tzinfo=UTC), until=datetime.max.replace(tzinfo=UTC)
+    )
+
+    assert shown(span, now)
+    assert shown(when.window(None, "2026-11-01", "9999-12-31", now=now), now).startswith(
+        "1 Nov 2026 to 31 Dec 9999"
+    )
+    assert shown(ends, now).startswith("1 Jan 1 to 31 Dec 9999")

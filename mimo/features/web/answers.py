@@ -4,7 +4,7 @@ They are not in the table of commands. Each is bound by the rules of the command
 access, and none counts as a use of a memory: looking at a list keeps nothing from fading.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -460,7 +460,7 @@ def contents(
     pages = tuple(
         replace(
             _page(record, _within(record, shown)),
-            links=tuple(_outgoing(mind, link.to, link.type, shown) for link in record.memory.links),
+            links=tuple(_links_within(mind, record, shown)),
         )
         for record in ordered
     )
@@ -551,6 +551,17 @@ def _outgoing(mind: Mind, target: str, type: str, shown: dict[str, Row]) -> Neig
     record = mind.index.named(target)
     row = shown.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
+
+
+def _links_within(mind: Mind, record: Record, shown: dict[str, Row]) -> Iterator[Neighbour]:
+    """Yields the links of a memory in a report, without those to memories that it leaves out.
+
+    An id contains words of the topic or the title. A link to no memory stays.
+    """
+    for link in record.memory.links:
+        other = _outgoing(mind, link.to, link.type, shown)
+        if other.memory or mind.index.named(link.to) is None:
+            yield other
 
 
 def _within(record: Record, shown: dict[str, Row]) -> Row:

@@ -77,6 +77,24 @@ def test_private_memories_are_left_out(shop: Mind, project: Path) -> None:
     assert (project / "p.html").stat().st_mode & 0o077 == 0
 
 
+def test_no_link_of_a_shared_memory_names_a_private_one(shop: Mind, project: Path) -> None:
+    private(project, "fact_affair")
+    links = [f"{{to: {to}, type: builds_on}}" for to in ("fact_affair", "fact_nowhere")]
+    header: dict[str, object] = {"title": "Open", "links": links}
+    write_memory(project, "fact_open", "fact", header, "An open text", created=NOON)
+
+    written(shop)
+    written(shop, "p.html", private=True)
+
+    for file, targets in (
+        ("r.html", ["fact_nowhere"]),
+        ("p.html", ["fact_affair", "fact_nowhere"]),
+    ):
+        pages = data_of((project / file).read_text("utf-8"))["pages"]
+        (page,) = (page for page in pages if page["memory"]["id"] == "fact_open")
+        assert [link["id"] for link in page["links"]] == targets
+
+
 def test_unapproved_memories_are_left_out(shop: Mind, project: Path) -> None:
     shop.trust.follow(False)
     assert written(shop).memories == 0

@@ -340,11 +340,17 @@ class Browser(App[None]):
         def show(read: tuple[MemoryDetails, tuple[Text, ...]]) -> None:
             memory, lines = read
             self._previews.drop()
+            if self._moving:
+                self._moving.stop()  # Otherwise the preview of the row would replace the text.
             self._show_preview(Row(identity=(id, "whole"), id=id, title=id), (Text(), *lines))
             self.preview.border_title = memory.title
             shown(memory)
 
         self.ask(lane, lambda _: self.reader.to_approve(id, width), show)
+
+    def shows_whole(self, id: str) -> bool:
+        """Returns whether the preview still shows the text of `preview_to_approve`."""
+        return self._previewed == (id, "whole")
 
     def _show_preview(self, row: Row | None, lines: Sequence[Text]) -> None:
         title, *body = lines or (Text(),)

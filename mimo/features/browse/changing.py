@@ -55,6 +55,9 @@ class Screen(Protocol):
     ) -> None:
         """Shows the whole text of a memory in the preview."""
 
+    def shows_whole(self, id: str) -> bool:
+        """Returns whether the preview still shows the text of `preview_to_approve`."""
+
     def suspend(self) -> AbstractContextManager[None]:
         """Leaves the terminal to another program."""
 
@@ -175,7 +178,7 @@ class Changing:
     def _approve(self, id: str) -> None:
         """Approves a memory if its current text was shown; shows it otherwise."""
         read, self._read = self._read, None
-        if read is None or read.id != id:
+        if read is None or read.id != id or not self._screen.shows_whole(id):
             self._screen.preview_to_approve(id, self.lane, self._note_read)
             return
 

@@ -203,6 +203,27 @@ def test_an_unreadable_file_is_counted_and_can_not_be_edited_as_a_memory(mind, t
     browse(mind, play)
 
 
+def test_a_text_that_another_preview_replaced_is_shown_again_before_it_is_trusted(
+    mind, home, project
+):
+    write(project, "facts/a.md", note("a", "Tea\n\nDrunk without milk."))
+    Trust(home, project).forget()
+
+    async def play(screen):
+        await screen.until("1/1")
+        await screen.press("r")
+        await screen.until("t  trust")
+        await screen.press("t")
+        await screen.until("Drunk without milk")
+        await screen.press("ctrl+r")
+        await screen.until("t  trust")
+        await screen.press("t")
+        await screen.until("Drunk without milk")
+        assert not mind.trust.trusted(mind.store.digest(".mind/facts/a.md"))
+
+    browse(mind, play)
+
+
 def test_only_a_text_that_was_shown_is_trusted(mind, home, project):
     path = write(project, "facts/a.md", note("a", "Tea\n\nDrunk without milk."))
     Trust(home, project).forget()
@@ -210,7 +231,7 @@ def test_only_a_text_that_was_shown_is_trusted(mind, home, project):
     async def play(screen):
         await screen.until("1/1")
         await screen.press("r")
-        await screen.until("untrusted")
+        await screen.until("t  trust")
         await screen.press("t")
         await screen.until("press t again")
         await screen.until("Drunk without milk")

@@ -591,14 +591,19 @@ class Mind:
     def handle(self, id: str) -> Handle:
         """Returns the name of a memory in people's output.
 
-        Only an index that is open already is asked for its abbreviation.
+        Only an index that is open already is asked for it. The abbreviation of one of the user's
+        memory fits none of the project, where it is looked up first.
         """
         from mimo.index.names import Handle
 
         index: Index | None = self._parts.get("index")
+        users = self._others.get(projects.user_root(self.home))
         with suppress(MindError, OSError):
             if index and (handle := index.handle(id)):
                 return handle
+            index = users._parts.get("index") if users else None  # noqa: SLF001 - of our own class
+            if index and (handle := index.handle(id)):
+                return handle if self.is_outside else self.index.apart(handle, id)
         return Handle(handle_of(id), 0)
 
     def use_index(self, index: Index, *, notice: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +66,7 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
             return []
     spec = commands.at(path)
     positional = [param for param in params_of(spec) if param.positional]
-    items = _after(options_of(spec), positional, rest, start, project)
+    items = _after(options_of(spec), positional, rest, start, project, of_user=spec.of_user)
     typed = _typed(options_of(spec), rest)
     if typed.places or typed.has_values or typed.open:
         return items
@@ -97,8 +98,13 @@ def _after(
     words: Sequence[str],
     start: str,
     project: str | None,
+    *,
+    of_user: bool = False,
 ) -> list[Item]:
-    """Returns the options and values that may follow the words after those of a command."""
+    """Returns the options and values that may follow the words after those of a command.
+
+    With `of_user`, the command works on ids of the user's memory for all projects, too.
+    """
     typed = _typed(options, words)
     project = typed.project or project
     if typed.open:
@@ -112,7 +118,7 @@ def _after(
         shown = [option for option in options if option not in COMMON or option.key == "json"]
         return _names([*shown, HELP], typed, start)
     left = positional[len(typed.places) :] or [p for p in positional[-1:] if takes_rest(p)]
-    return _words(left[0], start, project) if left else []
+    return _words(left[0], start, project, of_user=of_user) if left else []
 
 
 @frozen
@@ -184,14 +190,14 @@ def _values(option: Option, start: str, project: str | None) -> list[Item]:
     return [(word, "") for word in option.choices if word.startswith(start)]
 
 
-def _words(param: Param, start: str, project: str | None) -> list[Item]:
+def _words(param: Param, start: str, project: str | None, *, of_user: bool = False) -> list[Item]:
     """Returns choices, paths, or words of the project such as ids and tags."""
     kind = param.arg.complete
     if param.arg.file or kind == "path":
         return [FILES]
     if choices := (param.shape.items or param.shape).choices:
         return [(word, "") for word in choices if word.startswith(start)]
-    return candidates(kind, start, project) if kind else []
+    return candidates(kind, start, project, of_user=of_user) if kind else []
 
 
 # Words of the project.
@@ -221,16 +227,19 @@ _SECONDS = 1.0
 """The time that git may take to list them."""
 
 
-def candidates(kind: str, start: str, project: str | None) -> list[tuple[str, str]]:
+def candidates(
+    kind: str, start: str, project: str | None, *, of_user: bool = False
+) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short help.
 
     `kind` is `id` (the handle if one begins so), `tag`, `topic`, `type`, `setting`, `procedure`,
     `execution`, `project`, `revision` or `revisions` (two of them, `A..B`). If the project can't be
-    read, there are none.
+    read, there are none. With `of_user`, ids of the user's memory for all projects follow.
     """
     try:
-        if kind == "id" and (handles := _from_index(QUERIES["handle"], start, project)):
-            return handles
+        if kind == "id":
+            handles = _ids(QUERIES["handle"], start, project, of_user=of_user)
+            return handles or _ids(QUERIES["id"], start, project, of_user=of_user)
         if kind in QUERIES:
             return _from_index(QUERIES[kind], start, project)
         if kind == "revisions":
@@ -316,15 +325,37 @@ def _opened(project: str | None) -> Mind:
     return Mind.open(Path.cwd(), project=named)
 
 
+def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[Item]:
+    """Returns ids of the project and, with `of_user`, of the user's memory.
+
+    An index that is missing or damaged has none.
+    """
+    from mimo.store.projects import index_folder, user_root
+
+    mind = _opened(project)
+    items: dict[str, str] = {}
+    for is_users in (False, True) if of_user else (False,):
+        with suppress(Exception):
+            root = user_root(mind.home) if is_users else mind.project.root
+            folder = index_folder(root, mind.home)
+            for word, help in _indexed(folder, mind.home, query, start):
+                items.setdefault(word, help)
+    return list(items.items())[:MOST]
+
+
 def _from_index(query: str, start: str, project: str | None) -> list[Item]:
+    mind = _opened(project)
+    return _indexed(mind.index_folder, mind.home, query, start)
+
+
+def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from contextlib import closing
 
     from mimo import disk
     from mimo.index.database import generations
     from mimo.store.projects import known_owner
 
-    mind = _opened(project)
-    folder, owner = mind.index_folder, known_owner(mind.home)
+    owner = known_owner(home)
     number = generations(folder)[-1]
     path = folder / (f"index-{number}.db" if number else "index.db")
     with closing(disk.connect(path, mode="ro", wait=0.2)) as connection:

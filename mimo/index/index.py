@@ -304,6 +304,7 @@ class Index:
     named = _query(names.named)
     matching = _query(names.matching)
     handle = _query(names.handle)
+    apart = _query(names.apart)
     nearest_ids = _query(names.nearest_ids)
     nearest_topics = _query(names.nearest_topics)
     parts = _query(catalog.parts)

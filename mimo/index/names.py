@@ -54,6 +54,18 @@ def handle(sql: sqlite3.Connection, id: str) -> Handle | None:
     return Handle(id, 0) if unique > len(own) else Handle(own, unique)
 
 
+def apart(sql: sqlite3.Connection, name: Handle, id: str) -> Handle:
+    """Returns the name of another index's memory, which no memory or file of this one has.
+
+    An abbreviation that fits one of this index would lead there: it needs more letters.
+    """
+    for length in range(name.unique or len(name.text) + 1, len(name.text) + 1):
+        start = name.text[:length]
+        if not matching(sql, start) and not matching(sql, start, sources=True):
+            return Handle(name.text, length)
+    return Handle(id, 0)
+
+
 def named(sql: sqlite3.Connection, target: str) -> Record | None:
     """Returns the memory that a link leads to: by its id, or else by its title."""
     rest = (

@@ -1,5 +1,6 @@
 """The command line on a real project: the editor, completions, the terminal, a full disk."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from mimo.cli.completing import candidates
+from mimo.cli.completing import candidates, completions
 from mimo.cli.main import main
+from mimo.commands import all_commands
 from mimo.mind import Mind
 from tests import privacy_fakes
 
@@ -141,6 +143,27 @@ def test_completions_come_from_the_index(memory: Path) -> None:
         "hook.summaries",
         "hook.capture",
     ]
+
+
+def test_ids_of_the_users_memory_are_completed_for_commands_that_take_them(
+    memory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["list"]) == 0
+    capsys.readouterr()
+    assert main(["add", "--user", "Always use pnpm", "--json"]) == 0
+    id = json.loads(capsys.readouterr().out)["id"]
+    assert main(["list", "--user"]) == 0
+    own, users = "aaaaaa\tUse JWT with refresh tokens.", f"{id[-6:]}\tAlways use pnpm"
+
+    assert completions(all_commands(), ["show", ""]) == [own, users]
+    assert completions(all_commands(), ["edit", "fact_"]) == [f"{id}\tAlways use pnpm"]
+    assert completions(all_commands(), ["log", ""]) == [own]
+    monkeypatch.chdir(tmp_path)
+    assert completions(all_commands(), ["rm", ""]) == [users]
+    assert completions(all_commands(), ["log", ""]) == []
 
 
 def test_completions_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,33 @@ def test_unique_letters_find_their_memory_and_fewer_do_not(
     index.close()
 
 
+@given(st.lists(LETTERS, max_size=8, unique=True), st.lists(LETTERS, min_size=1, unique=True))
+def test_letters_of_another_memory_that_are_unique_fit_none_of_this_one(
+    change_of: Make, letters: list[str], others: list[str]
+) -> None:
+    """Fewer letters fit a memory of one of them."""
+    own, other = (Index.in_memory(HashEmbedder()) for _ in range(2))
+    own.apply([change_of(f"fact_{n}_20261120_{end}") for n, end in enumerate(letters)], now_ns=1)
+    ids = [f"plan_{n}_20261120_{end}" for n, end in enumerate(others)]
+    other.apply([change_of(id) for id in ids], now_ns=1)
+
+    for id in ids:
+        shown = other.handle(id)
+        assert shown is not None
+        name = own.apart(shown, id)
+        if handle_of(id) in letters:
+            assert name == (id, 0)
+            continue
+        assert name.text == handle_of(id)
+        assert own.matching(name.text[: name.unique]) == ()
+        assert other.matching(name.text[: name.unique]) == (id,)
+        if name.unique > 1:
+            fewer = name.text[: name.unique - 1]
+            assert own.matching(fewer) or len(other.matching(fewer)) > 1
+    own.close()
+    other.close()
+
+
 def test_the_handle_of_a_source_is_found_beside_those_of_memories(
     folder: Path, index: Index, change_of: Make
 ) -> None:

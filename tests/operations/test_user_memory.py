@@ -13,6 +13,7 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import (
+    AmbiguousId,
     Denied,
     IndexNotReady,
     Invalid,
@@ -365,8 +366,36 @@ class TestIds:
             run(mind, "rm", id="indentation")
         assert caught.value.hint == f"did you mean {id[-6:]} (Use spaces)?"
 
+    def test_its_unique_letters_are_shown_and_lead_to_it(self, mind):
+        ids = [add(mind, text).id for text in ("Always use pnpm", "Indent by tabs")]
+        for number in range(30):
+            run(mind, "add", content=f"Tea number {number}", again=True)
+        opened = mind.reopened()
+
+        run(opened, "list", user=True)
+        for id in ids:
+            name = opened.handle(id)
+            assert (name.text, name.unique > 0) == (id[-6:], True)
+            assert run(mind, "show", id=name.text[: name.unique]).id == id
+            assert all(
+                _led_elsewhere(mind, id, name.text[:length]) for length in range(1, name.unique)
+            )
+
+
+def _led_elsewhere(mind: Mind, id: str, wanted: str) -> bool:
+    try:
+        return bool(run(mind, "show", id=wanted).id != id)
+    except AmbiguousId:
+        return True
+
 
 class TestOutside:
+    def test_the_unique_letters_of_its_memories_are_shown(self, outside):
+        id = add(outside, "Always use pnpm").id
+        run(outside, "list")
+
+        assert outside.handle(id) == (id[-6:], 1)
+
     def test_commands_work_on_it_alone(self, outside):
         id = add(outside, "Always use pnpm").id
 

@@ -49,9 +49,9 @@ class Script:
 def completion(mind: Mind, shell: Annotated[Shell, Arg("The shell")]) -> Script:
     """Print the script that completes command lines in a shell
 
-    The shell then completes commands, options, ids with their titles, topics, tags, revisions,
-    procedures, projects and files. The script asks `mind` each time, so it need not be renewed
-    after an update.
+    The shell then completes commands, options, ids with their titles (also of the user's memory),
+    topics, tags, revisions, procedures, projects and files. The script asks `mind` each time, so it
+    need not be renewed after an update.
     """
     return Script(shell=shell, script=(SCRIPTS / FILES[shell]).read_text(encoding="utf-8"))
 

@@ -20,11 +20,10 @@ from textual.widgets import Input
 from mimo.errors import MindError
 from mimo.features.browse.changing import Changing
 from mimo.features.browse.lanes import Halted, Job, Lane
-from mimo.features.browse.model import KEYS, PAGE, SMALLEST, Choice, Listed, Page, Place, Row, View
+from mimo.features.browse.model import KEYS, PAGE, SMALLEST, Listed, Page, Place, Row, View
 from mimo.features.browse.reading import Call, Reader, message_of
 from mimo.features.browse.widgets import (
     STYLES,
-    Choose,
     Footer,
     Help,
     Line,
@@ -181,15 +180,6 @@ class Browser(App[None]):
         self.query_one("#message", Line).shown = Text(" ").append_text(joined(parts))
         self.screen_stack[0].set_class(any(parts), "telling")
         self._telling = self._after(MESSAGE_SECONDS, partial(self.tell, ()))
-
-    def choose(
-        self,
-        question: Sequence[Part],
-        choices: Sequence[Choice],
-        answered: Callable[[object], None],
-    ) -> None:
-        """Asks the user; the answer is the value of a choice, or None."""
-        self.push_screen(Choose(question, choices), answered)
 
     def tell_error(self, error: MindError) -> None:
         """Shows an error with its hint."""

@@ -13,6 +13,7 @@ from mimo.errors import MindError
 from mimo.features.browse.lanes import Halted, Lane
 from mimo.features.browse.model import Choice
 from mimo.features.browse.reading import Done, Reader, question_of
+from mimo.features.browse.widgets import Choose
 from mimo.features.notes.reading import MemoryDetails
 from mimo.features.notes.undo import Undone
 from mimo.features.review.actions import OF_ONE, READ_FIRST, Action, keys_of
@@ -33,12 +34,7 @@ class Screen(Protocol):
     def ask(self, lane: Lane, work: Callable[[Halted], T], show: Callable[[T], None]) -> None:
         """Lets a thread do the work, and shows the result."""
 
-    def choose(
-        self,
-        question: Sequence[Part],
-        choices: Sequence[Choice],
-        answered: Callable[[object], None],
-    ) -> None:
+    def push_screen(self, screen: Choose, callback: Callable[[object], None]) -> object:
         """Asks the user; the answer is the value of a choice, or None."""
 
     def tell(self, parts: Sequence[Part]) -> None:
@@ -134,7 +130,7 @@ class Changing:
             if answer:
                 act()
 
-        self._screen.choose(question, _YES_OR_NO, answered)
+        self._screen.push_screen(Choose(question, _YES_OR_NO), answered)
 
     # The review.
 
@@ -153,7 +149,7 @@ class Changing:
                 self._resolve(item, action)
 
         if choices:
-            self._screen.choose((strong(item.title or item.file),), choices, answered)
+            self._screen.push_screen(Choose((strong(item.title or item.file),), choices), answered)
         else:
             self._screen.tell((f"repair {item.file} in an editor",))
 
@@ -173,7 +169,7 @@ class Changing:
             if id is not None:
                 self._run(action, arguments | {"id": id})
 
-        self._screen.choose((f"{action.label}: which?",), choices, answered)
+        self._screen.push_screen(Choose((f"{action.label}: which?",), choices), answered)
 
     def _approve(self, id: str) -> None:
         """Approves a memory if its current text was shown; shows it otherwise."""

@@ -474,8 +474,10 @@ def fields_of(cls: type) -> tuple[Published, ...]:
     return tuple(published)
 
 
-GUIDES = frozenset({"hint", "notice", "notices", "stale"})
+GUIDES = frozenset({"hint", "notice", "notices", "stale", "trust", "warnings"})
 """Fields of results whose texts are mind's own, and may name commands."""
+COMMAND_LINES = frozenset({"actions"})
+"""Fields of results whose texts are command lines."""
 
 
 def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
@@ -516,6 +518,8 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
 def _member(name: str, value: Any, guide: Callable[[str], str] | None) -> Any:
     """Returns the value of a field, in which the guide has changed the texts."""
     data = to_json(value, guide)
+    if guide and name in COMMAND_LINES:
+        return [guide(f"`{line}`") if line.startswith("mind ") else line for line in data]
     if guide is None or name not in GUIDES:
         return data
     if isinstance(data, list):

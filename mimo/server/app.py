@@ -66,7 +66,7 @@ from mimo.mind import Answers, Mind, Progress
 from mimo.operations.listening import Listener, Memory
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
-from mimo.server.wording import for_agents, reworded
+from mimo.server.wording import described_for_agents, for_agents, reworded
 from mimo.text.tool_names import spelled
 
 # Standard input as the SDK's transport reads it: one JSON-RPC message a line.
@@ -204,12 +204,14 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
     description = cleandoc(first.tool.description if first.tool else first.description)
     if first.instead:
         description = f"Deprecated: use {first.instead}. {description}"
+    schemas = (input_schema(specs), output_schema(specs))
+    taken, answered = (described_for_agents(schema, specs) for schema in schemas)
     reads = all(spec.effect is Effect.READ for spec in specs)
     return Tool(
         name=spelled(first.name, naming),
-        description=description,
-        input_schema=input_schema(specs),
-        output_schema=output_schema(specs),
+        description=for_agents(description, specs),
+        input_schema=taken,
+        output_schema=answered,
         annotations=ToolAnnotations(
             read_only_hint=reads,
             destructive_hint=any(spec.effect is Effect.DESTROY for spec in specs),
@@ -227,10 +229,10 @@ def answer(
     try:
         spec, rest = choose(specs, arguments)
         result = invoke(spec, mind, caller, understood(spec, rest))
-        data = to_json(result, guide=for_agents)
+        data = to_json(result, guide=partial(for_agents, specs=specs))
     except MindError as error:
         redact_error(error)
-        return refused(error)
+        return refused(error, specs)
     except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
         unexpected = fault()
         unexpected.__cause__ = error
@@ -239,14 +241,14 @@ def answer(
     return CallToolResult(content=[TextContent(text=text)], structured_content=data)
 
 
-def refused(error: MindError) -> CallToolResult:
+def refused(error: MindError, specs: Sequence[Spec] = ()) -> CallToolResult:
     """Returns an error as the result of a tool.
 
     Structured content stays empty, because clients validate it against the output schema.
     """
     if isinstance(error, Internal):
         log.error("a call failed", exc_info=error.__cause__ or error)
-    error = reworded(error)
+    error = reworded(error, specs)
     text = f"error: {error.message} [{error.code}]"
     hint = f"\nhint: {error.hint}" if error.hint else ""
     return CallToolResult(

@@ -15,6 +15,7 @@ from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, saving
+from mimo.server.wording import for_agents
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -99,7 +100,7 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
         raise TypeError(answer)
     label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
     if answer.stale:
-        label += f"<!-- stale: {answer.stale.replace('-->', '')} -->\n"
+        label += f"<!-- stale: {for_agents(answer.stale).replace('-->', '')} -->\n"
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,

@@ -2,7 +2,7 @@
 
 Messages are written once, for the command line: "`mind undo --list` lists the changes". An agent
 reads "`mind_undo(list: true)` lists the changes". A command that only the user has keeps its words,
-as the user's command.
+as the user's command, and so does an option that no tool has as an argument.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from mimo.commands import GROUPS, Registry, all_commands
 from mimo.commands.spec import Param, Spec, Surface
@@ -28,33 +29,70 @@ _SPANS = re.compile(
 _commands = cache(all_commands)
 
 
-def for_agents(text: str) -> str:
-    """Returns a text of ours with tools in place of commands, and arguments in place of options."""
-    return _SPANS.sub(_spelled, text) if "mind " in text or "--" in text else text
+def for_agents(text: str, specs: Sequence[Spec] = ()) -> str:
+    """Returns a text of ours with tools in place of commands, and arguments in place of options.
+
+    Options are those of `specs`, the tool that was called, if it has them.
+    """
+    if "mind " not in text and "--" not in text:
+        return text
+    return _SPANS.sub(partial(_spelled, specs), text)
 
 
-def reworded(error: MindError) -> MindError:
+def described_for_agents(schema: Any, specs: Sequence[Spec]) -> Any:
+    """Returns a JSON Schema with the descriptions for agents."""
+    if isinstance(schema, list):
+        return [described_for_agents(item, specs) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: for_agents(value, specs)
+        if key == "description" and isinstance(value, str)
+        else described_for_agents(value, specs)
+        for key, value in schema.items()
+    }
+
+
+def reworded(error: MindError, specs: Sequence[Spec] = ()) -> MindError:
     """Changes the message and the hint of an error into those for agents, and returns it.
 
     A missing project keeps its hint: only the user can make one, or start the server in another.
     """
     if not isinstance(error, NoProject):
-        error.message, error.hint = for_agents(error.message), for_agents(error.hint)
+        error.message = for_agents(error.message, specs)
+        error.hint = for_agents(error.hint, specs)
     return error
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spelled(specs: Sequence[Spec], match: re.Match[str]) -> str:
     if line := match["line"]:
         return _called(line)
-    if name := match["named"]:
-        return f"`{_argument(name, match['given'])}`"
-    if name := match["bare"]:
-        return _argument(name, match["value"])
-    return match[0]
+    option = match["named"] or match["bare"]
+    name = _argument(f"--{option}", specs) if option else None
+    if name is None:
+        return match[0]
+    value = match["given"] or match["value"]
+    given = f"{name}:{value}" if value else name
+    return f"`{given}`" if match["named"] else given
 
 
-def _argument(name: str, value: str | None) -> str:
-    return f"{name.replace('-', '_')}{f':{value}' if value else ''}"
+def _argument(option: str, specs: Sequence[Spec]) -> str | None:
+    """Returns the argument that an option is for agents; None if no tool has it."""
+    own = [name for spec in specs for name in _arguments_of(spec, option)]
+    names = own or [
+        name
+        for spec in _commands().all()
+        if Surface.MCP in spec.surfaces
+        for name in _arguments_of(spec, option)
+    ]
+    word = option.removeprefix("--").replace("-", "_")
+    return word if word in names else next(iter(names), None)
+
+
+def _arguments_of(spec: Spec, option: str) -> Iterator[str]:
+    for param in spec.params:
+        if Surface.MCP in param.arg.surfaces and option in param.options:
+            yield param.name
 
 
 def _called(line: str) -> str:

@@ -18,7 +18,7 @@ from mcp.client import Client
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import GUIDES, Param, Spec, Surface, singular
+from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
 from mimo.mind import Mind, Timer
 from mimo.operations.listening import Memory
@@ -372,10 +372,15 @@ def _guided(value: Any) -> Any:
         return [_guided(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        name: for_agents(item) if name in GUIDES and isinstance(item, str) else _guided(item)
-        for name, item in value.items()
-    }
+    return {name: _guided_field(name, item) for name, item in value.items()}
+
+
+def _guided_field(name: str, value: Any) -> Any:
+    if name in COMMAND_LINES:
+        return [for_agents(f"`{x}`") if x.startswith("mind ") else x for x in value]
+    if name in GUIDES and isinstance(value, list):
+        return [for_agents(text) for text in value]
+    return for_agents(value) if name in GUIDES and isinstance(value, str) else _guided(value)
 
 
 @pytest.mark.parametrize("spec", keyed(BOTH))

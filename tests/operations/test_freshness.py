@@ -67,7 +67,8 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     assert run(mind, "list").memories[0].stale == row.stale
     assert run(mind, "memory list").memories[0].stale == row.stale
     assert run(mind, "memory search", query="make deploy").results[0].stale == row.stale
-    assert f"(Out of date: {row.stale}.)" in run(mind, "recall", query="make deploy").summary
+    note = row.stale.partition(": ")[0]
+    assert f"(Out of date: {note}.)" in run(mind, "recall", query="make deploy").summary
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
     assert item.actions[0] == "mind ingest --update guide.md"

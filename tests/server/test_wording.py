@@ -1,20 +1,30 @@
 """Over MCP, texts name tools and arguments, and no commands of a terminal."""
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 from mcp.client import Client
 
+import mimo
 from mimo.commands import all_commands
+from mimo.commands.spec import Surface
 from mimo.errors import NoProject, NotFound
+from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add
+from mimo.features.notes.reading import list_ as mind_list
 from mimo.features.notes.reading import show
 from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
+from mimo.server.prompts import PROMPTS
 from mimo.server.wording import for_agents, reworded
+from tests.conftest import NOW
+from tests.features.web.sample import write_memory
 
 COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
 
@@ -38,9 +48,12 @@ COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
         ("`mind config time.zone UTC`", "the user's command `config time.zone UTC`"),
         ("`mind edit k3 --nothing x`", "the user's command `edit k3 --nothing x`"),
         ("`mind show 'unbalanced`", "`mind_show(id: 'unbalanced)`"),
-        ("`--private` needs `--project`", "`private` needs `project`"),
+        ("`--private` needs `--scope`", "`private` needs `scope`"),
         ("such as --importance 0.9", "such as importance: 0.9"),
-        ("name one with --project DIR or", "name one with project: DIR or"),
+        ("name one with --user DIR or", "name one with user: DIR or"),
+        ("use --add-tag, or `--tag x`", "use add_tags, or `tags: x`"),
+        ("name one with --project DIR", "name one with --project DIR"),
+        ("a person can store it with --allow-secret", "a person can store it with --allow-secret"),
         ("`git fetch --refetch` gets it", "`git fetch --refetch` gets it"),
         ("`lmt` is not an argument", "`lmt` is not an argument"),
         ("a well-known --- text -- of mind", "a well-known --- text -- of mind"),
@@ -48,6 +61,20 @@ COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
 )
 def test_a_text_names_tools_and_arguments(text: str, agents: str) -> None:
     assert for_agents(text) == agents
+
+
+@pytest.mark.parametrize(
+    ("tool", "text", "agents"),
+    [
+        ("mind_add", "give --type", "give type"),
+        ("mind_list", "give --type", "give types"),
+        ("mind_edit", "`--tag` replaces", "`tags` replaces"),
+    ],
+)
+def test_an_option_is_the_argument_of_the_tool_that_was_called(
+    tool: str, text: str, agents: str
+) -> None:
+    assert for_agents(text, all_commands().tools()[tool]) == agents
 
 
 def test_a_missing_project_still_names_the_ways_to_one() -> None:
@@ -84,6 +111,135 @@ def test_bad_calls_are_answered_without_commands(mind: Mind) -> None:
         for text in texts:
             rest = re.sub(r"the user's command `[^`]*`", "", text)
             assert not COMMAND.search(rest), (name, given, text)
+
+
+COMMANDS = {path.split()[0] for path in all_commands().table}
+ARGUMENTS = {
+    option
+    for specs in all_commands().tools().values()
+    for spec in specs
+    for param in spec.params
+    if Surface.MCP in param.arg.surfaces
+    for option in param.options
+}
+OF_PEOPLE = ("__main__.py", "cli", "features/browse", "features/clients", "features/hooks")
+"""Parts of the package whose texts no tool answers with."""
+
+
+def unsuitable(text: str) -> list[str]:
+    """Returns the commands and the options of tools that a text for agents names."""
+    rest = re.sub(r"the user's command `[^`]*`|`(?:git|pip) [^`]*`", "", text)
+    words = re.findall(r"\bmind ([a-z-]+)", rest)
+    options = re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", rest)
+    return [word for word in words if word in COMMANDS] + [o for o in options if o in ARGUMENTS]
+
+
+def messages(tree: ast.AST) -> Iterator[str]:
+    """Yields the texts of a module in sentences: no docstrings, and nothing for a terminal."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and "screen" in (a.arg for a in node.args.args):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            continue
+        if isinstance(node, ast.keyword) and node.arg in ("examples", "typed"):
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "xyz" for p in node.values)
+            yield "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        else:
+            yield from messages(node)
+
+
+def test_every_message_can_be_worded_for_agents() -> None:
+    root = Path(mimo.__file__).parent
+    reworded_texts, unsuited = 0, []
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).as_posix().startswith(OF_PEOPLE):
+            continue
+        for text in messages(ast.parse(path.read_text("utf-8"))):
+            if " " not in text or text.startswith(("mind ", "--", "Usage: ")):
+                continue  # A command line or words of one, which the next test finds in answers.
+            reworded_texts += unsuitable(text) != []
+            if unsuitable(for_agents(text)):
+                unsuited.append((path.name, text))
+
+    assert unsuited == []
+    assert reworded_texts > 100
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for item in value.values():
+                yield from texts_in(item)
+        case list():
+            for item in value:
+                yield from texts_in(item)
+
+
+def test_no_answer_and_no_description_names_a_command(
+    mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    add(mind, "Tea is green", type="decision", topic="tea")
+    for name in ("changed.md", "missing.md"):
+        (project / name).write_text("# Coffee\n\nBeans are roasted.\n", "utf-8")
+        ingest(mind, name)
+    mind.trust.follow(False)
+    (project / "changed.md").write_text("# Coffee\n\nBeans are ground.\n", "utf-8")
+    (project / "missing.md").unlink()
+    write_memory(project, "fact_new_20261101_k3v7mq", "fact", {}, "Not approved", created=NOW)
+    (project / ".mind" / "facts" / "broken.md").write_text("---\nid: [\n---\n", "utf-8")
+    (project / ".mind" / "private").mkdir(exist_ok=True)
+    app = App(Memory(lambda: mind), all_commands(), toolsets=["all", "legacy"], naming="underscore")
+    chunk = next(row.id for row in mind_list(mind, chunks=True).memories if row.id.endswith(".1"))
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("mind_show", {"id": chunk}),
+        ("mind_search", {"query": "coffee beans"}),
+        ("recall_memory", {"query": "coffee beans"}),
+        ("memory", {"operation": "search", "query": "coffee"}),
+        ("search_by_topic", {"topic": "coffee"}),
+        ("ingest", {"path": "missing.md", "update": True}),
+        ("ingest", {"path": "changed.md", "dry_run": True}),
+        ("mind_add", {"content": "Tea is green", "type": "fact"}),
+        ("mind_add", {"content": "Tea is green", "type": "decision", "tags": ["x"]}),
+        ("mind_edit", {"id": "k3v7mq", "tags": ["a"], "add_tags": ["b"]}),
+        ("run_procedure", {"name": "nothing"}),
+        ("mind_undo", {"id": "nothing"}),
+        ("mind_undo", {"list": True, "purge": True}),
+    ]
+    for name, specs in all_commands().tools().items():
+        for spec in specs:
+            operation = {"operation": spec.operation} if spec.operation else {}
+            if not any(param.required for param in spec.params):
+                calls.append((name, operation))
+
+    async def talk() -> list[tuple[str, Any]]:
+        async with Client(app.server()) as client:
+            tools = (await client.list_tools()).tools
+            answers = [(tool.name, tool.model_dump(mode="json")) for tool in tools]
+            for name, given in calls:
+                result = await client.call_tool(name, given)
+                answers.append((name, result.model_dump(mode="json")))
+            for uri in (f"mind://memory/{chunk}", "mind://context"):
+                read = await client.read_resource(uri)
+                answers.append((uri, read.model_dump(mode="json")))
+            for prompt in PROMPTS:
+                shown = await client.get_prompt(prompt.name, {})
+                answers.append((prompt.name, shown.model_dump(mode="json")))
+        return answers
+
+    answers = anyio.run(talk)
+
+    unsuited = [(name, t) for name, answer in answers for t in texts_in(answer) if unsuitable(t)]
+    assert unsuited == []
+    everything = str(answers)
+    assert "ingest(update: true, path: changed.md)" in everything
+    assert "the user's command `trust" in everything
 
 
 def test_the_text_of_a_memory_is_never_changed(mind: Mind) -> None:

@@ -197,13 +197,12 @@ def _left_out(number: int) -> str:
 def _numbered(records: Sequence[tuple[Mind, Record]], texts: Iterable[str]) -> list[str]:
     """Returns the texts with numbers; a text whose ingested file changed ends with a note."""
     stale = {
-        id: note
+        (owner, check.part.place.path): check.message
         for owner in dict.fromkeys(owner for owner, _ in records)
-        for id, note in freshness.stale(
-            owner, [r for other, r in records if other is owner]
-        ).items()
+        for check in freshness.checked(owner, [r for other, r in records if other is owner])
     }
-    notes = (stale.get(record.memory.id) for _, record in records)
+    # Without the remedy: agents and hosts read this text, and each has another way to it.
+    notes = (stale.get((owner, record.place.path)) for owner, record in records)
     return [
         f"{number}. {text}" + (f" (Out of date: {note}.)" if note else "")
         for number, (text, note) in enumerate(zip(texts, notes, strict=True), 1)

@@ -147,7 +147,7 @@ def _settings(mind: Mind) -> Iterator[Check]:
 def _projects(mind: Mind) -> Iterator[Check]:
     registry = projects.registered(mind.home)
     if registry.problem:
-        hint = "the next `mind init` keeps it aside and begins a new one"
+        hint = "`mind init` keeps it aside and begins a new one"
         yield _warning("projects", registry.problem, hint)
     for project in (project for project in registry.projects if mind.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
@@ -244,7 +244,7 @@ def _links(mind: Mind) -> Iterator[Check]:
         message = f"{len(dangling):,} links lead nowhere; the first {_MOST_LINKS} follow"
         yield _warning("links", message)
     for source, target in dangling[:_MOST_LINKS]:
-        hint = "git may still have it: git log --all -- .mind"
+        hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", f"{source} links to `{target}`, which is missing", hint)
     if not dangling:
         yield _ok("links", "every link leads to a memory")

@@ -26,6 +26,8 @@ T = TypeVar("T")
 EXAMPLES = "`today`, `last week`, `3 days ago`, `october`, `between monday and wednesday`, `지난주`"
 
 _LEAST = timedelta(microseconds=1)
+_SECOND_MOMENT = datetime.min.replace(tzinfo=UTC) + _LEAST
+"""The first moment of the calendar that another one precedes."""
 _SHOWN = 60
 """Characters of an expression that a message quotes."""
 
@@ -105,7 +107,10 @@ def shown(interval: Interval, now: datetime) -> str:
 def _days(interval: Interval, now: datetime) -> str:
     since, until = (
         moment and _seen(moment, now.tzinfo)
-        for moment in (interval.since, interval.until and interval.until - _LEAST)
+        for moment in (
+            interval.since,
+            interval.until and max(interval.until, _SECOND_MOMENT) - _LEAST,
+        )
     )
     if since is None or until is None:
         ends = ((word, moment) for word, moment in (("since", since), ("until", until)) if moment)

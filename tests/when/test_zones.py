@@ -196,4 +196,5 @@ def test_the_ends_of_the_calendar_are_shown_in_any_zone(zone: ZoneInfo) -> None:
     assert shown(when.window(None, "2026-11-01", "9999-12-31", now=now), now).startswith(
         "1 Nov 2026 to 31 Dec 9999"
     )
+    assert shown(when.Interval(until=ends.since), now).startswith("until 1 Jan 1")
     assert shown(ends, now).startswith("1 Jan 1 to 31 Dec 9999")

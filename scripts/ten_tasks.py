@@ -1,14 +1,18 @@
 """Writes docs/ten-tasks.md: ten tasks in mind and in other tools, in keystrokes and lines.
 
 mind's lines are run, in the project of `scripts/screens.py`, and what they print is counted. The
-lines of the other tools come from their documentation and were not run; their letters are counted.
+lines of basic-memory are run with the same notes if `BASIC_MEMORY` names its program. The lines of
+the other tools come from their documentation and were not run; their letters are counted.
 """
 
+import json
 import os
+import shlex
+import subprocess
 import tempfile
 from pathlib import Path
 
-from scripts.screens import ROOT, on_terminal, surroundings, write_story
+from scripts.screens import ROOT, STORY, on_terminal, surroundings, write_story
 
 PAGE = ROOT / "docs" / "ten-tasks.md"
 
@@ -73,26 +77,71 @@ The same tasks in mind, [zk](https://github.com/zk-org/zk),
 [basic-memory](https://github.com/basicmachines-co/basic-memory), and the nearest idiom of
 [jj](https://github.com/jj-vcs/jj) or [gh](https://cli.github.com), which manage commits and issues
 rather than notes. mind's lines were run at 80 columns, and *read* is the number of lines that they
-printed. The lines of the others were written by hand, not run, and compared with their
-documentation in part: only their letters are counted, and their output is not known. A dash is a
-task without a command: it is done in an editor, or with git. `make tasks` writes this page.
+printed. BASIC_MEMORY_RUN
+The lines of zk, jj and gh were written by hand, not run, and compared with their documentation in
+part: only their letters are counted, and their output is not known. A dash is a task without a
+command: it is done in an editor, or with git. `make tasks` writes this page.
 
-| task | mind: keys | mind: read | zk: keys | basic-memory: keys | jj or gh: keys |
-|---|---:|---:|---:|---:|---:|
+| task | mind: keys | mind: read | basic-memory: keys | basic-memory: read | zk: keys | jj or gh: keys |
+|---|---:|---:|---:|---:|---:|---:|
 """
 
+RUN = """basic-memory {version} was run with the same notes, its search by words only, as
+its model for meaning has to be downloaded: *read* counts the lines of its JSON."""
+NOT_RUN = "The lines of basic-memory were not run."
 
-def page(root: Path, jwt: str) -> str:
-    """Returns the page; runs mind's commands."""
+
+class BasicMemory:
+    """basic-memory with the notes of the story, in a home folder of its own."""
+
+    def __init__(self, program: str, home: Path) -> None:
+        """Writes the notes."""
+        self._program = program
+        self._surroundings = {"HOME": str(home), "PATH": os.environ["PATH"], "COLUMNS": "80"}
+        self.version = self._run("--version").split()[-1]
+        self._run("project", "add", "shop", str(home / "shop"))
+        self._run("project", "default", "shop")
+        settings = home / ".basic-memory" / "config.json"
+        words_only = json.loads(settings.read_text("utf-8")) | {"semantic_search_enabled": False}
+        settings.write_text(json.dumps(words_only), encoding="utf-8")
+        for _, command, values in STORY:
+            text = [str(value) for value in values.values() if isinstance(value, str)]
+            if command != "evolve outcome":
+                title = max(text[:2], key=len)
+                note = ("--title", title[:60], "--folder", "notes", "--content", "\n\n".join(text))
+                self._run("tool", "write-note", *note)
+        self._run("tool", "write-note", "--title", "Use JWT", "--folder", "decisions", "--content", "x")
+
+    def printed(self, line: str) -> str:
+        """Returns the output of a line. Raises `CalledProcessError` if it fails."""
+        return self._run(*shlex.split(line)[1:])
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run(
+            (self._program, *words),
+            env=self._surroundings,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.rstrip("\n")
+
+
+def page(root: Path, jwt: str, other: BasicMemory | None) -> str:
+    """Returns the page; runs mind's commands, and those of the other tool."""
     rows, blocks = [], []
     for task, mind, *others in TASKS:
         line = mind.format(jwt=jwt)
         printed = on_terminal(root, line).rstrip("\n")
-        cells = [str(keys(line)), str(printed.count("\n") + 1), *(count(text) for text in others)]
+        zk, basic, nearest = others
+        read = str(len(other.printed(basic).splitlines())) if other and basic else "–"
+        ours = [str(keys(line)), str(printed.count("\n") + 1)]
+        cells = [*ours, count(basic), read, count(zk), count(nearest)]
         rows.append(f"| {task} | {' | '.join(cells)} |\n")
         lines = "\n".join(text for text in (line, *others) if text)
         blocks.append(f"\n{task[0].upper()}{task[1:]}:\n\n```text\n{lines}\n```\n")
-    return HEAD + "".join(rows) + "\n## The lines\n" + "".join(blocks)
+    ran = RUN.format(version=other.version) if other else NOT_RUN
+    return HEAD.replace("BASIC_MEMORY_RUN", ran) + "".join(rows) + "\n## The lines\n" + "".join(blocks)
 
 
 def keys(line: str) -> int:
@@ -113,7 +162,11 @@ def main() -> None:
         write_story(root)
         decided = (root / ".mind/decisions").glob("*.md")
         (jwt,) = (path.stem[-6:] for path in decided if "Use JWT" in path.read_text("utf-8"))
-        PAGE.write_text(page(root, jwt[:2]), encoding="utf-8")
+        home = Path(folder).resolve() / "basic"
+        home.mkdir()
+        program = os.environ.get("BASIC_MEMORY", "")
+        other = BasicMemory(program, home) if program else None
+        PAGE.write_text(page(root, jwt[:2], other), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ Target = Annotated[
 
 @frozen
 class ModuleRow:
-    """A module that was module."""
+    """A module that hosts can load."""
 
     file: Annotated[str, Out("Its manifest, relative to the folder that holds .mcp/")]
     runs: Annotated[bool, Out("Whether a host runs it by default")]

@@ -20,8 +20,8 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 256
-MOST_LINES = 65_800
+MOST_MODULES = 285
+MOST_LINES = 71_000
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

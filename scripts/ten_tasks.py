@@ -82,7 +82,7 @@ The lines of zk, jj and gh were written by hand, not run, and compared with thei
 part: only their letters are counted, and their output is not known. A dash is a task without a
 command: it is done in an editor, or with git. `make tasks` writes this page.
 
-| task | mind: keys | mind: read | basic-memory: keys | basic-memory: read | zk: keys | jj or gh: keys |
+| task | mind: keys | read | basic-memory: keys | read | zk: keys | jj or gh: keys |
 |---|---:|---:|---:|---:|---:|---:|
 """
 
@@ -110,7 +110,9 @@ class BasicMemory:
                 title = max(text[:2], key=len)
                 note = ("--title", title[:60], "--folder", "notes", "--content", "\n\n".join(text))
                 self._run("tool", "write-note", *note)
-        self._run("tool", "write-note", "--title", "Use JWT", "--folder", "decisions", "--content", "x")
+        self._run(
+            "tool", "write-note", "--title", "Use JWT", "--folder", "decisions", "--content", "x"
+        )
 
     def printed(self, line: str) -> str:
         """Returns the output of a line. Raises `CalledProcessError` if it fails."""
@@ -141,7 +143,9 @@ def page(root: Path, jwt: str, other: BasicMemory | None) -> str:
         lines = "\n".join(text for text in (line, *others) if text)
         blocks.append(f"\n{task[0].upper()}{task[1:]}:\n\n```text\n{lines}\n```\n")
     ran = RUN.format(version=other.version) if other else NOT_RUN
-    return HEAD.replace("BASIC_MEMORY_RUN", ran) + "".join(rows) + "\n## The lines\n" + "".join(blocks)
+    return (
+        HEAD.replace("BASIC_MEMORY_RUN", ran) + "".join(rows) + "\n## The lines\n" + "".join(blocks)
+    )
 
 
 def keys(line: str) -> int:

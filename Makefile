@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-clients test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
@@ -38,6 +38,9 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 	$(BIN)/python scripts/groups.py browser > $(VENV)/browser-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
 	$(RUN) -m pytest -q tests/features/web/test_browser.py
+
+test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
+	$(RUN) -m tests.real_clients $(CLIENTS)
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase

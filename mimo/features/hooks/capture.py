@@ -12,7 +12,7 @@ from datetime import datetime
 
 from mimo import disk
 from mimo.errors import Conflict
-from mimo.features.hooks.events import fenced
+from mimo.features.hooks.events import REQUEST, fenced
 from mimo.features.hooks.scene import Scene, Session, Work, remove_old
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
@@ -107,8 +107,8 @@ def listed(notes: Iterable[Note]) -> str:
 
 
 _REQUEST = """\
-mind (a reminder that the user turned on, once in a session): if this session leaves something \
-that later sessions need, record it now.
+{reminder}, once in a session): if this session leaves something that later sessions need, record \
+it now.
 - what was decided, and why: `{decision}`
 - what failed, and why: `{outcome}` if its decision is stored, else `{insight}`
 - where unfinished work stopped, and its next steps: `{checkpoint}`
@@ -125,5 +125,6 @@ _TOOLS = {
 
 def worded(naming: str, stored: str) -> str:
     """Returns the text of the request, with the names of tools in the user's spelling."""
-    words = _REQUEST.format_map({word: spelled(tool, naming) for word, tool in _TOOLS.items()})
+    names = {word: spelled(tool, naming) for word, tool in _TOOLS.items()}
+    words = _REQUEST.format_map({"reminder": REQUEST, **names})
     return f"{words}\nAlready stored:\n{fenced(stored)}" if stored else words

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1024 * 1024
 MAX_SECONDS = 1.0
+_VARIABLES = {"COPILOT_PROJECT_DIR": "copilot", "GEMINI_PROJECT_DIR": "gemini"}
+"""Variables that a client sets for its hooks, and its name."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +48,9 @@ def respond(data: bytes, client: str, environ: Mapping[str, str]) -> dict[str, A
     """Returns the answer to the JSON of a client. Raises `ValueError` if `data` is not JSON."""
     if not data.strip():
         return None
-    event = recognised(json.loads(data), client)
+    # Clients run the hooks of others too; some can be recognised by a variable alone.
+    by_variable = (name for variable, name in _VARIABLES.items() if environ.get(variable))
+    event = recognised(json.loads(data), next(by_variable, client))
     if event is None:
         return None
     return react(event, home=home_of(environ), now=system_clock(), environ=environ)

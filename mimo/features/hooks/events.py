@@ -53,6 +53,7 @@ _MOMENTS = {
     "postcompact": Moment.COMPACTED,
     "precompress": Moment.COMPACTED,
     "stop": Moment.STOPPED,
+    "agentstop": Moment.STOPPED,
     "afteragent": Moment.STOPPED,
     "afteragentresponse": Moment.STOPPED,
     "sessionend": Moment.ENDED,
@@ -110,6 +111,8 @@ class Event(NamedTuple):
     """The client's own summary, or the agent's last message."""
     may_ask: bool = False
     """True at the end of a turn that the agent may be asked to continue."""
+    adds_at_stop: bool = False
+    """True if the turn can be continued by additional context."""
     by_user: bool = True
     """False for a prompt that the client made itself."""
 
@@ -145,12 +148,18 @@ def recognised(data: Any, client: str = "") -> Event | None:
             *(("text",) if moment is Moment.STOPPED else ()),
         ),
         may_ask=name.lower() in _ENDS_OF_A_TURN and _has_ended(data),
-        by_user=_text(data, "source") in _BY_THE_USER,
+        # Claude Code takes it since 2.1.196, the first version that sends this key.
+        adds_at_stop=dialect is Dialect.CLAUDE and "prompt_id" in data,
+        by_user=_text(data, "source") in _BY_THE_USER
+        and not _text(data, "prompt", "user_prompt").startswith(REQUEST),
     )
 
 
-_ENDS_OF_A_TURN = ("stop", "afteragent")
+_ENDS_OF_A_TURN = ("stop", "agentstop", "afteragent")
 _BY_THE_USER = ("", "user", "sdk")
+
+REQUEST = "mind (a reminder that the user turned on"
+"""The beginning of a request to the agent, which some clients give it as a prompt."""
 
 
 def _has_ended(data: Mapping[str, Any]) -> bool:
@@ -170,6 +179,11 @@ def _has_ended(data: Mapping[str, Any]) -> bool:
 
 
 def _dialect(data: Mapping[str, Any], hinted: Dialect | None) -> Dialect:
+    """Returns the client that sent an event.
+
+    VS Code and Copilot CLI also run the hooks of `.claude/settings.json`, in the format that they
+    share; a timestamp sets it apart from that of Claude Code.
+    """
     named = isinstance(data.get("hook_event_name"), str)
     if "conversation_id" in data or "workspace_roots" in data:
         return Dialect.CURSOR
@@ -182,8 +196,14 @@ def _dialect(data: Mapping[str, Any], hinted: Dialect | None) -> Dialect:
     if "turn_id" in data:
         return Dialect.CODEX
     if "timestamp" in data:
-        return hinted if hinted is Dialect.VSCODE else Dialect.GEMINI
+        if hinted in (None, Dialect.GEMINI) or data["hook_event_name"] in _OF_GEMINI:
+            return Dialect.GEMINI
+        return Dialect.COPILOT if hinted is Dialect.COPILOT else Dialect.VSCODE
     return hinted if hinted in (Dialect.CODEX, Dialect.VSCODE) else Dialect.CLAUDE
+
+
+_OF_GEMINI = ("BeforeAgent", "AfterAgent", "BeforeTool", "PreCompress")
+"""Names of events that only Gemini CLI has."""
 
 
 def _unnamed(data: Mapping[str, Any]) -> str:
@@ -192,6 +212,8 @@ def _unnamed(data: Mapping[str, Any]) -> str:
         return "preToolUse"
     if "prompt" in data:
         return "userPromptSubmitted"
+    if "stopReason" in data:
+        return "agentStop"
     if "reason" in data and "cwd" in data:
         return "sessionEnd"
     return "sessionStart" if "source" in data and "cwd" in data else ""
@@ -255,7 +277,7 @@ _CLOSE = "</mind-context>"
 _SPECIFIC = (Dialect.CLAUDE, Dialect.CODEX, Dialect.GEMINI, Dialect.VSCODE)
 """Clients that take `hookSpecificOutput`."""
 
-_NO_CONTEXT_WITH_A_PROMPT = (Dialect.CURSOR, Dialect.VSCODE, Dialect.COPILOT)
+_NO_CONTEXT_WITH_A_PROMPT = (Dialect.CURSOR, Dialect.VSCODE)
 
 
 class Say(NamedTuple):
@@ -276,11 +298,6 @@ def takes_context(event: Event) -> bool:
     if event.moment is Moment.PROMPT:
         return event.dialect not in _NO_CONTEXT_WITH_A_PROMPT
     return event.moment is Moment.START
-
-
-def takes_requests(event: Event) -> bool:
-    """Returns whether the client lets its agent continue the turn that has ended."""
-    return event.may_ask and event.dialect is not Dialect.COPILOT
 
 
 def fenced(text: str) -> str:
@@ -340,6 +357,9 @@ def _after_a_turn(event: Event, request: str) -> dict[str, Any]:
     """Returns a request to the agent, as each client takes it."""
     if event.dialect is Dialect.CURSOR:
         return {"followup_message": request}
+    if event.adds_at_stop:
+        # A reason would be given twice, as an error.
+        return _specific(event, additionalContext=request)
     if event.dialect is Dialect.VSCODE:
         return _specific(event, decision="block", reason=request)
     decision = "deny" if event.dialect is Dialect.GEMINI else "block"

@@ -21,7 +21,6 @@ from mimo.features.hooks.events import (
     Say,
     fenced,
     takes_context,
-    takes_requests,
     without_fenced,
 )
 from mimo.features.hooks.scene import MAX_COUNT, Scene, Session
@@ -125,7 +124,7 @@ def _with_work(scene: Scene, session: Session) -> Session:
 
 def _at_stop(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns the request to record what the session leaves, once in a session that worked."""
-    if not (scene.allowed.capture and takes_requests(scene.event) and scene.event.session):
+    if not (scene.allowed.capture and scene.event.may_ask and scene.event.session):
         return Say(), session
     from mimo.features.hooks import capture
 

@@ -19,7 +19,7 @@ from mimo.features.decisions.commands import checkpoint as save_checkpoint
 from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.hooks import capture
 from mimo.features.hooks.command import react
-from mimo.features.hooks.events import recognised
+from mimo.features.hooks.events import REQUEST, recognised
 from mimo.features.hooks.scene import Work, log_path
 from mimo.features.upkeep.commands import config
 from mimo.memory.model import Kind
@@ -28,7 +28,7 @@ from mimo.operations import refresh, saving
 from mimo.store.init import init
 from mimo.store.trust import Trust
 from tests import privacy_fakes
-from tests.features.hooks.test_events import CLAUDE, CODEX, CURSOR, GEMINI, VSCODE
+from tests.features.hooks.test_events import CLAUDE, CODEX, CURSOR, GEMINI, SHARED, VSCODE
 
 ROOT = Path(__file__).parents[3]
 OFF = {"stop_hook_active": False}
@@ -38,6 +38,7 @@ class Agent:
     """A session of a client whose user has turned the requests on."""
 
     start, prompt_, tool, stop_ = "SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"
+    client = ""
     common = CLAUDE
 
     def __init__(self, mind: Mind, name: str = "s1") -> None:
@@ -50,7 +51,7 @@ class Agent:
         mine = {key: keys[key] for key in keys.keys() & self.common.keys()}
         where = {"cwd": root} | ({"workspace_roots": [root]} if self.common is CURSOR else {})
         named = {"hookEventName" if "hookEventName" in self.common else "hook_event_name": name}
-        event = recognised({**self.common, **mine, **where, **named, **fields})
+        event = recognised({**self.common, **mine, **where, **named, **fields}, self.client)
         assert event is not None
         environ = {"MIND_HOME": str(self.mind.home)}
         return react(event, home=self.mind.home, now=self.mind.now(), environ=environ)
@@ -78,6 +79,11 @@ class Agent:
 
 class Codex(Agent):
     common = CODEX
+
+
+class Copilot(Agent):
+    client = "copilot"
+    common = SHARED
 
 
 class Gemini(Agent):
@@ -119,6 +125,30 @@ class TestClients:
             assert answer is not None
             assert set(answer) == {"decision", "reason"}
             assert answer["decision"] == "block"
+
+    def test_claude_code_gets_context_since_the_version_that_takes_it(self, on):
+        agent = Agent(on)
+        agent.work()
+        answer = agent.stop(prompt_id="p1")
+        assert answer is not None
+        specific = answer["hookSpecificOutput"]
+        assert set(answer) == {"hookSpecificOutput"}
+        assert (specific["hookEventName"], set(specific)) == (
+            "Stop",
+            {"hookEventName", "additionalContext"},
+        )
+        assert specific["additionalContext"].startswith(REQUEST)
+
+    def test_copilot_is_blocked_and_its_reason_is_no_prompt_of_the_user(self, on):
+        copilot = Copilot(on)
+        copilot.send("UserPromptSubmit", prompt="build")
+        for name in ("a.py", "b.py"):
+            copilot.send("PreToolUse", tool_name="Write", tool_input={"path": name, "content": "x"})
+        answer = copilot.send("Stop", stop_reason="end_turn", **OFF)
+        assert answer is not None
+        assert set(answer) == {"decision", "reason"}
+        copilot.send("UserPromptSubmit", prompt=answer["reason"])
+        assert copilot.send("Stop", stop_reason="end_turn", stop_hook_active=True) is None
 
     def test_gemini_is_denied_with_the_reason(self, on):
         gemini = Gemini(on)

@@ -244,3 +244,14 @@ def test_help_describes_the_command(project: Path) -> None:
     done = run(b"", "--help", cwd=project)
     assert done.returncode == 0
     assert b"clients" in done.stdout or b"client" in done.stdout
+
+
+@pytest.mark.parametrize("variable", ["COPILOT_PROJECT_DIR", "GEMINI_PROJECT_DIR"])
+def test_a_client_that_runs_the_hooks_of_another_is_answered_in_its_own_format(
+    filled: Mind, project: Path, variable: str
+) -> None:
+    start = payload(project, "SessionStart", source="startup", timestamp="2026-11-20T15:30:00Z")
+    done = run(start, "claude-code", cwd=project, **{variable: str(project)})
+    answer = json.loads(done.stdout)
+    given = answer if variable.startswith("COPILOT") else answer["hookSpecificOutput"]
+    assert "Use JWT for auth" in given["additionalContext"]

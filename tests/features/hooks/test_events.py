@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.features.hooks import capture
 from mimo.features.hooks.events import (
     MAX_CHARS,
     Dialect,
@@ -191,6 +192,10 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
                    "toolArgs": json.dumps({"path": "a.py", "file_text": "x"})},
         Dialect.COPILOT, Moment.TOOL, {"edits": (Edit("a.py", "x"),)},
     ),
+    (
+        COPILOT | {"stopReason": "end_turn", "transcriptPath": "/t"},
+        Dialect.COPILOT, Moment.STOPPED, {"may_ask": True},
+    ),
     (COPILOT | {"reason": "complete"}, Dialect.COPILOT, Moment.ENDED, {}),
 ]  # fmt: skip
 
@@ -200,10 +205,34 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
 def test_a_payload_is_recognised_by_its_keys(
     payload: dict[str, Any], dialect: Dialect, moment: Moment, fields: dict[str, Any]
 ) -> None:
-    event = recognised(payload, "claude-code")
+    event = recognised(payload, "gemini" if dialect is Dialect.GEMINI else "claude-code")
     assert event is not None
     assert (event.dialect, event.moment) == (dialect, moment)
     assert {name: getattr(event, name) for name in fields} == fields
+
+
+SHARED = CLAUDE | {"timestamp": "2026-11-20T15:30:00Z"}
+"""The format that VS Code and Copilot CLI share."""
+
+
+@pytest.mark.parametrize("client", ["claude-code", "vscode", "copilot"])
+def test_vs_code_and_copilot_are_recognised_although_they_run_hooks_of_others(client: str) -> None:
+    payload = SHARED | {"hook_event_name": "SessionStart", "source": "new"}
+    event = recognised(payload, client)
+    assert event is not None
+    assert event.dialect is (Dialect.COPILOT if client == "copilot" else Dialect.VSCODE)
+    for name in ("BeforeAgent", "AfterAgent", "BeforeTool", "PreCompress"):
+        of_gemini = recognised(payload | {"hook_event_name": name}, client)
+        assert of_gemini is not None
+        assert of_gemini.dialect is Dialect.GEMINI
+
+
+def test_a_request_that_comes_as_a_prompt_is_not_the_users() -> None:
+    asked = capture.worded("underscore", "")
+    for payload in (COPILOT | {"prompt": asked}, CURSOR | {"prompt": asked}):
+        event = recognised(payload | {"hook_event_name": "UserPromptSubmit"})
+        assert event is not None
+        assert not event.by_user
 
 
 def test_the_command_line_decides_if_the_keys_do_not() -> None:
@@ -279,7 +308,7 @@ START = specific("SessionStart", additionalContext="NOTES")
         (Dialect.GEMINI, START, specific("BeforeAgent", additionalContext="NOTES")),
         (Dialect.CURSOR, {"additional_context": "NOTES"}, None),
         (Dialect.VSCODE, START, None),
-        (Dialect.COPILOT, {"additionalContext": "NOTES"}, None),
+        (Dialect.COPILOT, {"additionalContext": "NOTES"}, {"additionalContext": "NOTES"}),
     ],
 )
 def test_notes_are_in_the_field_that_the_client_reads(

@@ -1,0 +1,107 @@
+"""Runs real clients with mind and a model of this machine, and prints what they did.
+
+    python -m tests.real_clients [CLIENT …] [--scope user] [--keep FOLDER] [--write docs/clients.md]
+
+The clients come from npm into `.clients/`. None of them needs an account, and none reaches its
+service. Exits with 1 if a client did less than in an earlier run, which the page states.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mimo.disk import system_clock
+from tests.real_clients.recipes import RECIPES, Recipe
+from tests.real_clients.sessions import Evidence, observe
+
+PACKAGES = Path(".clients").absolute()
+BEGIN, END = "<!-- table -->", "<!-- /table -->"
+
+
+def main() -> int:
+    """Runs the clients and prints a table; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT")
+    parser.add_argument("--scope", choices=("project", "user"))
+    parser.add_argument("--keep", type=Path, help="folder for the requests, outputs and files")
+    parser.add_argument("--write", type=Path, help="page to write the table into")
+    options = parser.parse_args()
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        print("skipped: npm is missing; install Node.js 20 or later")
+        return 0
+    rows: dict[str, list[str]] = {}
+    complaints: list[str] = []
+    for recipe in RECIPES:
+        if options.clients and recipe.client not in options.clients:
+            continue
+        program = installed(recipe)
+        if program is None:
+            continue
+        for scope in (options.scope,) if options.scope else recipe.scopes:
+            with tempfile.TemporaryDirectory(prefix="mind-") as temporary:
+                base = Path(options.keep or temporary).absolute() / f"{recipe.client}-{scope}"
+                shutil.rmtree(base, ignore_errors=True)
+                evidence = observe(recipe, program.parent, base, scope)
+            rows[f"{recipe.client} {scope}"] = cells(recipe, scope, evidence)
+            print("  ".join(rows[f"{recipe.client} {scope}"]), flush=True)
+            complaints += [f"{recipe.client} {scope}: {text}" for text in evidence.problems]
+    print("\n".join(complaints))
+    if options.write:
+        write(options.write, rows)
+    return 1 if complaints else 0
+
+
+def installed(recipe: Recipe) -> Path | None:
+    """Returns the program of a client, installed if it is missing; None if that is impossible."""
+    prefix = PACKAGES / recipe.client
+    program = prefix / "node_modules" / ".bin" / recipe.program
+    if not program.exists():
+        prefix.mkdir(parents=True, exist_ok=True)
+        words = ["npm", "install", "--silent", "--prefix", str(prefix), f"{recipe.package}@latest"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode or not program.exists():
+            last = (done.stderr or done.stdout).strip()[-300:]
+            print(f"{recipe.client}: skipped, {recipe.package} can't be installed: {last}")
+            return None
+    return program
+
+
+COLUMNS = [
+    *("client", "scope", "version", "tools listed", "tool called"),
+    *("notes at the start", "notes with a prompt", "asked once, and recorded"),
+    *("hooks that mind logged", "restored"),
+]
+
+
+def cells(recipe: Recipe, scope: str, evidence: Evidence) -> list[str]:
+    """Returns the row of a run."""
+    return [
+        recipe.client,
+        scope,
+        evidence.version,
+        str(len(evidence.listed)),
+        *("yes" if value else "no" for value in (evidence.called, evidence.start, evidence.prompt)),
+        "yes" if evidence.asked == 1 and evidence.recorded else "no",
+        ", ".join(evidence.hooks) or "none",
+        "yes" if evidence.restored else "no",
+    ]
+
+
+def write(page: Path, rows: dict[str, list[str]]) -> None:
+    """Writes the table and its date into a page."""
+    table = [COLUMNS, ["---"] * len(COLUMNS), *rows.values()]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
+    today = system_clock().date()
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False)
+    text = f"{BEGIN}\nRun on {today} with Node.js {node.stdout.strip()[1:]}.\n\n{lines}\n{END}"
+    old = page.read_text(encoding="utf-8")
+    new = re.sub(f"{BEGIN}.*?{END}", lambda _: text, old, flags=re.DOTALL)
+    page.write_text(new, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

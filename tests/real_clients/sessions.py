@@ -1,0 +1,187 @@
+"""A session of a real client with mind, and the evidence that it leaves."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.real_clients.model import REMINDER, Call, Model, serving
+from tests.real_clients.recipes import Place, Recipe
+
+AT_START = "Send uploads in parts of 50 MB"
+"""A decision, which is given at the start of a session."""
+WITH_PROMPT = "The nightly backup of the warehouse writes to the bucket in Lisbon."
+"""A part of a document, which is given with a prompt that it concerns."""
+PROMPT = "Where does the nightly backup of the warehouse write to?"
+RECORDED = "Retry an upload three times"
+"""The decision that the model records when it is asked."""
+
+_SECONDS = 180
+
+
+@dataclass
+class Evidence:
+    """The observations of one run; each is True only if the run showed it."""
+
+    version: str = ""
+    installed: bool = False
+    listed: tuple[str, ...] = ()
+    """The tools of mind that the model was given."""
+    called: bool = False
+    """True if the result of a search came back to the model."""
+    start: bool = False
+    """True if the notes of the start came to the model."""
+    prompt: bool = False
+    """True if the notes for the prompt came to the model."""
+    asked: int = 0
+    """Number of times that the hook asked to record the session."""
+    recorded: bool = False
+    """True if the model read that, recorded a decision, and it is stored."""
+    restored: bool = False
+    """True if the files and folders are as they were before the installation."""
+    hooks: tuple[str, ...] = ()
+    """The events that reached mind, as its log has them."""
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Session:
+    """A client in folders of its own."""
+
+    recipe: Recipe
+    place: Place
+    bin: Path
+    """The folder with the client's program."""
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the project, as from a shell with a small environment."""
+        environ = {
+            "HOME": str(self.place.home),
+            "PATH": os.pathsep.join(
+                (str(Path(sys.executable).parent), str(self.bin), _folder_of("node"), os.defpath)
+            ),
+            "LANG": "C.UTF-8",
+            "TERM": "dumb",
+            **self.recipe.environ(self.place),
+        }
+        return subprocess.run(
+            words,
+            cwd=self.place.project,
+            env=environ,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+        )
+
+    def mind(self, *words: str) -> str:
+        """Runs mind and returns its output. Raises `AssertionError` with its errors."""
+        done = self.run("mind", *words)
+        assert done.returncode == 0, f"mind {' '.join(words)}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+
+def _folder_of(program: str) -> str:
+    return str(Path(shutil.which(program) or program).parent)
+
+
+def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
+    """Installs mind into a client, runs a session of it, and removes mind again."""
+    evidence = Evidence()
+    model = Model(
+        calls=(
+            *recipe.first,
+            Call("mind_search", {"query": "uploads proxy"}),
+            *(recipe.edit(base / "project" / name, "x = 1\n") for name in ("a.py", "b.py")),
+        ),
+        when_asked=Call(
+            "save_decision",
+            {"topic": "retries", "decision": RECORDED, "reasoning": "The proxy drops some"},
+        ),
+    )
+    with serving(model):
+        place = Place(base / "home", base / "project", model.address)
+        session = Session(recipe, place, bin)
+        _prepare(session, evidence)
+        before = _tree(place)
+        install = ("install", recipe.client, "--scope", scope)
+        session.mind(*install)
+        evidence.installed = _tree(place) != before
+        session.mind("uninstall", *install[1:])
+        evidence.restored = _tree(place) == before
+        session.mind(*install)
+        added = {path for path, data in _tree(place).items() if before.get(path) != data}
+        done = session.run(recipe.program, *recipe.words, PROMPT)
+        (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
+        _read(evidence, model, session)
+        session.mind("uninstall", *install[1:])
+        after = _tree(place)
+        left = sorted(path for path in added if after.get(path) != before.get(path))
+        evidence.restored &= not left
+        evidence.problems += [f"left behind: {path}" for path in left]
+    evidence.problems += model.problems
+    if not model.requests:
+        evidence.problems.append(f"the model was not asked: {done.stderr[-400:]}")
+    (base / "requests.json").write_text(
+        json.dumps([request.body for request in model.requests], indent=1)
+    )
+    return evidence
+
+
+def _prepare(session: Session, evidence: Evidence) -> None:
+    """Makes a project with a memory, and the client's own settings."""
+    place, recipe = session.place, session.recipe
+    place.home.mkdir(parents=True)
+    place.project.mkdir()
+    session.run("git", "init", "--quiet")
+    session.mind("init")
+    session.mind("add", "--type", "decision", f"{AT_START}, because the proxy cuts longer ones")
+    document = place.project / "backup.md"
+    document.write_text(f"# Backups\n\n{WITH_PROMPT}\n")
+    session.mind("ingest", "backup.md")
+    session.mind("config", "hook.capture", "on")
+    session.mind("status")
+    for path, text in recipe.files(place).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    if words := recipe.before(place):
+        session.run(recipe.program, *words)
+    output = session.run(recipe.program, "--version").stdout
+    numbers = [word.rstrip(".") for word in output.split() if word[0].isdigit()]
+    evidence.version = numbers[0] if numbers else output.strip()
+
+
+def _tree(place: Place) -> Mapping[str, bytes | None]:
+    """Returns the content of all files, and None for each folder, without mind's own."""
+    tree: dict[str, bytes | None] = {}
+    for root in (place.home, place.project):
+        for path in root.rglob("*"):
+            name = str(path.relative_to(root.parent))
+            if not {".mind", ".git"} & set(path.relative_to(root).parts) and not path.is_symlink():
+                tree[name] = path.read_bytes() if path.is_file() else None
+    return tree
+
+
+def _read(evidence: Evidence, model: Model, session: Session) -> None:
+    """Reads the requests of the client, the log of hooks, and the memory."""
+    tools = {name for request in model.requests for name in request.tools if "mind" in name}
+    evidence.listed = tuple(sorted(name.replace("\0", ".") for name in tools))
+    evidence.called = any(
+        AT_START in result for request in model.requests for result in request.results
+    )
+    first = next((request for request in model.requests if request.tools), None)
+    if first:
+        evidence.start = "mind-context" in first.text and AT_START in first.text
+        evidence.prompt = "mind-context" in first.text and WITH_PROMPT in first.text
+    log = session.place.home / ".mind" / "logs" / "hook.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    evidence.hooks = tuple(dict.fromkeys(line.split(":")[2].split()[-1] for line in lines))
+    evidence.asked = sum("asked the agent" in line for line in lines)
+    read = any(REMINDER in request.text for request in model.requests)
+    evidence.recorded = read and RECORDED in session.mind("list")

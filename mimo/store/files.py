@@ -249,6 +249,17 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     return kept
 
 
+def remove_empty(folder: Path) -> bool:
+    """Removes a folder if it is empty; returns whether it was. Links are not followed."""
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    with suppress(OSError):
+        flush_folder(folder.parent)
+    return True
+
+
 def rename(path: Path, new: Path) -> None:
     """Renames a file, and replaces a file of the new name. Raises `StorageFailed`."""
     with reported("rename", path):

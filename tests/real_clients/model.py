@@ -1,7 +1,7 @@
 """A model on this machine that plays a script, in the formats of the services that clients speak.
 
-It answers a request by its history alone: the first call of the script that has no result yet,
-then a text. So repeated and parallel requests do no harm. Each request is kept, as evidence of
+It answers a request by its history alone: the first call of the script that was not made yet, then
+a text. So repeated and parallel requests do no harm. Each request is kept, as evidence of
 everything that a client gives to its model.
 """
 
@@ -25,8 +25,6 @@ class Call:
 
     tool: str
     arguments: Json
-    optional: bool = False
-    """True if the call is left out for a client that does not have the tool."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,8 @@ class Model:
     """The script, and the requests that came."""
 
     calls: Sequence[Call] = ()
+    search: Call | None = None
+    """The call that lists the tools of servers, for clients that list them only on demand."""
     text: str = "Done."
     when_asked: Call | None = None
     """The call that answers the reminder of `hook.capture`."""
@@ -70,11 +70,15 @@ class Model:
         asked = self.when_asked
         if asked and REMINDER in request.text and not _among(asked.tool, request.called):
             return self._call(asked, request)
-        calls = [
-            call for call in self.calls if not call.optional or _among(call.tool, request.tools)
-        ]
-        if len(request.called) < len(calls):
-            return self._call(calls[len(request.called)], request)
+        search, called = self.search, request.called
+        if search and _among(search.tool, request.tools):
+            times = called.count(search.tool)
+            if times < _SEARCHES and not _among(self.calls[0].tool, request.tools):
+                time.sleep(times)  # the server may still be starting
+                return search
+            called = tuple(name for name in called if name != search.tool)
+        if len(called) < len(self.calls):
+            return self._call(self.calls[len(called)], request)
         return self.text
 
     def _call(self, call: Call, request: Request) -> Call | str:
@@ -85,6 +89,7 @@ class Model:
         return Call(names[0], call.arguments)
 
 
+_SEARCHES = 5
 REMINDER = "a reminder that the user turned on"
 
 

@@ -38,8 +38,10 @@ class Recipe:
     environ: Callable[[Place], Mapping[str, str]] = lambda _: {}
     before: Callable[[Place], tuple[str, ...]] = lambda _: ()
     """Words of its command line that set it up."""
-    first: tuple[Call, ...] = ()
-    """Calls before all others."""
+    search: Call | None = None
+    """The call that lists the tools of servers, if the client lists them only on demand."""
+    rewrites: tuple[str, ...] = ()
+    """Names of files and folders in the home that the client itself changes all the time."""
     edit: Callable[[Path, str], Call] = lambda path, text: Call(
         "write", {"filePath": str(path), "content": text}
     )
@@ -93,13 +95,18 @@ RECIPES = (
         "@anthropic-ai/claude-code",
         "claude",
         ("--permission-mode", "acceptEdits", "--allowedTools", "mcp__mind__*", "-p"),
+        files=lambda place: {
+            place.home / ".claude.json": '{"hasCompletedOnboarding": true}\n',
+            place.home / ".claude/settings.json": '{\n  "cleanupPeriodDays": 20 \n}\n',
+        },
         environ=lambda place: {
             "ANTHROPIC_BASE_URL": place.address,
             "ANTHROPIC_API_KEY": "none",
             "DISABLE_AUTOUPDATER": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         },
-        first=(Call("ToolSearch", {"query": "mind", "max_results": 30}, optional=True),),
+        search=Call("ToolSearch", {"query": "mind", "max_results": 30}),
+        rewrites=(".claude.json", "backups"),
         edit=lambda path, text: Call("Write", {"file_path": str(path), "content": text}),
     ),
     Recipe(
@@ -109,7 +116,7 @@ RECIPES = (
         ("exec", "--dangerously-bypass-approvals-and-sandbox", "--dangerously-bypass-hook-trust"),
         files=_codex_files,
         environ=lambda _: {"MOCK_KEY": "none"},
-        first=(Call("tool_search", {"query": "mind memory", "limit": 30}, optional=True),),
+        search=Call("tool_search", {"query": "mind memory", "limit": 30}),
         edit=_patch,
     ),
     Recipe(

@@ -96,10 +96,10 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     evidence = Evidence()
     model = Model(
         calls=(
-            *recipe.first,
             Call("mind_search", {"query": "uploads proxy"}),
             *(recipe.edit(base / "project" / name, "x = 1\n") for name in ("a.py", "b.py")),
         ),
+        search=recipe.search,
         when_asked=Call(
             "save_decision",
             {"topic": "retries", "decision": RECORDED, "reasoning": "The proxy drops some"},
@@ -109,20 +109,23 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         place = Place(base / "home", base / "project", model.address)
         session = Session(recipe, place, bin)
         _prepare(session, evidence)
-        before = _tree(place)
+        before = _tree(session)
         install = ("install", recipe.client, "--scope", scope)
         session.mind(*install)
-        evidence.installed = _tree(place) != before
+        evidence.installed = _tree(session) != before
         session.mind("uninstall", *install[1:])
-        evidence.restored = _tree(place) == before
+        evidence.restored = _tree(session) == before
         session.mind(*install)
-        added = {path for path, data in _tree(place).items() if before.get(path) != data}
+        added = {path for path, data in _tree(session).items() if before.get(path) != data}
         done = session.run(recipe.program, *recipe.words, PROMPT)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
         session.mind("uninstall", *install[1:])
-        after = _tree(place)
+        after = _tree(session)
         left = sorted(path for path in added if after.get(path) != before.get(path))
+        for name in recipe.rewrites:
+            file = place.home / name
+            left += [name] if file.is_file() and '"mind"' in file.read_text() else []
         evidence.restored &= not left
         evidence.problems += [f"left behind: {path}" for path in left]
     evidence.problems += model.problems
@@ -157,14 +160,18 @@ def _prepare(session: Session, evidence: Evidence) -> None:
     evidence.version = numbers[0] if numbers else output.strip()
 
 
-def _tree(place: Place) -> Mapping[str, bytes | None]:
-    """Returns the content of all files, and None for each folder, without mind's own."""
+def _tree(session: Session) -> Mapping[str, bytes | None]:
+    """Returns the content of all files, and None for each folder.
+
+    The files of mind and git are left out, and those that the client itself changes all the time.
+    """
     tree: dict[str, bytes | None] = {}
-    for root in (place.home, place.project):
+    left_out = {".mind", ".git", *session.recipe.rewrites}
+    for root in (session.place.home, session.place.project):
         for path in root.rglob("*"):
-            name = str(path.relative_to(root.parent))
-            if not {".mind", ".git"} & set(path.relative_to(root).parts) and not path.is_symlink():
-                tree[name] = path.read_bytes() if path.is_file() else None
+            if not left_out & set(path.relative_to(root).parts) and not path.is_symlink():
+                data = path.read_bytes() if path.is_file() else None
+                tree[str(path.relative_to(root.parent))] = data
     return tree
 
 

@@ -177,18 +177,15 @@ def targets(client: Client, scope: Scope, here: Machine, *, capture: bool) -> li
 
     `capture` is whether the hooks may ask the agent to record what a session leaves.
     """
-    command = here.executable
-    if not (client.absolute and scope is Scope.USER) and (
-        scope is Scope.PROJECT or here.which("mind")
-    ):
-        command = "mind"
+    command = _program(here, scope, absolute=client.absolute)
     wanted: list[tuple[Places, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
         project = str(here.project) if here.project else None
         entry = client.server(scope, command, project=project, home=here.home)
         wanted.append((client.files[scope], (entry,)))
     if client.hooks:
-        hooks = client.hooks.edits(home=here.home, capture=capture)
+        program = _program(here, scope, absolute=client.hooks.absolute)
+        hooks = client.hooks.edits(program=program, home=here.home, capture=capture)
         wanted.append((client.hooks.files[scope], hooks))
     edits: dict[Path, tuple[Edit, ...]] = {}
     for file, some in wanted:
@@ -198,13 +195,24 @@ def targets(client: Client, scope: Scope, here: Machine, *, capture: bool) -> li
     return [Target(path, every, within) for path, every in edits.items()]
 
 
+def _program(here: Machine, scope: Scope, *, absolute: bool) -> str:
+    """Returns the program for the files of a scope: its path only if it is needed there."""
+    if scope is Scope.PROJECT or (here.which("mind") and not absolute):
+        return "mind"
+    return here.executable
+
+
 def place_of(file: Places, here: Machine) -> Path:
-    """Returns the first existing place of a file, else its first place."""
+    """Returns the first existing place of a file, else the first one whose client has run.
+
+    A client that has run has made the folder above that of the file. If none has, it is the first.
+    """
     names = {**here.places, "project": str(here.project)}
     if here.project is None and "{project}" in file[0]:
         raise Invalid("there is no project here", hint="run `mind init` first, or use --scope user")
     paths = [Path(place.format_map(names)) for place in file]
-    return next((path for path in paths if path.exists()), paths[0])
+    some = (path for path in paths if path.parent.parent.is_dir())
+    return next((path for path in paths if path.exists()), next(some, paths[0]))
 
 
 def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
@@ -293,7 +301,7 @@ def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
             diff = _diff(plan)
         else:
             backup = None if file.data is None else str(storage.keep(mind.home, file))
-            storage.change(file, data, private=scope is Scope.USER)
+            storage.change(mind.home, file, data, private=scope is Scope.USER)
     if not dry_run:
         storage.write_note(mind.home, file.path, plan.note)
     return FileRow(file=str(file.path), action=action, note=plan.remark, backup=backup, diff=diff)
@@ -473,7 +481,7 @@ def _silent_hooks(here: Machine) -> Iterator[Doubt]:
         for event, (scope, file) in product(asking, _hook_files(candidate.name)):
             data = _data(file, scope, here)
             items = editing.at(data, ("hooks", event)) or ()
-            does_not_wait = candidate.hooks and candidate.hooks.events.get(event) in items
+            does_not_wait = any(map(editing.is_async, items))
             if does_not_wait or (_runs_hooks(candidate, data) and not items):
                 yield Doubt(
                     f"`hook.capture` is on, but {candidate.title} has no hook in "

@@ -190,6 +190,12 @@ def _runs_us(item: Any) -> bool:
     return _OUR_HOOK.search(" ".join(map(str, words))) is not None
 
 
+def is_async(item: Any) -> bool:
+    """Returns whether the client does not wait for a hook of ours."""
+    within = item.get("hooks") if isinstance(item, dict) else None
+    return _runs_us(item) and isinstance(within, list) and bool(within[0].get("async"))
+
+
 def _without_hooks(text: str, path: Path) -> str:
     while places := _our_items(at(data := load(Format.JSON, text), path)):
         after = json_file.drop_item(text, path, places[-1])

@@ -1,7 +1,7 @@
 """The configuration files of clients: read, changed and restored without loss.
 
-`$MIND_HOME/clients/` has a copy of each file before mind changed it, and a note of the change, so
-that the file can be restored exactly.
+`$MIND_HOME/clients/` has a copy of each file before mind changed it, a note of the change, and the
+folders that were made, so that everything can be restored exactly.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mimo.frozen import frozen
 from mimo.store import files
 
 _MOST_BYTES = 64 * 1024 * 1024
+_FOLDERS = "folders.json"
 
 
 @frozen
@@ -93,21 +94,50 @@ def look(path: Path, *, within: Path | None) -> FileState:
     return FileState(path=path, real=real, data=data)
 
 
-def change(file: FileState, data: bytes | None, *, private: bool) -> None:
+def change(home: Path, file: FileState, data: bytes | None, *, private: bool) -> None:
     """Writes a file, or removes it if `data` is None; it must be unchanged since it was read.
 
-    Raises `Conflict` if another program changed it meanwhile, and `StorageFailed`.
+    The folders that it needed are removed with it, if nothing else is in them. Raises `Conflict` if
+    another program changed it meanwhile, and `StorageFailed`.
     """
     before = None if file.data is None else files.digest(file.data)
     if data is None:
         files.remove(file.real, expect=before)
+        _remove_folders(home, file.real)
         return
     if before is None:
+        _remember_folders(home, file.real)
         files.write_new(file.real, data, mode=0o600 if private else 0o666)
     else:
         files.replace(file.real, data, expect=before)
     if disk.read(file.real) != data:
         raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
+
+
+def _remember_folders(home: Path, path: Path) -> None:
+    """Remembers the folders that a file needs and that do not exist yet."""
+    if new := [str(folder) for folder in path.parents if not folder.exists()]:
+        data = json.dumps(sorted({*_made_folders(home), *new}), indent=1).encode() + b"\n"
+        files.replace(home / "clients" / _FOLDERS, data, mode=0o600)
+
+
+def _remove_folders(home: Path, path: Path) -> None:
+    """Removes the folders above a file that were made for one and are empty, innermost first."""
+    made = _made_folders(home)
+    gone = [folder for folder in path.parents if str(folder) in made and files.remove_empty(folder)]
+    if left := sorted(made - set(map(str, gone))):
+        data = json.dumps(left, indent=1).encode() + b"\n"
+        files.replace(home / "clients" / _FOLDERS, data, mode=0o600)
+    elif made:
+        files.remove(home / "clients" / _FOLDERS)
+
+
+def _made_folders(home: Path) -> set[str]:
+    """Returns the folders that were made for files; none if the list can't be read."""
+    try:
+        return set(map(str, json.loads(disk.read(home / "clients" / _FOLDERS))))
+    except (OSError, ValueError, TypeError, RecursionError):
+        return set()
 
 
 def keep(home: Path, file: FileState) -> Path:

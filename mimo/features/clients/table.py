@@ -5,6 +5,7 @@ One entry in `CLIENTS` adds a client; its name, options and documentation follow
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -39,6 +40,8 @@ class Hooks:
     events: Mapping[str, Mapping[str, Any]]
     version: int | None = None
     """The file's `version`, for clients that require one."""
+    absolute: bool = False
+    """True if a user's hooks need an absolute path: desktop programs lack the PATH of a shell."""
     has_env: bool = False
     """True if an item may set environment variables, under `env`."""
     asking: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -47,8 +50,10 @@ class Hooks:
     They take the place of those of `events`. Without the setting, no turn waits for a hook.
     """
 
-    def edits(self, *, home: str | None = None, capture: bool = False) -> tuple[Edit, ...]:
-        """Returns the edits of the file; `home` is the $MIND_HOME for the hooks.
+    def edits(
+        self, *, program: str = SERVER, home: str | None = None, capture: bool = False
+    ) -> tuple[Edit, ...]:
+        """Returns the edits of the file, for hooks that run `program` with `home` as $MIND_HOME.
 
         `capture` is whether the user has turned on `hook.capture`.
         """
@@ -56,12 +61,38 @@ class Hooks:
         needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
         wanted = {**self.events, **self.asking} if capture else self.events
         others = self.events if capture else self.asking
-        instead = {event: {**others[event], **env} for event in others.keys() & self.asking.keys()}
+        instead = {
+            event: {**_running(program, others[event]), **env}
+            for event in others.keys() & self.asking.keys()
+        }
         hooks = (
-            Hook(path=("hooks", event), value={**item, **env}, instead=instead.get(event))
+            Hook(
+                path=("hooks", event),
+                value={**_running(program, item), **env},
+                instead=instead.get(event),
+            )
             for event, item in wanted.items()
         )
         return (*needed, *hooks)
+
+
+def line_of(client: str, program: str = SERVER) -> str:
+    """Returns the command line of a hook; it is silent and succeeds if the program is missing.
+
+    Project files are used by people without mind, too, and Copilot CLI refuses each edit after a
+    hook that failed. Some clients ask again after every change of this line.
+    """
+    return f"{shlex.quote(program)} hook {client} 2>/dev/null || true"
+
+
+def _running(program: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the item of a hook that runs this program in place of `mind`."""
+    changed = dict(item)
+    if "command" in item:
+        changed["command"] = shlex.quote(program) + item["command"].removeprefix(SERVER)
+    if "hooks" in item:
+        changed["hooks"] = [_running(program, each) for each in item["hooks"]]
+    return changed
 
 
 @frozen
@@ -154,7 +185,7 @@ def _groups(
     groups = {}
     for event, timeout in timeouts.items():
         limit = {"async": True} if timeout is None else {"timeout": timeout}
-        hook = {"type": "command", "command": f"mind hook {client}", **more, **limit}
+        hook = {"type": "command", "command": line_of(client), **more, **limit}
         matcher = {"matcher": matchers[event]} if event in matchers else {}
         groups[event] = {**matcher, "hooks": [hook]}
     return groups
@@ -262,11 +293,12 @@ CLIENTS: tuple[Client, ...] = (
                 USER: ("{home}/.cursor/hooks.json",),
             },
             events={
-                "sessionStart": {"command": "mind hook cursor"},
-                "beforeSubmitPrompt": {"command": "mind hook cursor"},
+                "sessionStart": {"command": line_of("cursor")},
+                "beforeSubmitPrompt": {"command": line_of("cursor")},
             },
-            asking={"stop": {"command": "mind hook cursor"}},
+            asking={"stop": {"command": line_of("cursor")}},
             version=1,
+            absolute=True,
         ),
         absolute=True,
         traces=("{home}/.cursor",),
@@ -284,10 +316,12 @@ CLIENTS: tuple[Client, ...] = (
                 USER: ("{home}/.copilot/hooks/mind.json",),
             },
             events={
-                event: {"type": "command", "command": "mind hook vscode", "timeout": timeout}
+                event: {"type": "command", "command": line_of("vscode"), "timeout": timeout}
                 for event, timeout in (("SessionStart", 10), ("UserPromptSubmit", 5))
             },
-            asking={"Stop": {"type": "command", "command": "mind hook vscode", "timeout": 5}},
+            asking={"Stop": {"type": "command", "command": line_of("vscode"), "timeout": 5}},
+            version=1,
+            absolute=True,
             has_env=True,
         ),
         absolute=True,

@@ -1,6 +1,8 @@
 """Installing into clients: the files of each one, and the treatment of existing files."""
 
 import json
+import os
+import subprocess
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,7 @@ import yaml
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
-from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage
+from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage, table
 from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
@@ -25,6 +27,11 @@ STDIO = {"type": "stdio", "command": "mind", "args": ARGS}
 ABSOLUTE = {"type": "stdio", "command": MIND, "args": ARGS}
 
 
+def silent(name: str, program: str = "mind") -> str:
+    """The command line of a hook, which must stay as it is: clients ask again if it changes."""
+    return f"{program} hook {name} 2>/dev/null || true"
+
+
 def grouped(command: str, **more: Any) -> dict[str, Any]:
     return {"hooks": [{"type": "command", "command": command, **more}]}
 
@@ -34,31 +41,31 @@ def event(command: str, timeout: int) -> dict[str, Any]:
 
 
 CLAUDE_HOOKS = {
-    "SessionStart": [grouped("mind hook claude-code", timeout=10)],
-    "UserPromptSubmit": [grouped("mind hook claude-code", timeout=5)],
+    "SessionStart": [grouped(silent("claude-code"), timeout=10)],
+    "UserPromptSubmit": [grouped(silent("claude-code"), timeout=5)],
     "PreToolUse": [
         {
             "matcher": "Write|Edit|MultiEdit|NotebookEdit",
-            **grouped("mind hook claude-code", timeout=5),
+            **grouped(silent("claude-code"), timeout=5),
         }
     ],
-    "PostCompact": [grouped("mind hook claude-code", timeout=10)],
-    "Stop": [grouped("mind hook claude-code", **{"async": True})],
-    "SessionEnd": [grouped("mind hook claude-code", timeout=5)],
+    "PostCompact": [grouped(silent("claude-code"), timeout=10)],
+    "Stop": [grouped(silent("claude-code"), **{"async": True})],
+    "SessionEnd": [grouped(silent("claude-code"), timeout=5)],
 }
 CODEX_HOOKS = {
     "SessionStart": [
-        {"matcher": "startup|resume|clear|compact", **grouped("mind hook codex", timeout=10)}
+        {"matcher": "startup|resume|clear|compact", **grouped(silent("codex"), timeout=10)}
     ],
-    "UserPromptSubmit": [grouped("mind hook codex", timeout=5)],
-    "PreToolUse": [{"matcher": "apply_patch|Edit|Write", **grouped("mind hook codex", timeout=5)}],
-    "PostCompact": [grouped("mind hook codex", timeout=10)],
-    "Stop": [grouped("mind hook codex", timeout=10)],
+    "UserPromptSubmit": [grouped(silent("codex"), timeout=5)],
+    "PreToolUse": [{"matcher": "apply_patch|Edit|Write", **grouped(silent("codex"), timeout=5)}],
+    "PostCompact": [grouped(silent("codex"), timeout=10)],
+    "Stop": [grouped(silent("codex"), timeout=10)],
 }
 
 
 def gemini(timeout: int, **more: str) -> list[Any]:
-    return [{**more, **grouped("mind hook gemini", name="mind", timeout=timeout)}]
+    return [{**more, **grouped(silent("gemini"), name="mind", timeout=timeout)}]
 
 
 GEMINI = {
@@ -72,19 +79,19 @@ GEMINI = {
         "SessionEnd": gemini(10_000),
     },
 }
-CURSOR_HOOKS = {
-    "version": 1,
-    "hooks": {
-        "sessionStart": [{"command": "mind hook cursor"}],
-        "beforeSubmitPrompt": [{"command": "mind hook cursor"}],
-    },
-}
-VSCODE_HOOKS = {
-    "hooks": {
-        "SessionStart": [event("mind hook vscode", 10)],
-        "UserPromptSubmit": [event("mind hook vscode", 5)],
-    }
-}
+
+
+def cursor_hooks(program: str) -> dict[str, Any]:
+    hook = {"command": silent("cursor", program)}
+    return {"version": 1, "hooks": {"sessionStart": [hook], "beforeSubmitPrompt": [hook]}}
+
+
+def vscode_hooks(program: str) -> dict[str, Any]:
+    line = silent("vscode", program)
+    hooks = {"SessionStart": [event(line, 10)], "UserPromptSubmit": [event(line, 5)]}
+    return {"version": 1, "hooks": hooks}
+
+
 OPENCODE = {"mcp": {"mind": {"type": "local", "command": ["mind", *ARGS], "enabled": True}}}
 GOOSE = {
     "name": "mind",
@@ -121,19 +128,19 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
     ("gemini", "user"): {".gemini/settings.json": GEMINI},
     ("cursor", "project"): {
         ".cursor/mcp.json": {"mcpServers": {"mind": STDIO}},
-        ".cursor/hooks.json": CURSOR_HOOKS,
+        ".cursor/hooks.json": cursor_hooks("mind"),
     },
     ("cursor", "user"): {
         ".cursor/mcp.json": {"mcpServers": {"mind": ABSOLUTE}},
-        ".cursor/hooks.json": CURSOR_HOOKS,
+        ".cursor/hooks.json": cursor_hooks(MIND),
     },
     ("vscode", "project"): {
         ".vscode/mcp.json": {"servers": {"mind": STDIO}},
-        ".github/hooks/mind.json": VSCODE_HOOKS,
+        ".github/hooks/mind.json": vscode_hooks("mind"),
     },
     ("vscode", "user"): {
         ".config/Code/User/mcp.json": {"servers": {"mind": ABSOLUTE}},
-        ".copilot/hooks/mind.json": VSCODE_HOOKS,
+        ".copilot/hooks/mind.json": vscode_hooks(MIND),
     },
     ("copilot", "project"): {".mcp.json": {"mcpServers": {"mind": STDIO}}},
     ("copilot", "user"): {
@@ -194,12 +201,13 @@ def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[FileRow]
     return list(clients.uninstall(mind, client(name), Scope(scope), here, dry_run=False))
 
 
-def tree(*folders: Path) -> dict[Path, bytes]:
+def tree(*folders: Path) -> dict[Path, bytes | None]:
+    """Returns the content of all files, and None for each folder."""
     return {
-        path: path.read_bytes()
+        path: path.read_bytes() if path.is_file() else None
         for folder in folders
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".mind" not in path.parts
+        if ".mind" not in path.parts
     }
 
 
@@ -210,7 +218,7 @@ def test_every_client_gets_its_golden_files(
     before = tree(project, user)
     install(mind, name, scope, here)
     root = project if scope == "project" else user
-    new = {path: data for path, data in tree(project, user).items() if path not in before}
+    new = {path: data for path, data in tree(project, user).items() if data and path not in before}
 
     wanted = json.dumps(GOLDEN[name, scope])
     wanted = wanted.replace("{bin}", str(user / "bin")).replace("{project}", str(project))
@@ -222,6 +230,61 @@ def test_every_client_gets_its_golden_files(
     assert {step.action for step in install(mind, name, scope, here)} <= {"unchanged", "yours"}
     uninstall(mind, name, scope, here)
     assert tree(project, user) == before
+
+
+def test_folders_that_were_made_are_removed_with_the_last_file_in_them(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    before = tree(project)
+    install(mind, "vscode", "project", here)
+    install(mind, "cursor", "project", here)
+    other = project / ".github" / "workflow.yml"
+    other.write_text("on: push\n")
+    uninstall(mind, "vscode", "project", here)
+    assert not (project / ".vscode").exists()
+    assert sorted(path.name for path in (project / ".github").iterdir()) == ["workflow.yml"]
+    other.unlink()
+    uninstall(mind, "cursor", "project", here)
+    # It is no longer a folder that only mind needed: the user had a file in it.
+    assert tree(project) == {**before, project / ".github": None}
+
+
+def test_an_empty_folder_of_the_user_stays(mind: Mind, project: Path, here: Machine) -> None:
+    (project / ".claude").mkdir()
+    install(mind, "claude-code", "project", here)
+    uninstall(mind, "claude-code", "project", here)
+    assert (project / ".claude").is_dir()
+
+
+@pytest.mark.parametrize("program", ["mind", "/opt/my tools/mind"])
+@pytest.mark.parametrize("status", [0, 7])
+def test_a_hook_prints_what_mind_prints_and_is_silent_without_it(
+    tmp_path: Path, program: str, status: int
+) -> None:
+    command = table.line_of("codex", program.replace("/opt", str(tmp_path)))
+
+    def run() -> tuple[int, str, str]:
+        environ = {"PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
+        done = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, env=environ, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert run() == (0, "", "")
+    folder = tmp_path / "my tools" if "/" in program else tmp_path / "bin"
+    folder.mkdir()
+    file = folder / "mind"
+    file.write_text(f'#!/bin/sh\necho "$@"; echo no >&2; exit {status}\n')
+    file.chmod(0o755)
+    assert run() == (0, "hook codex\n", "")
+
+
+def test_a_client_that_has_run_decides_which_of_two_files_is_made(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    (user / ".cline" / "data").mkdir(parents=True)
+    (row,) = install(mind, "cline", "user", here)
+    assert row.file == str(user / ".cline/data/settings/cline_mcp_settings.json")
 
 
 @pytest.mark.parametrize(("name", "scope"), GOLDEN)
@@ -552,9 +615,9 @@ def test_mind_missing_from_the_path_is_reported(
 
 
 ASKING = {
-    "claude-code": ("Stop", grouped("mind hook claude-code", timeout=5)),
-    "cursor": ("stop", {"command": "mind hook cursor"}),
-    "vscode": ("Stop", event("mind hook vscode", 5)),
+    "claude-code": ("Stop", grouped(silent("claude-code"), timeout=5)),
+    "cursor": ("stop", {"command": silent("cursor")}),
+    "vscode": ("Stop", event(silent("vscode"), 5)),
 }
 """The hooks that wait for an answer at the end of a turn."""
 
@@ -574,7 +637,7 @@ def test_a_hook_that_waits_is_installed_only_while_the_user_wants_requests(
 
     install(mind, name, "project", here)
     off = at_the_end()
-    assert off in (None, [grouped("mind hook claude-code", **{"async": True})])
+    assert off in (None, [grouped(silent("claude-code"), **{"async": True})])
     mind = set_to(mind, "on")
     main(["doctor"], open=lambda _: mind)
     assert f"mind install {name} --scope project" in capsys.readouterr().out
@@ -601,7 +664,7 @@ def test_turning_requests_off_makes_the_hook_of_claude_code_not_wait_again(
         install(mind, "claude-code", "project", here)
         more = {"timeout": 5} if value == "on" else {"async": True}
         items = json.loads(file.read_text())["hooks"]["Stop"]
-        assert items == [other, grouped("mind hook claude-code", **more)]
+        assert items == [other, grouped(silent("claude-code"), **more)]
 
 
 def test_a_hook_that_the_user_changed_stays(mind: Mind, project: Path, here: Machine) -> None:

@@ -232,7 +232,7 @@ def candidates(
 ) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short help.
 
-    `kind` is `id` (the handle if one begins so), `tag`, `topic`, `type`, `setting`, `procedure`,
+    `kind` is `id` (the handle if one begins so), `memory` (an id or a topic), `tag`, `topic`, `type`, `setting`, `procedure`,
     `execution`, `project`, `revision` or `revisions` (two of them, `A..B`). If the project can't be
     read, there are none. With `of_user`, ids of the user's memory for all projects follow.
     """
@@ -240,6 +240,11 @@ def candidates(
         if kind == "id":
             handles = _ids(QUERIES["handle"], start, project, of_user=of_user)
             return handles or _ids(QUERIES["id"], start, project, of_user=of_user)
+        if kind == "memory":
+            ids = candidates("id", start, project, of_user=of_user)
+            topics = candidates("topic", start, project)
+            # zsh lists words with the same help in one line.
+            return ids + [(word, f"topic: {help}") for word, help in topics]
         if kind in QUERIES:
             return _from_index(QUERIES[kind], start, project)
         if kind == "revisions":

@@ -23,7 +23,7 @@ MEMORY = Tool(name="memory", description="Unified memory operations")
 
 Id = Annotated[str, Arg("Id or short id of the memory; a unique start is enough", complete="id")]
 Reference = Annotated[
-    str, Arg("Id or short id of a memory, or the topic of a decision", complete="id")
+    str, Arg("Id or short id of a memory, or the topic of a decision", complete="memory")
 ]
 Query = Annotated[
     str,

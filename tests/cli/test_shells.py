@@ -251,6 +251,7 @@ COMPLETED = {
     "mind unt": "mind untrust ",
     "mind add x --type=deci": "mind add x --type=decision ",
     "mind search by-topic auth": "mind search by-topic auth_strategy ",
+    "mind show auth_": "mind show auth_strategy ",
     "mind search tea --at v1": "mind search tea --at v1.0 ",
     "mind diff v1.0..mai": "mind diff v1.0..main ",
     "mind list --project ./GUI": "mind list --project ./GUIDE.md",

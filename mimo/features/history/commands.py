@@ -99,7 +99,8 @@ def log(
     id: Annotated[
         str | None,
         Arg(
-            "Only this memory: its id, short id or topic, or the id of a deleted one", complete="id"
+            "Only this memory: its id, short id or topic, or the id of a deleted one",
+            complete="memory",
         ),
     ] = None,
     *,

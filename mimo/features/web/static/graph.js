@@ -179,6 +179,7 @@ class Drawing {
     on("pointerdown", (event) => this.#press(event));
     on("pointermove", (event) => this.#move(event));
     on("pointerup", (event) => this.#release(event));
+    on("pointerleave", () => this.#point(null));
     on("pointercancel", (event) => this.#pointers.delete(event.pointerId));
     on("dblclick", (event) => this.#open(this.#at(event)));
     on("keydown", (event) => this.#key(event));
@@ -204,12 +205,7 @@ class Drawing {
   #move(event) {
     const before = this.#pointers.get(event.pointerId);
     if (!before) {
-      const pointed = this.#at(event);
-      if (pointed !== this.#pointed) {
-        this.#pointed = pointed;
-        this.canvas.classList.toggle("pointing", pointed !== null);
-        this.#draw();
-      }
+      this.#point(this.#at(event));
       return;
     }
     const [x, y] = [event.clientX - before.clientX, event.clientY - before.clientY];
@@ -225,6 +221,14 @@ class Drawing {
       this.#draw();
     }
     this.#pointers.set(event.pointerId, event);
+  }
+
+  /** Lights up the node under the pointer, or none. */
+  #point(pointed) {
+    if (pointed === this.#pointed) return;
+    this.#pointed = pointed;
+    this.canvas.classList.toggle("pointing", pointed !== null);
+    this.#draw();
   }
 
   #release(event) {

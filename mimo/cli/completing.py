@@ -232,9 +232,10 @@ def candidates(
 ) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short help.
 
-    `kind` is `id` (the handle if one begins so), `memory` (an id or a topic), `tag`, `topic`, `type`, `setting`, `procedure`,
-    `execution`, `project`, `revision` or `revisions` (two of them, `A..B`). If the project can't be
-    read, there are none. With `of_user`, ids of the user's memory for all projects follow.
+    `kind` is `id` (the handle if one begins so), `memory` (an id or a topic), `tag`, `topic`,
+    `type`, `setting`, `procedure`, `execution`, `project`, `revision` or `revisions` (two of them,
+    `A..B`). If the project can't be read, there are none. With `of_user`, ids of the user's memory
+    for all projects follow.
     """
     try:
         if kind == "id":

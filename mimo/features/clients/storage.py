@@ -124,8 +124,10 @@ def _remember_folders(home: Path, path: Path) -> None:
 def _remove_folders(home: Path, path: Path) -> None:
     """Removes the folders above a file that were made for one and are empty, innermost first."""
     made = _made_folders(home)
-    gone = [folder for folder in path.parents if str(folder) in made and files.remove_empty(folder)]
-    if left := sorted(made - set(map(str, gone))):
+    removed = [
+        folder for folder in path.parents if str(folder) in made and files.remove_empty(folder)
+    ]
+    if left := sorted(made - set(map(str, removed))):
         data = json.dumps(left, indent=1).encode() + b"\n"
         files.replace(home / "clients" / _FOLDERS, data, mode=0o600)
     elif made:

@@ -295,7 +295,7 @@ def mcp_command() -> click.Command:
         if sys.stdin is None:
             raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
         from mimo.cli.answering import reply
-        from mimo.server.app import main
+        from mimo.server.stdio import main
 
         named = click.get_current_context().meta.get(KEPT, {}).get("project")
         main(

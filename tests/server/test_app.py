@@ -18,7 +18,8 @@ from mimo.commands import Registry
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
-from mimo.server.app import INSTRUCTIONS, App, Lines
+from mimo.server.app import INSTRUCTIONS, App
+from mimo.server.stdio import Lines
 from tests.conftest import Unguarded
 
 INVALID_PARAMS = -32602

@@ -1,0 +1,242 @@
+"""The MCP server on standard input and output: one client, one JSON-RPC message a line."""
+
+import asyncio
+import json
+import logging
+import os
+import re
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent import futures
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from mimo.commands import all_commands
+from mimo.disk import home_of, working_directory
+from mimo.guard.logs import Redacting
+from mimo.mind import Answers, Mind
+from mimo.operations.listening import Listener, Memory
+from mimo.server.app import App
+from mimo.server.exposure import Listing, Mode, mode_of
+
+
+def main(
+    *,
+    answers: Answers,
+    project: Path | None,
+    toolsets: Sequence[str],
+    naming: str | None,
+    exposure: str | None = None,
+) -> None:
+    """Serve on standard input and output until the client disconnects.
+
+    `answers` are those to command lines of other processes.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(Redacting("mind: %(message)s"))
+    logging.getLogger("mind.exposure").setLevel(logging.INFO)
+    named = os.environ.get("CLAUDE_PROJECT_DIR")
+    start = Path(named) if named else working_directory()
+    outside = Mind(home=home_of(os.environ), project=None)
+    settings = outside.config
+    memory = Memory(lambda: Mind.open(start, project=project))
+    mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)
+    app = App(
+        memory,
+        all_commands(),
+        toolsets=toolsets or settings["mcp.toolsets"],
+        naming=naming or settings["mcp.tool_names"],
+        listing=Listing(mode, memory.root),
+    )
+    listener = Listener(outside.home, memory, answers)
+    listener.start()
+    try:
+        ended = anyio.run(serve, app)
+    finally:
+        listener.close()
+        app.finish()
+        memory.close()
+    if ended is not None:
+        raise KeyboardInterrupt(ended.name)
+
+
+async def serve(app: App) -> signal.Signals | None:
+    """Serves an application on standard input and output; logs go to standard error.
+
+    Returns the signal that ended it, or None if the client disconnected.
+    """
+    server = app.server()
+    refusals, refused_lines = anyio.create_memory_object_stream[SessionMessage]()
+    lines: Any = Lines(diverted(), refusals.send)
+
+    async def refuse(outgoing: Any) -> None:
+        async with refused_lines:
+            async for reply in refused_lines:
+                await outgoing.send(reply)
+
+    async with anyio.create_task_group() as tasks:
+        ended: list[signal.Signals] = await tasks.start(_until_a_signal, tasks.cancel_scope)
+        async with (
+            stdio_server(lines) as (incoming, outgoing),
+            app.listing.watching(),
+            anyio.create_task_group() as replies,
+            refusals,
+        ):
+            replies.start_soon(refuse, outgoing)
+            options = server.create_initialization_options(app.listing.options())
+            await server.run(incoming, outgoing, options)
+        tasks.cancel_scope.cancel()
+    return ended[0] if ended else None
+
+
+async def _until_a_signal(
+    scope: anyio.CancelScope, *, task_status: TaskStatus[list[signal.Signals]]
+) -> None:
+    """Cancels `scope` at the first signal that asks the program to end, and stores the signal."""
+    ended: list[signal.Signals] = []
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started(ended)
+        async for number in signals:
+            ended.append(signal.Signals(number))
+            scope.cancel()
+
+
+# The lines of standard input.
+
+Reply = Callable[[SessionMessage], Awaitable[None]]
+
+CHUNK = 1 << 16
+AHEAD = 16
+"""The number of lines that are read ahead."""
+
+
+class Lines:
+    """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
+
+    def __init__(self, descriptor: int, reply: Reply) -> None:
+        """Starts reading; `reply` sends the errors for lines that are not messages."""
+        self._reply = reply
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
+        self._loop = asyncio.get_running_loop()
+        # A daemon thread, because it may still wait for input when the program ends.
+        Thread(target=self._read, args=(descriptor,), name="standard input", daemon=True).start()
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> str:
+        """Returns the next message."""
+        while (line := await self._queue.get()) is not None:
+            text = line.decode("utf-8", "replace")
+            if not text.strip():
+                continue
+            try:
+                jsonrpc_message_adapter.validate_json(text, by_name=False)
+            except ValidationError as error:
+                await self._reply(SessionMessage(_refusal(text, error)))
+            else:
+                return text
+        raise StopAsyncIteration
+
+    def _read(self, descriptor: int) -> None:
+        with suppress(_Ended):
+            self._read_lines(descriptor)
+
+    def _read_lines(self, descriptor: int) -> None:
+        rest = b""
+        parts: list[bytes] = []
+        while chunk := _chunk(descriptor):
+            head, newline, chunk = chunk.partition(b"\n")
+            parts.append(head)
+            if not newline:
+                continue
+            *lines, rest = [b"".join(parts), *chunk.split(b"\n")]
+            parts = [rest]
+            for line in lines:
+                self._put(line)
+        self._put(b"".join(parts))
+        self._put(None)
+
+    def _put(self, line: bytes | None) -> None:
+        """Queues a line. Raises `_Ended` if the program ends and takes no more."""
+        waiting = self._queue.put(line)
+        try:
+            asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+        except (RuntimeError, futures.CancelledError) as error:
+            waiting.close()
+            raise _Ended from error
+
+
+class _Ended(Exception):
+    """The event loop is closed, because the program ends."""
+
+
+def _chunk(descriptor: int) -> bytes:
+    """Returns some bytes, or none at the end of the input or if it can't be read."""
+    try:
+        return os.read(descriptor, CHUNK)
+    except OSError:
+        return b""
+
+
+def diverted() -> int:
+    """Returns a private descriptor of standard input, which itself becomes empty.
+
+    Otherwise a child process could read the client's messages.
+    """
+    private = os.dup(sys.stdin.fileno())
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, sys.stdin.fileno())
+    os.close(empty)
+    return private
+
+
+def _refusal(line: str, error: ValidationError) -> JSONRPCError:
+    problems = error.errors(include_url=False)
+    is_json = all(problem["type"] != "json_invalid" for problem in problems)
+    code, message = (
+        (INVALID_REQUEST, "not a JSON-RPC message") if is_json else (PARSE_ERROR, "not valid JSON")
+    )
+    return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=ErrorData(code=code, message=message))
+
+
+_EARLY = re.compile(r'\s*\{[^{}\[\]]*?"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*[,}]')
+_LATE = re.compile(r'[,{]\s*"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*\}\s*\Z')
+_END = 300
+
+
+def _id_of(line: str) -> Any:
+    """Returns the id of an invalid request, or None if it can't be determined."""
+    try:
+        message = json.loads(line)
+        number = message.get("id") if isinstance(message, dict) else None
+    except RecursionError:
+        # The line is complete but nested too deep: its last brace closes the message.
+        late = _LATE.search(line[-_END:])
+        number = json.loads(late[1]) if late else _early(line)
+    except ValueError:
+        number = _early(line)
+    is_id = isinstance(number, str | int) and not isinstance(number, bool)
+    return number if is_id and str(number).isprintable() else None
+
+
+def _early(line: str) -> Any:
+    match = _EARLY.match(line)
+    return json.loads(match[1]) if match else None

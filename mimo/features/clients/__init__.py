@@ -27,6 +27,7 @@ from mimo.features.clients.table import (
     SERVER,
     Client,
     ClientName,
+    Hooks,
     Places,
     Scope,
     client,
@@ -165,17 +166,20 @@ def uninstall(
     mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[FileRow]:
     """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
-    every = targets(client, scope, here, capture=True)
+    every = targets(client, scope, here, capture=True, removing=True)
     plans = [plan_uninstall(mind, client, target) for target in every]
     if client.adds_itself and scope is Scope.USER:
         yield _by_program(client, here, None, dry_run=dry_run)
     yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
-def targets(client: Client, scope: Scope, here: Machine, *, capture: bool) -> list[Target]:
+def targets(
+    client: Client, scope: Scope, here: Machine, *, capture: bool, removing: bool = False
+) -> list[Target]:
     """Returns the files to change; a file for both entry and hooks is listed once.
 
-    `capture` is whether the hooks may ask the agent to record what a session leaves.
+    `capture` is whether the hooks may ask the agent to record what a session leaves. For
+    `removing`, all files that may have hooks are listed.
     """
     command = _program(here, scope, absolute=client.absolute)
     wanted: list[tuple[Places, tuple[Edit, ...]]] = []
@@ -183,16 +187,28 @@ def targets(client: Client, scope: Scope, here: Machine, *, capture: bool) -> li
         project = str(here.project) if here.project else None
         entry = client.server(scope, command, project=project, home=here.home)
         wanted.append((client.files[scope], (entry,)))
-    if client.hooks:
-        program = _program(here, scope, absolute=client.hooks.absolute)
-        hooks = client.hooks.edits(program=program, home=here.home, capture=capture)
-        wanted.append((client.hooks.files[scope], hooks))
+    for hooks in client.hooks:
+        program = _program(here, scope, absolute=hooks.absolute)
+        changes = hooks.edits(program=program, home=here.home, capture=capture)
+        files, beside = hooks.files[scope], hooks.beside.get(scope)
+        if beside and removing:
+            wanted += [(beside, changes), (files, changes)]
+        elif beside and _has_hooks(beside, scope, here) and not _has_hooks(files, scope, here):
+            wanted.append((beside, changes))
+        else:
+            wanted.append((files, changes))
     edits: dict[Path, tuple[Edit, ...]] = {}
     for file, some in wanted:
         path = place_of(file, here)
         edits[path] = (*edits.get(path, ()), *some)
     within = here.project if scope is Scope.PROJECT else None
     return [Target(path, every, within) for path, every in edits.items()]
+
+
+def _has_hooks(file: Places, scope: Scope, here: Machine) -> bool:
+    """Returns whether a file has any hooks; Codex also keeps the approvals of hooks in its own."""
+    events = editing.at(_data(file, scope, here), ("hooks",))
+    return isinstance(events, dict) and any(isinstance(each, list) for each in events.values())
 
 
 def _program(here: Machine, scope: Scope, *, absolute: bool) -> str:
@@ -459,12 +475,10 @@ def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
                 )
     for scope, file in _hook_files("codex"):
         other = client("codex").files[scope]
-        if editing.has_hook(_data(file, scope, here), start) and editing.at(
-            _data(other, scope, here), ("hooks",)
-        ):
+        if editing.has_hook(_data(file, scope, here), start) and _has_hooks(other, scope, here):
             yield Doubt(
-                f"Codex has hooks in {place_of(other, here)} and in hooks.json",
-                "it reads them from one of the two: put all into one",
+                f"Codex has hooks in {place_of(other, here)} and in hooks.json, and warns of that",
+                f"mind uninstall codex --scope {scope} && mind install codex --scope {scope}",
             )
 
 
@@ -477,12 +491,13 @@ def _silent_hooks(here: Machine) -> Iterator[Doubt]:
                 "use `mind install claude-code` in place of the plugin",
             )
     for candidate in CLIENTS:
-        asking = candidate.hooks.asking if candidate.hooks else {}
-        for event, (scope, file) in product(asking, _hook_files(candidate.name)):
+        asking = [(hooks, event) for hooks in candidate.hooks for event in hooks.asking]
+        for (hooks, event), scope in product(asking, Scope):
+            file = hooks.files[scope]
             data = _data(file, scope, here)
             items = editing.at(data, ("hooks", event)) or ()
             does_not_wait = any(map(editing.is_async, items))
-            if does_not_wait or (_runs_hooks(candidate, data) and not items):
+            if does_not_wait or (_runs_hooks(hooks, data) and not items):
                 yield Doubt(
                     f"`hook.capture` is on, but {candidate.title} has no hook in "
                     f"{place_of(file, here)} that waits for the request to the agent",
@@ -490,15 +505,13 @@ def _silent_hooks(here: Machine) -> Iterator[Doubt]:
                 )
 
 
-def _runs_hooks(client: Client, data: Any) -> bool:
+def _runs_hooks(hooks: Hooks, data: Any) -> bool:
     """Returns whether a file has other hooks of ours."""
-    events = client.hooks.events if client.hooks else ()
-    return any(editing.has_hook(data, ("hooks", event)) for event in events)
+    return any(editing.has_hook(data, ("hooks", event)) for event in hooks.events)
 
 
 def _hook_files(name: str) -> list[tuple[Scope, Places]]:
-    hooks = client(name).hooks
-    return list(hooks.files.items()) if hooks else []
+    return [item for hooks in client(name).hooks for item in hooks.files.items()]
 
 
 def _entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:

@@ -7,8 +7,9 @@ of it again.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -71,9 +72,9 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             continue
         if isinstance(edit, Hook):
             if edit.instead in (at(data, edit.path) or ()):
-                text = _without_hooks(text, edit.path)
+                text = _without_hooks(format, text, edit.path)
                 data = load(format, text)
-            after = json_file.append(text, edit.path, edit.value)
+            after = _append(format, text, edit.path, edit.value)
             expected = _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
         else:
             after = _put(format, text, edit.path, edit.value)
@@ -93,7 +94,7 @@ def take_out(
     removable = None if made is None else set(made)
     for edit in reversed(edits):
         if isinstance(edit, Hook):
-            text = _without_hooks(text, edit.path)
+            text = _without_hooks(format, text, edit.path)
         elif isinstance(edit, Entry) and is_ours(at(load(format, text), edit.path)):
             text = _dropped(format, text, edit.path)
         else:
@@ -196,11 +197,16 @@ def is_async(item: Any) -> bool:
     return _runs_us(item) and isinstance(within, list) and bool(within[0].get("async"))
 
 
-def _without_hooks(text: str, path: Path) -> str:
-    while places := _our_items(at(data := load(Format.JSON, text), path)):
-        after = json_file.drop_item(text, path, places[-1])
+def _without_hooks(format: Format, text: str, path: Path) -> str:
+    while places := _our_items(at(data := load(format, text), path)):
+        after = _drop_item(format, text, path, places[-1])
         del at(expected := deepcopy(data), path)[places[-1]]
-        text = _verified(Format.JSON, after, expected)
+        if format is Format.TOML:
+            # A list of tables, and a table without a header of its own, disappear when empty.
+            for end in range(len(path), 0, -1):
+                if not at(expected, path[:end]) and at(load(format, after), path[:end]) is None:
+                    expected = _without(expected, path[:end])
+        text = _verified(format, after, expected)
     return text
 
 
@@ -261,6 +267,16 @@ def _drop(format: Format, text: str, path: Path) -> str:
     return drops[format](text, path)
 
 
+def _append(format: Format, text: str, path: Path, item: Mapping[str, Any]) -> str:
+    """Returns the text with one more item in a list."""
+    return (_append_toml if format is Format.TOML else json_file.append)(text, path, item)
+
+
+def _drop_item(format: Format, text: str, path: Path, place: int) -> str:
+    """Returns the text without one item of a list."""
+    return (_drop_item_toml if format is Format.TOML else json_file.drop_item)(text, path, place)
+
+
 # TOML: a table at the end of the file.
 
 
@@ -314,6 +330,48 @@ def _drop_toml(text: str, path: Path) -> str:
         return before.removesuffix(newline) if before.endswith(newline * 2) else before
     starts = not before or before.endswith(newline * 2)
     return before + (after.lstrip("\r\n") if starts else after)
+
+
+_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+def _append_toml(text: str, path: Path, item: Mapping[str, Any]) -> str:
+    newline = newline_of(text)
+    gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
+    return text + gap + newline.join((*_tables(path, item), ""))
+
+
+def _tables(path: Path, item: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the lines of a table in a list, and of those within it."""
+    import tomlkit
+
+    yield f"[[{'.'.join(path)}]]"
+    for key, value in item.items():
+        if not isinstance(value, list):
+            yield f"{key} = {tomlkit.item(value).as_string()}"
+    for key, value in item.items():
+        for within in value if isinstance(value, list) else ():
+            yield from _tables((*path, key), within)
+
+
+def _drop_item_toml(text: str, path: Path, place: int) -> str:
+    """Returns the text without a table in a list; the comments below it stay."""
+    name = r"[ \t]*\.[ \t]*".join(map(re.escape, path))
+    headers = re.finditer(rf"^[ \t]*\[\[[ \t]*{name}[ \t]*\]\]", text, re.MULTILINE)
+    header = next(itertools.islice(headers, place, None), None)
+    if header is None:
+        raise Invalid(f"`{'.'.join(path)}` is not a list of tables", hint="nothing was changed")
+    below = re.compile(rf"[ \t]*\[\[?[ \t]*{name}[ \t]*\.")
+    others = (other.start() for other in _HEADER.finditer(text, header.end()))
+    end = next((other for other in others if not below.match(text, other)), len(text))
+    lines = text[header.start() : end].splitlines(keepends=True)
+    while not (last := lines[-1].strip()) or last.startswith("#"):
+        lines.pop()
+    before, after = text[: header.start()], text[header.start() + len("".join(lines)) :]
+    newline = newline_of(text)
+    if before.endswith(newline * 2) and (not after or after.startswith(newline)):
+        before = before.removesuffix(newline)
+    return before + after
 
 
 def _tail_of_table(item: Any) -> str:

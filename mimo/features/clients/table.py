@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from mimo.features.clients.edits import Edit, Entry, Hook, Needed
-from mimo.frozen import field, frozen
+from mimo.frozen import field, frozen, replace
 
 SERVER = "mind"
 """The name that the server has in every client."""
@@ -38,6 +38,8 @@ class Hooks:
 
     files: Mapping[Scope, Places]
     events: Mapping[str, Mapping[str, Any]]
+    beside: Mapping[Scope, Places] = field(default_factory=dict)
+    """Other files that take the same hooks, and are used if these alone have hooks already."""
     version: int | None = None
     """The file's `version`, for clients that require one."""
     absolute: bool = False
@@ -113,7 +115,7 @@ class Client:
     """The client's own program, for clients of the terminal."""
     only: Mapping[Scope, Mapping[str, Any]] | None = None
     """Keys that the entry has in one scope only."""
-    hooks: Hooks | None = None
+    hooks: tuple[Hooks, ...] = ()
     absolute: bool = False
     """True if a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
@@ -128,7 +130,7 @@ class Client:
     @property
     def can_ask(self) -> bool:
         """Returns whether its hooks may ask the agent at the end of a turn."""
-        events = {*self.hooks.events, *self.hooks.asking} if self.hooks else set()
+        events = {event for hooks in self.hooks for event in (*hooks.events, *hooks.asking)}
         return bool(events & {"Stop", "stop", "AfterAgent"})
 
     def server(
@@ -212,6 +214,7 @@ _CODEX_EVENTS = _groups(
     {"SessionStart": 10, "UserPromptSubmit": 5, "PreToolUse": 5, "PostCompact": 10, "Stop": 10},
     {"SessionStart": "startup|resume|clear|compact", "PreToolUse": "apply_patch|Edit|Write"},
 )
+_CODEX_FILES = {PROJECT: ("{project}/.codex/config.toml",), USER: ("{codex}/config.toml",)}
 _GEMINI_EVENTS = _groups(
     "gemini",
     {
@@ -230,6 +233,25 @@ _GEMINI_FILES = {
     USER: ("{home}/.gemini/settings.json",),
 }
 
+
+def _event(client: str, timeout: int) -> dict[str, Any]:
+    """Returns a hook in the format of GitHub."""
+    return {"type": "command", "command": line_of(client), "timeout": timeout}
+
+
+_GITHUB_HOOKS = Hooks(
+    files={
+        PROJECT: ("{project}/.github/hooks/mind.json",),
+        USER: ("{copilot}/hooks/mind.json",),
+    },
+    events={"SessionStart": _event("vscode", 10), "UserPromptSubmit": _event("vscode", 5)},
+    asking={"Stop": _event("vscode", 5)},
+    version=1,
+    absolute=True,
+    has_env=True,
+)
+"""The hooks that VS Code and Copilot CLI share, in files that both of them read."""
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
@@ -237,13 +259,15 @@ CLIENTS: tuple[Client, ...] = (
         files={PROJECT: ("{project}/.mcp.json",), USER: ("{claude_json}",)},
         entry=_STDIO,
         adds_itself=True,
-        hooks=Hooks(
-            files={
-                PROJECT: ("{project}/.claude/settings.json",),
-                USER: ("{claude}/settings.json",),
-            },
-            events=CLAUDE_CODE_EVENTS,
-            asking=_CLAUDE_CODE_ASKING,
+        hooks=(
+            Hooks(
+                files={
+                    PROJECT: ("{project}/.claude/settings.json",),
+                    USER: ("{claude}/settings.json",),
+                },
+                events=CLAUDE_CODE_EVENTS,
+                asking=_CLAUDE_CODE_ASKING,
+            ),
         ),
         program="claude",
         traces=("{claude}", "{claude_json}"),
@@ -263,11 +287,14 @@ CLIENTS: tuple[Client, ...] = (
         name="codex",
         title="Codex",
         section="mcp_servers",
-        files={PROJECT: ("{project}/.codex/config.toml",), USER: ("{codex}/config.toml",)},
+        files=_CODEX_FILES,
         entry=_PLAIN,
-        hooks=Hooks(
-            files={PROJECT: ("{project}/.codex/hooks.json",), USER: ("{codex}/hooks.json",)},
-            events=_CODEX_EVENTS,
+        hooks=(
+            Hooks(
+                files={PROJECT: ("{project}/.codex/hooks.json",), USER: ("{codex}/hooks.json",)},
+                events=_CODEX_EVENTS,
+                beside=_CODEX_FILES,  # it warns of hooks in both
+            ),
         ),
         program="codex",
         traces=("{codex}",),
@@ -278,7 +305,7 @@ CLIENTS: tuple[Client, ...] = (
         title="Gemini CLI",
         files=_GEMINI_FILES,
         entry=_PLAIN,
-        hooks=Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),
+        hooks=(Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),),
         program="gemini",
         traces=("{home}/.gemini",),
     ),
@@ -287,18 +314,20 @@ CLIENTS: tuple[Client, ...] = (
         title="Cursor",
         files={PROJECT: ("{project}/.cursor/mcp.json",), USER: ("{home}/.cursor/mcp.json",)},
         entry=_STDIO,
-        hooks=Hooks(
-            files={
-                PROJECT: ("{project}/.cursor/hooks.json",),
-                USER: ("{home}/.cursor/hooks.json",),
-            },
-            events={
-                "sessionStart": {"command": line_of("cursor")},
-                "beforeSubmitPrompt": {"command": line_of("cursor")},
-            },
-            asking={"stop": {"command": line_of("cursor")}},
-            version=1,
-            absolute=True,
+        hooks=(
+            Hooks(
+                files={
+                    PROJECT: ("{project}/.cursor/hooks.json",),
+                    USER: ("{home}/.cursor/hooks.json",),
+                },
+                events={
+                    "sessionStart": {"command": line_of("cursor")},
+                    "beforeSubmitPrompt": {"command": line_of("cursor")},
+                },
+                asking={"stop": {"command": line_of("cursor")}},
+                version=1,
+                absolute=True,
+            ),
         ),
         absolute=True,
         traces=("{home}/.cursor",),
@@ -310,19 +339,11 @@ CLIENTS: tuple[Client, ...] = (
         section="servers",
         files={PROJECT: ("{project}/.vscode/mcp.json",), USER: ("{code}/mcp.json",)},
         entry=_STDIO,
-        hooks=Hooks(
-            files={
-                PROJECT: ("{project}/.github/hooks/mind.json",),
-                USER: ("{home}/.copilot/hooks/mind.json",),
-            },
-            events={
-                event: {"type": "command", "command": line_of("vscode"), "timeout": timeout}
-                for event, timeout in (("SessionStart", 10), ("UserPromptSubmit", 5))
-            },
-            asking={"Stop": {"type": "command", "command": line_of("vscode"), "timeout": 5}},
-            version=1,
-            absolute=True,
-            has_env=True,
+        hooks=(
+            replace(
+                _GITHUB_HOOKS,
+                files={**_GITHUB_HOOKS.files, USER: ("{home}/.copilot/hooks/mind.json",)},
+            ),
         ),
         absolute=True,
         traces=("{code}",),
@@ -337,6 +358,18 @@ CLIENTS: tuple[Client, ...] = (
         },
         entry=_STDIO,
         only={USER: {"tools": ["*"]}},
+        hooks=(
+            _GITHUB_HOOKS,
+            # VS Code does not read this file: it would run the hook before each of its tools.
+            Hooks(
+                files={
+                    PROJECT: ("{project}/.github/copilot/settings.json",),
+                    USER: ("{copilot}/settings.json",),
+                },
+                events={"PreToolUse": {"matcher": "Write|Edit", **_event("copilot", 5)}},
+                has_env=True,
+            ),
+        ),
         program="copilot",
         traces=("{copilot}",),
     ),

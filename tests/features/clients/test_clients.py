@@ -92,6 +92,9 @@ def vscode_hooks(program: str) -> dict[str, Any]:
     return {"version": 1, "hooks": hooks}
 
 
+COPILOT_HOOKS = {
+    "hooks": {"PreToolUse": [{"matcher": "Write|Edit", **event(silent("copilot"), 5)}]}
+}
 OPENCODE = {"mcp": {"mind": {"type": "local", "command": ["mind", *ARGS], "enabled": True}}}
 GOOSE = {
     "name": "mind",
@@ -142,9 +145,15 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
         ".config/Code/User/mcp.json": {"servers": {"mind": ABSOLUTE}},
         ".copilot/hooks/mind.json": vscode_hooks(MIND),
     },
-    ("copilot", "project"): {".mcp.json": {"mcpServers": {"mind": STDIO}}},
+    ("copilot", "project"): {
+        ".mcp.json": {"mcpServers": {"mind": STDIO}},
+        ".github/hooks/mind.json": vscode_hooks("mind"),
+        ".github/copilot/settings.json": COPILOT_HOOKS,
+    },
     ("copilot", "user"): {
-        ".copilot/mcp-config.json": {"mcpServers": {"mind": {**STDIO, "tools": ["*"]}}}
+        ".copilot/mcp-config.json": {"mcpServers": {"mind": {**STDIO, "tools": ["*"]}}},
+        ".copilot/hooks/mind.json": vscode_hooks(MIND),
+        ".copilot/settings.json": COPILOT_HOOKS,
     },
     ("opencode", "project"): {"opencode.json": OPENCODE},
     ("opencode", "user"): {".config/opencode/opencode.json": OPENCODE},
@@ -302,8 +311,8 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
         assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
     else:
         assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].note)
-    if installed.hooks and installed.hooks.has_env:
-        text = place_of(installed.hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
+    for hooks in (hooks for hooks in installed.hooks if hooks.has_env):
+        text = place_of(hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
         for items in json.loads(text)["hooks"].values():
             assert items[0]["env"] == {"MIND_HOME": "/srv/own mind"}
     uninstall(mind, name, scope, chosen)
@@ -617,6 +626,7 @@ def test_mind_missing_from_the_path_is_reported(
 ASKING = {
     "claude-code": ("Stop", grouped(silent("claude-code"), timeout=5)),
     "cursor": ("stop", {"command": silent("cursor")}),
+    "copilot": ("Stop", event(silent("vscode"), 5)),
     "vscode": ("Stop", event(silent("vscode"), 5)),
 }
 """The hooks that wait for an answer at the end of a turn."""
@@ -626,8 +636,7 @@ ASKING = {
 def test_a_hook_that_waits_is_installed_only_while_the_user_wants_requests(
     mind: Mind, project: Path, here: Machine, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    hooks = client(name).hooks
-    assert hooks
+    hooks = client(name).hooks[0]
     file = place_of(hooks.files[Scope.PROJECT], here)
     event, waiting = ASKING[name]
     before = tree(project)
@@ -703,6 +712,56 @@ def set_to(mind: Mind, value: str) -> Mind:
     """Turns requests to agents on or off, and returns the memory with that setting."""
     config(mind, "hook.capture", value)
     return mind.reopened()
+
+
+THEIRS = """\
+# of Codex
+model = "gpt-5.5"
+
+[[hooks.Stop]] # ours
+hooks = [{type = "command", command = "say done"}]
+
+[hooks.state."/x:stop:0:0"]
+trusted_hash = "sha256:1"
+"""
+
+
+def codex_hooks(path: Path) -> Any:
+    hooks = tomllib.loads(path.read_text()).get("hooks", {})
+    return {event: items for event, items in hooks.items() if event != "state"}
+
+
+@pytest.mark.parametrize("scope", ["project", "user"])
+def test_codex_gets_its_hooks_where_it_has_others(
+    mind: Mind, project: Path, user: Path, here: Machine, scope: str
+) -> None:
+    folder = (project if scope == "project" else user) / ".codex"
+    folder.mkdir()
+    file = folder / "config.toml"
+    file.write_text(THEIRS)
+    before = tree(project, user)
+    install(mind, "codex", scope, here)
+
+    assert not (folder / "hooks.json").exists()
+    others = [{"hooks": [{"type": "command", "command": "say done"}]}]
+    assert codex_hooks(file) == CODEX_HOOKS | {"Stop": others + CODEX_HOOKS["Stop"]}
+    assert {row.action for row in install(mind, "codex", scope, here)} == {"unchanged"}
+    uninstall(mind, "codex", scope, here)
+    assert tree(project, user) == before
+
+    install(mind, "codex", scope, here)
+    file.write_text(file.read_text() + "\n# of mine\n[tui]\nanimations = false\n")
+    uninstall(mind, "codex", scope, here)
+    assert file.read_text() == THEIRS + "\n# of mine\n[tui]\nanimations = false\n"
+
+
+def test_approvals_of_hooks_are_no_hooks(mind: Mind, user: Path, here: Machine) -> None:
+    file = user / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[hooks.state."/x:stop:0:0"]\ntrusted_hash = "sha256:1"\n')
+    install(mind, "codex", "user", here)
+    assert json.loads(file.with_name("hooks.json").read_text()) == {"hooks": CODEX_HOOKS}
+    assert codex_hooks(file) == {}
 
 
 def test_the_doctor_reports_a_missing_program(

@@ -36,7 +36,9 @@ def reply(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None
     if kind == "completion":
-        lines = completions(all_commands(), ["--project", str(mind.project.root), *words])
+        path = request.get("path")
+        named = ["--project", str(mind.project.root), *words]
+        lines = completions(all_commands(), named, path if isinstance(path, str) else "")
         return {"status": 0, "notes": [], "text": "".join(f"{line}\n" for line in lines)}
     line = read(all_commands(), words) if kind == "command" else None
     if line is None or line.spec.path not in PATHS or _has_input(line.spec):

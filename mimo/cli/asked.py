@@ -66,6 +66,7 @@ def answer(argv: Sequence[str]) -> int | None:
             "ask": "completion" if completes else "command",
             "argv": list(argv),
             "folder": folder,
+            "path": environ.get("PATH", "") if completes else "",
             "screen": shows,
             "wide": (sys.stdout.encoding or "utf-8").lower().startswith("utf"),
             **surroundings(environ),

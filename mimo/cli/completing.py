@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo.cli.external import found, program_of
 from mimo.cli.plain import (
     COMMON,
     PROGRAMS,
@@ -36,17 +37,22 @@ HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_fla
 VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
 
 
-def completions(commands: Registry, words: Sequence[str]) -> list[str]:
-    """Returns the completions of the last word, each as `word<TAB>help`."""
+def completions(commands: Registry, words: Sequence[str], programs: str | None = None) -> list[str]:
+    """Returns the completions of the last word, each as `word<TAB>help`.
+
+    `programs` is the PATH on which other programs are commands, by default that of this process.
+    """
     *before, start = words or [""]
     try:
-        items = _items(commands, before, start)
+        items = _items(commands, before, start, programs)
     except Exception:  # noqa: BLE001 - see above
         return []
     return [f"{word}\t{' '.join(help.split())}".rstrip() for word, help in items]
 
 
-def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
+def _items(
+    commands: Registry, before: Sequence[str], start: str, programs: str | None
+) -> list[Item]:
     path, rest, project = "", before, None
     while path not in commands.table:
         typed = _typed(COMMON, rest, is_start=True)
@@ -56,14 +62,19 @@ def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
         if not typed.places and start.startswith("-"):
             return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
         if not typed.places:
-            return _commands(commands, path, start)
+            others = {} if path else found(commands, programs)
+            return _commands(commands, path, start) + [
+                (word, f"the program {program}")
+                for word, program in others.items()
+                if word.startswith(start)
+            ]
         path, rest = led(commands, path, typed.places, is_whole=False)
         if path == "help" and not start.startswith("-"):
             return _commands(commands, " ".join(rest), start)
         if not path.partition(" ")[2] and path in PROGRAMS:
             return _after(PROGRAMS[path], (), rest, start, project)
         if path not in commands.table and not commands.below(path):
-            return []
+            return [FILES] if program_of(commands, path, programs) else []
     spec = commands.at(path)
     positional = [param for param in params_of(spec) if param.positional]
     items = _after(options_of(spec), positional, rest, start, project, of_user=spec.of_user)

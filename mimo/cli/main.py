@@ -68,8 +68,10 @@ def main(
         if (line := read(registry, args)) is not None:
             status = run(line.spec, line.arguments(), line.options)
         else:  # click takes longer to load than a short command runs.
-            from mimo.cli import program
+            from mimo.cli import external, program
 
+            if (other := external.line_of(registry, args)) is not None:
+                external.run(other)
             status = program.run(registry, run, args)
         rendering.flush()
         return status

@@ -12,12 +12,14 @@ from typing import Any
 import click
 
 from mimo import __version__
+from mimo.cli.external import found
 from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options
 from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
 from mimo.commands import Registry, all_commands
 from mimo.commands.arguments import nearest
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
+from mimo.text.clean import one_line
 
 SUMMARY = """Long-term memory for coding agents and the people who work with them
 
@@ -141,7 +143,9 @@ class Words(Program, click.Group):
         words = self.list_commands(ctx)
         program = f"mind {self.path}".strip()
         meant = self.registry.meant(self.path, word)
-        meant = meant or [f"{self.path} {near}".strip() for near in nearest(word, words)[:1]]
+        others = [] if self.path else found(self.registry)
+        near = nearest(word, [*words, *others])[:1]
+        meant = meant or [f"{self.path} {word}".strip() for word in near]
         lines = " or ".join(f"`mind {line}`" for line in meant)
         listed = f"commands are {', '.join(words)}" if self.path else "see `mind help --all`"
         return Invalid(
@@ -167,6 +171,11 @@ class Words(Program, click.Group):
         else:
             click.Command.format_options(self, ctx, formatter)
             self._write(ctx, formatter, self._sections())
+            if not self.path and (others := found(self.registry)):
+                with formatter.section("Other programs on PATH"):  # paths are not wrapped
+                    width = max(map(len, others))
+                    for word, path in others.items():
+                        formatter.write(one_line(f"  {word:<{width}}  {path}") + "\n")
         if not self.path:
             rest = ", `mind help --all` all commands" if is_first else ""
             formatter.write_paragraph()

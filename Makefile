@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-clients test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -131,6 +131,11 @@ generate: setup ## Write man pages, completions and the reference anew
 
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)
 	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
+
+tools: setup    ## Count the tokens of the list of tools
+	$(BIN)/python scripts/groups.py tokens > $(VENV)/tokens-requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/tokens-requirements.txt
+	$(RUN) -m scripts.tool_list
 
 redteam: setup  ## Run the attacks, and count by kind how many got through
 	$(RUN) scripts/redteam.py -n auto

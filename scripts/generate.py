@@ -8,7 +8,7 @@ completions/ has copies of the scripts in mimo/completions/, where packagers loo
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from mimo import __version__, errors
 from mimo.cli.params import metavar_of, usage_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
 from mimo.commands import TOOLSETS, Registry, all_commands, listed
-from mimo.commands.schema import input_schema, output_schema, parameter_schema
+from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
 from mimo.config import SETTINGS
 from mimo.errors import MindError
@@ -196,9 +196,22 @@ def _tools_page(commands: Registry) -> str:
     for name, specs in tools.items():
         shown = "" if name in default else f" (listed in toolset `{specs[0].toolset}` only)"
         lines += [f"## {spelled(name, 'underscore')}", f"Canonical name: `{name}`{shown}."]
-        lines.append(_bullets("Arguments", _fields(input_schema(specs))))
+        lines.append(_bullets("Arguments", _arguments(specs)))
         lines.append(_bullets("Answer", _fields(output_schema(specs))))
     return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def _arguments(specs: Sequence[Spec]) -> list[tuple[str, str]]:
+    """Returns the arguments, with a mark on those that the list of tools leaves out."""
+    shown = listed_input(specs)["properties"]
+    fields = _fields(input_schema(specs))
+    return [
+        (
+            name,
+            help if name.rstrip("?") in shown else f"{help} (accepted; not in the list of tools)",
+        )
+        for name, help in fields
+    ]
 
 
 def _fields(schema: dict[str, Any]) -> list[tuple[str, str]]:

@@ -18,57 +18,78 @@ if TYPE_CHECKING:
 MOST_CONTENT = 2_000
 """Characters of content in a row; `load/context` and `mind show` return all of it."""
 
-MEMORY = Tool(name="memory", description="Unified memory operations")
+MEMORY = Tool(
+    name="memory",
+    description="""\
+Unified memory operations: store, search, list or delete plain facts; count them; find fading ones.
+Don't use for: decisions → save/decision; lessons → save/insight""",
+)
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
 
-Id = Annotated[str, Arg("Id or short id of the memory; a unique start is enough", complete="id")]
+Id = Annotated[
+    str,
+    Arg(
+        "Id or short id of the memory; a unique start is enough",
+        agents="Id or short id",
+        complete="id",
+    ),
+]
 Reference = Annotated[
     str, Arg("Id or short id of a memory, or the topic of a decision", complete="memory")
 ]
-Query = Annotated[
-    str,
-    Arg(
-        "The question, then other words its answer may have: synonyms, product, file and function"
-        " names",
-        words=True,
-    ),
-]
-Importance = Annotated[float, Arg("Importance, 0 to 1", ge=0, le=1)]
-Limit = Annotated[int, Arg("Maximum number of results", short="n", ge=1, le=1000)]
-Offset = Annotated[int, Arg("Number of results to skip", ge=0)]
+_QUERY = Arg(
+    "The question, then other words its answer may have: synonyms, product, file and function"
+    " names",
+    agents="The question, then synonyms and names that its answer may have",
+    words=True,
+)
+Query = Annotated[str, _QUERY]
+BriefQuery = Annotated[str, _QUERY._replace(agents="")]
+"""The query of a tool with many arguments."""
+Importance = Annotated[float, Arg("Importance, 0 to 1", agents="", ge=0, le=1)]
+Limit = Annotated[int, Arg("Maximum number of results", agents="", short="n", ge=1, le=1000)]
+Offset = Annotated[int, Arg("Number of results to skip", agents="", ge=0)]
 At = Annotated[
     str | None,
     Arg(
         "State at a commit, branch, tag or date, such as `v1.2` or `last week`",
+        agents="At a commit, branch, tag or date",
         complete="revision",
     ),
 ]
-Private = Annotated[bool, Arg("Keep it out of git, only on this machine")]
+Private = Annotated[bool, Arg("Keep it out of git, only on this machine", agents="")]
 OfUser = Annotated[bool, Arg("Only your memory for all projects", wire="user")]
-Again = Annotated[bool, Arg("Store it even if an identical memory exists")]
-Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", complete="tag", short="t")]
+Again = Annotated[bool, Arg("Store it even if an identical memory exists", listed=False)]
+Tags = Annotated[tuple[str, ...], Arg("Tags of the memory", agents="", complete="tag", short="t")]
 TagFilter = Annotated[
-    tuple[str, ...], Arg("Only memories with all of these tags", complete="tag", short="t")
+    tuple[str, ...],
+    Arg("Only memories with all of these tags", agents="", complete="tag", short="t"),
 ]
 Types = Annotated[
     tuple[str, ...],
-    Arg("Only these types, such as decision, issue, learning or edge", complete="type"),
+    Arg(
+        "Only these types, such as decision, issue, learning or edge",
+        agents="Such as decision, issue, learning, edge",
+        complete="type",
+    ),
 ]
-CategoryFilter = Annotated[Category | None, Arg("Only this category")]
+CategoryFilter = Annotated[Category | None, Arg("Only this category", agents="")]
 TimeFilter = Annotated[
     str | None,
     Arg(
         "Only from a time, such as `yesterday`, `last week`, `3 days ago`, `october`, `since "
         "monday`, `between monday and wednesday`, `2026-11`",
+        agents="Such as `last week`, `since monday`, `2026-11-01 to 2026-11-05`",
         alias="when",
     ),
 ]
-FromDate = Annotated[
-    str | None, Arg("Only since this date (ISO 8601, or a word such as `monday`)", alias="from")
-]
-ToDate = Annotated[
-    str | None, Arg("Only up to and including this date (ISO 8601, or a word)", alias="to")
-]
+_FROM = Arg("Only since this date (ISO 8601, or a word such as `monday`)", agents="", alias="from")
+_TO = Arg("Only up to and including this date (ISO 8601, or a word)", agents="", alias="to")
+FromDate = Annotated[str | None, _FROM]
+ToDate = Annotated[str | None, _TO]
+OtherFromDate = Annotated[str | None, _FROM._replace(listed=False)]
+OtherToDate = Annotated[str | None, _TO._replace(listed=False)]
+"""Those of tools whose `time_filter` is enough for agents."""
 
 
 class TrustLabel(StrEnum):

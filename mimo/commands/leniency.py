@@ -47,9 +47,6 @@ _UNSURE = frozenset({("mind_undo", "limit")})
 _PERIOD, _DAYS = "time_filter", "days"
 """`days` is a number; the argument for it is a phrase."""
 
-_OBJECTS = frozenset({"context", "metadata"})
-"""JSON arguments that must be objects, which their commands check."""
-
 _WHOLE = re.compile(r"[-+]?\d{1,18}")
 _NUMBER = re.compile(r"[-+]?(\d{1,18}\.?\d{0,18}|\.\d{1,18})([eE][-+]?\d{1,3})?")
 _TRUTH = {"true": True, "false": False}
@@ -121,7 +118,7 @@ def _value(param: Param, value: Any) -> Any:
         ]
     if shape.kind != "json":
         return _scalar(shape.kind, value)
-    if param.arg.object or param.name in _OBJECTS:
+    if param.arg.object:
         return _parsed(value, dict)
     return _parsed(value, list) if param.arg.many else value
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
@@ -33,16 +33,34 @@ def input_schema(specs: Sequence[Spec]) -> Schema:
     The schema of a tool with operations is one flat object. Each description lists the operations
     that take the argument, those that require it, and the defaults.
     """
+    return _input(specs, _WHOLE) | {"additionalProperties": False}
+
+
+def listed_input(specs: Sequence[Spec]) -> Schema:
+    """Returns the schema of a tool's arguments in the list of tools, which agents pay for.
+
+    It has the words for agents, and leaves out what each reader assumes: that a switch is off, that
+    a count is positive. Every array has items with a type, which the API of Gemini requires.
+    """
+    schema = _input(specs, _BRIEF)
+    return schema if schema["properties"] else schema | {"additionalProperties": False}
+
+
+def _input(specs: Sequence[Spec], view: _View) -> Schema:
     if specs[0].operation is None:
         (spec,) = specs
-        taken = published(spec)
+        taken = view.params(spec)
         return _object(
-            {p.name: parameter_schema(p) | {"description": p.arg.help} for p in taken},
+            {p.name: view.schema(p) | _described(view.help(p)) for p in taken},
             [p.name for p in taken if p.required],
         )
     names = [spec.operation or "" for spec in specs]
-    chosen = {"type": "string", "enum": names, "description": "What to do"}
-    return _object({OPERATION: chosen} | _union(specs), [OPERATION])
+    chosen = {"type": "string", "enum": names} | _described(view.operation)
+    return _object({OPERATION: chosen} | _union(specs, view), [OPERATION])
+
+
+def _described(help: str) -> Schema:
+    return {"description": help} if help else {}
 
 
 def published(spec: Spec) -> list[Param]:
@@ -52,7 +70,11 @@ def published(spec: Spec) -> list[Param]:
 
 def _object(properties: Schema, required: list[str]) -> Schema:
     schema: Schema = {"type": "object", "properties": properties}
-    return schema | ({"required": required} if required else {}) | {"additionalProperties": False}
+    return schema | ({"required": required} if required else {})
+
+
+def _closed(properties: Schema, required: list[str]) -> Schema:
+    return _object(properties, required) | {"additionalProperties": False}
 
 
 def parameter_schema(param: Param) -> Schema:
@@ -72,17 +94,53 @@ def _shape(shape: Shape) -> Schema:
     return {"type": shape.kind} | choices
 
 
-def _union(specs: Sequence[Spec]) -> Schema:
+def _brief(param: Param) -> Schema:
+    """Returns the schema of one parameter without what each reader assumes."""
+    schema = dict(param.arg.form) if param.arg.form else parameter_schema(param)
+    if not schema.get("default", True):
+        del schema["default"]
+    if schema.get("type") == "integer":
+        if schema.get("minimum", 2) <= 1:
+            del schema["minimum"]
+        if schema.get("maximum", 0) > _ENOUGH:
+            del schema["maximum"]
+    return schema
+
+
+_ENOUGH = 100
+"""The list of tools leaves out larger limits of counts, which an error names if they matter."""
+
+
+def _brief_help(param: Param) -> str:
+    return param.arg.help if param.arg.agents is None else param.arg.agents
+
+
+class _View(NamedTuple):
+    """The parameters of a command as one reader sees them."""
+
+    params: Callable[[Spec], list[Param]]
+    schema: Callable[[Param], Schema]
+    help: Callable[[Param], str]
+    operation: str
+
+
+_WHOLE = _View(published, parameter_schema, lambda param: param.arg.help, "What to do")
+_BRIEF = _View(
+    lambda spec: [param for param in published(spec) if param.arg.listed], _brief, _brief_help, ""
+)
+
+
+def _union(specs: Sequence[Spec], view: _View) -> Schema:
     takers: dict[str, list[tuple[str, Param]]] = {}
     for spec in specs:
-        for param in published(spec):
+        for param in view.params(spec):
             takers.setdefault(param.name, []).append((spec.operation or "", param))
-    return {name: _shared(name, uses) for name, uses in takers.items()}
+    return {name: _shared(name, uses, view) for name, uses in takers.items()}
 
 
-def _shared(name: str, uses: list[tuple[str, Param]]) -> Schema:
+def _shared(name: str, uses: list[tuple[str, Param]], view: _View) -> Schema:
     """Returns the schema of an argument that several operations may take."""
-    schemas = [parameter_schema(param) for _, param in uses]
+    schemas = [view.schema(param) for _, param in uses]
     if len({str(schema.get("type")) for schema in schemas}) > 1:
         raise TypeError(f"operations take `{name}` with different types")
     common = {
@@ -92,17 +150,19 @@ def _shared(name: str, uses: list[tuple[str, Param]]) -> Schema:
     }
     if all("enum" in schema for schema in schemas):
         common["enum"] = list(dict.fromkeys(word for schema in schemas for word in schema["enum"]))
-    return common | {"description": "; ".join(_phrases(uses, "default" in common))}
+    return common | {"description": "; ".join(_phrases(uses, view, "default" in common))}
 
 
-def _phrases(uses: list[tuple[str, Param]], has_default: bool) -> list[str]:
+def _phrases(uses: list[tuple[str, Param]], view: _View, has_default: bool) -> list[str]:
     """Returns a phrase for each group of operations that describe an argument alike."""
     groups: dict[str, list[str]] = {}
     for operation, param in uses:
-        default = "".join(f" (default {word})" for word in _default(param).values())
+        schema = view.schema(param)
+        default = f" (default {schema['default']})" if "default" in schema else ""
         note = " (required)" if param.required else "" if has_default else default
-        groups.setdefault(param.arg.help + note, []).append(operation)
-    return [f"{', '.join(operations)}: {help}" for help, operations in groups.items()]
+        help = view.help(param)
+        groups.setdefault((f": {help}" if help else "") + note, []).append(operation)
+    return [f"{', '.join(operations)}{help}" for help, operations in groups.items()]
 
 
 def _default(param: Param) -> Schema:
@@ -121,6 +181,22 @@ def output_schema(specs: Sequence[Spec]) -> Schema:
     for other in schemas[1:]:
         merged = _merge(merged, other)
     return merged
+
+
+def listed_output(specs: Sequence[Spec]) -> Schema:
+    """Returns the schema of a tool's result in the list of tools.
+
+    It has the names and types of the fields that every result has, except those that repeat an
+    argument.
+    """
+    whole = output_schema(specs)
+    given = {param.name for spec in specs for param in spec.params}
+    names = [name for name in whole.get("required", ()) if name not in given]
+    return _object({name: _top(whole["properties"][name]) for name in names}, [])
+
+
+def _top(field: Schema) -> Schema:
+    return {"type": field["type"]} if "type" in field else {}
 
 
 def _value(annotation: Any) -> Schema:
@@ -159,7 +235,7 @@ def _record(cls: type) -> Schema:
         help = {"description": field.help} if field.help else {}
         properties[field.name] = _value(inner) | help
     required = [field.name for field in fields_of(cls) if not field.omit]
-    return _object(properties, required)
+    return _closed(properties, required)
 
 
 def _merge(first: Schema, other: Schema) -> Schema:
@@ -187,7 +263,7 @@ def _merge_properties(first: Schema, other: Schema) -> Schema:
     fields, others = first["properties"], other["properties"]
     shared = {name: _merge(fields[name], others[name]) for name in fields.keys() & others.keys()}
     required = [name for name in first.get("required", ()) if name in other.get("required", ())]
-    return _object(fields | others | shared, required)
+    return _closed(fields | others | shared, required)
 
 
 def _types(schema: Schema) -> list[str]:

@@ -160,6 +160,12 @@ class Arg(NamedTuple):
     """True if the command line takes the name of a file with it; `-` is standard input."""
     object: bool = False
     """True if a JSON value must be an object."""
+    agents: str | None = None
+    """The help in the list of tools (default: `help`); empty if the name is enough."""
+    listed: bool = True
+    """False if agents may give it, but the list of tools, which they pay for, leaves it out."""
+    form: Mapping[str, Any] | None = None
+    """The JSON Schema in the list of tools of a value that is accepted in other forms, too."""
     words: bool = False
     """True if the command line joins all remaining words into it."""
     named: bool = False

@@ -17,7 +17,7 @@ from mcp.client import Client
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.schema import input_schema, listed_output, output_schema
 from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
 from mimo.mind import Mind, Timer
@@ -398,6 +398,7 @@ def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
     assert json.loads(result.content[0].text) == result.structured_content
     Draft202012Validator(output_schema(TOOLS[spec.name])).validate(answer)
     Draft202012Validator(output_schema([spec])).validate(answer)
+    Draft202012Validator(listed_output(TOOLS[spec.name])).validate(result.structured_content)
 
 
 @pytest.mark.parametrize("spec", keyed(s for s in FOR_PEOPLE if s.surfaces is Surface.CLI))
@@ -417,6 +418,7 @@ def test_answers_of_commands_for_agents_match_their_schema(spec: Spec, fresh: Fr
 
     assert not result.is_error, result.content
     Draft202012Validator(output_schema([spec])).validate(result.structured_content)
+    Draft202012Validator(listed_output(TOOLS[spec.name])).validate(result.structured_content)
 
 
 @pytest.mark.parametrize("spec", keyed(FOR_PEOPLE))

@@ -18,8 +18,9 @@ from mimo.commands import Registry
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
-from mimo.server.app import INSTRUCTIONS, App
+from mimo.server.app import App
 from mimo.server.stdio import Lines
+from mimo.server.tools import INSTRUCTIONS
 from tests.conftest import Unguarded
 
 INVALID_PARAMS = -32602
@@ -154,28 +155,28 @@ def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
     assert names(toolsets=["all"]) == ["save_decision", "box", "listMemory", "mind_wait", "mind_rm"]
 
 
-def test_a_tool_is_described_with_schemas_annotations_and_its_canonical_name(era: Any) -> None:
+def test_a_tool_is_described_with_schemas_and_the_annotations_that_are_not_the_default(
+    era: Any,
+) -> None:
     listed = asked(app(), era, lambda client: client.list_tools())
     tools = {tool.name: tool for tool in listed.tools}
     decide, box = tools["save_decision"], tools["box"]
 
     assert decide.description == "Record a decision\n\nUse when one was made."
-    assert decide.meta == {"mind/command": "save/decision"}
     assert decide.input_schema == {
         "type": "object",
         "properties": {"decision": {"type": "string", "description": "What was decided"}},
         "required": ["decision"],
-        "additionalProperties": False,
     }
     assert decide.output_schema is not None
     assert decide.output_schema["properties"]["by"] == {"type": ["string", "null"]}
     hints = decide.annotations
     assert hints is not None
-    assert (hints.read_only_hint, hints.destructive_hint) == (False, False)
-    assert (hints.idempotent_hint, hints.open_world_hint) == (False, False)
+    assert (hints.read_only_hint, hints.destructive_hint) == (None, False)
+    assert (hints.idempotent_hint, hints.open_world_hint) == (None, False)
     assert box.description == "Boxes: open and close them"
     assert box.annotations is not None
-    assert (box.annotations.read_only_hint, box.annotations.idempotent_hint) == (False, True)
+    assert (box.annotations.read_only_hint, box.annotations.idempotent_hint) == (None, True)
     assert tools["listMemory"].annotations is not None
     assert tools["listMemory"].annotations.read_only_hint is True
 
@@ -185,7 +186,7 @@ def test_destructive_and_deprecated_tools_are_marked() -> None:
     rm, old = listed.tools
 
     assert rm.annotations.destructive_hint is True
-    assert old.description == "Deprecated: use save/decision. Record a decision as before"
+    assert old.description == "Deprecated: use save_decision. Record a decision as before"
 
 
 @pytest.mark.parametrize(

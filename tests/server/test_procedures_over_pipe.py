@@ -280,7 +280,7 @@ def test_an_error_names_the_wrong_argument(project: Path) -> None:
         "error: no procedure `great` [NOT_FOUND]",
         "error: no version 9.9 of procedure `greet` [NOT_FOUND]",
         "error: `new` is not a version [VALIDATION_ERROR]",
-        "error: `context` must be an object [VALIDATION_ERROR]",
+        "error: `context` must be an object, not `[1]` [VALIDATION_ERROR]",
         "error: `execution_id` is missing [VALIDATION_ERROR]",
         "error: no run `nothing` [NOT_FOUND]",
         "error: no procedure `great` [NOT_FOUND]",

@@ -131,10 +131,12 @@ class WorkContext:
 def get_context(
     mind: Mind,
     context_type: Annotated[
-        Literal["session", "agent", "task", "all"], Arg("Type of context to retrieve")
+        Literal["session", "agent", "task", "all"], Arg("Type of context to retrieve", agents="")
     ] = "all",
     *,
-    include_history: Annotated[bool, Arg("Include historical context: the last calls")] = False,
+    include_history: Annotated[
+        bool, Arg("Include historical context: the last calls", agents="")
+    ] = False,
 ) -> WorkContext:
     """Show the session, the agent and the task
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from mimo.commands.common import Again, Already, File, Private, Tags, Warning, file_of
-from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command, notes_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
 from mimo.features.decisions import relations
@@ -23,21 +23,36 @@ from mimo.text.phrases import notices
 MOST_TOPIC = 200
 """Characters of the longest topic."""
 
-Confidence = Annotated[float, Arg("Confidence in it, 0 to 1", ge=0, le=1)]
-Reasoning = Arg("Reasons, and the alternatives considered", alias="because", named=True)
-Links = Annotated[
-    tuple[Json, ...],
-    Arg(
-        "Links to earlier memories: `{to, type}`, or `TYPE:ID` such as builds_on:k3v7mq; other"
-        " types are supersedes, refines, contradicts, implements, relates_to or your own words"
-    ),
-]
+Confidence = Annotated[float, Arg("Confidence in it, 0 to 1", agents="", ge=0, le=1)]
+Reasoning = Arg(
+    "Reasons, and the alternatives considered",
+    agents="Why, and the alternatives",
+    alias="because",
+    named=True,
+)
+_LINKS = Arg(
+    "Links to earlier memories: `{to, type}`, or `TYPE:ID` such as builds_on:k3v7mq; other"
+    " types are supersedes, refines, contradicts, implements, relates_to or your own words",
+    agents="type: builds_on, refines, contradicts, implements, relates_to",
+    form={
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": {"to": {"type": "string"}, "type": {"type": "string"}},
+        },
+    },
+)
+Links = Annotated[tuple[Json, ...], _LINKS]
+OtherLinks = Annotated[tuple[Json, ...], _LINKS._replace(listed=False)]
+"""The links of what is seldom linked."""
+OtherTags = Annotated[tuple[str, ...], notes_of(Tags)[0]._replace(listed=False)]
 
 
 Decision = Annotated[
     str,
     Arg(
         "Id, short id or topic of the decision",
+        agents="Id or topic of the decision",
         alias=("topic", "memory_id", "decision_id", "decisionId"),
         complete="id",
     ),
@@ -127,41 +142,44 @@ class Evolved:
         "git log -1 --format=%B | mind save decision release_process --because 'see the commit'",
     ),
     description="""\
-Save an architectural decision with its reasoning. A decision on a topic that has one supersedes it.
-
-Use when:
-- Making technology choices (JWT vs Session, React vs Vue)
-- Choosing architectural patterns (Microservices, Event sourcing)
-- Choosing a design with trade-offs
-
-Don't use for:
-- End of session → use save/checkpoint
-- Quick notes and lessons → use save/insight
-- Replacing one known decision by its id → use evolve/supersede
-- How a decision turned out → use evolve/outcome""",
+Save an architectural decision with its reasoning. It supersedes the current one on its topic.
+Use when: a technology, an architecture or a design with trade-offs was chosen.
+Don't use for: end of session → save/checkpoint; quick lessons → save/insight; replacing one by its
+id → evolve/supersede; how one turned out → evolve/outcome""",
 )
 def decision(
     mind: Mind,
     topic: Annotated[
         str,
-        Arg("Topic, spelled the same each time, such as auth_strategy", complete="topic"),
+        Arg(
+            "Topic, spelled the same each time, such as auth_strategy",
+            agents="Spelled the same each time, such as auth_strategy",
+            complete="topic",
+        ),
     ],
-    decision: Annotated[str, Arg("The decision", stdin=True)],
+    decision: Annotated[str, Arg("The decision", agents="", stdin=True)],
     reasoning: Annotated[str, Reasoning],
     *,
     confidence: Confidence = 0.7,
     links: Links = (),
     tags: Tags = (),
     keep_current: Annotated[
-        bool, Arg("Do not supersede the current decision on the topic")
+        bool,
+        Arg("Do not supersede the current decision on the topic", agents="Don't supersede"),
     ] = False,
     private: Private = False,
     again: Again = False,
     type: Annotated[
         str | None,
-        Arg("user_decision or assistant_insight, for earlier versions", surfaces=Surface.MCP),
+        Arg(
+            "user_decision or assistant_insight, for earlier versions",
+            listed=False,
+            surfaces=Surface.MCP,
+        ),
     ] = None,
-    outcome: Annotated[str | None, Arg("Outcome, if it is known", surfaces=Surface.MCP)] = None,
+    outcome: Annotated[
+        str | None, Arg("Outcome, if it is known", listed=False, surfaces=Surface.MCP)
+    ] = None,
 ) -> SavedDecision:
     """Save a decision and the reasons for it
 
@@ -205,29 +223,37 @@ def _saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
         'mind save checkpoint "Parser done" --next-step "Errors" --next-step "Docs"',
     ),
     description="""\
-Save the state of the work, so that the next session can resume it.
-
-Use when:
-- A session ends, or the context is about to be compacted
-- Switching to other work before this is done
-- The user says "save progress" or "let's stop here"
-
-Don't use for:
-- A choice with reasons → use save/decision
-- A lesson learnt on the way → use save/insight
-- Reading where work stopped → use load/checkpoint""",
+Save the state of the work for the next session.
+Use when: a session ends, the context is compacted, work is put aside, "let's stop here".
+Don't use for: choices → save/decision; lessons → save/insight; resuming → load/checkpoint""",
 )
 def checkpoint(
     mind: Mind,
-    summary: Annotated[str, Arg("Finished work and its state", words=True, stdin=True)],
+    summary: Annotated[
+        str,
+        Arg(
+            "Finished work and its state", agents="Work done and its state", words=True, stdin=True
+        ),
+    ],
     *,
-    open_files: Annotated[tuple[str, ...], Arg("Files being edited", complete="path")] = (),
+    open_files: Annotated[
+        tuple[str, ...], Arg("Files being edited", agents="", complete="path")
+    ] = (),
     next_steps: Annotated[
-        Json, Arg("Next steps: a text, or a list", alias="next", many=True)
+        Json,
+        Arg(
+            "Next steps: a text, or a list",
+            agents="",
+            form={"type": "array", "items": {"type": "string"}},
+            alias="next",
+            many=True,
+        ),
     ] = None,
-    status: Annotated[Status, Arg("Status; an archived one is not resumed")] = Status.ACTIVE,
-    links: Links = (),
-    tags: Tags = (),
+    status: Annotated[
+        Status, Arg("Status; an archived one is not resumed", agents="")
+    ] = Status.ACTIVE,
+    links: OtherLinks = (),
+    tags: OtherTags = (),
     private: Private = False,
 ) -> SavedCheckpoint:
     """Save the state of the work
@@ -263,24 +289,21 @@ def checkpoint(
     ),
     description="""\
 Save a short lesson for later sessions.
-
-Use when:
-- Something surprising was learnt: a gotcha, a limit, a workaround
-- A bug's cause was found and may come back
-
-Don't use for:
-- A choice between alternatives → use save/decision
-- The state of unfinished work → use save/checkpoint
-- A plain fact with no lesson in it → use memory (operation store)""",
+Use when: you learnt a gotcha, a limit, a workaround or the cause of a bug.
+Don't use for: choices → save/decision; unfinished work → save/checkpoint; plain facts → memory""",
 )
 def insight(
     mind: Mind,
-    insight: Annotated[str, Arg("The lesson", words=True, stdin=True)],
+    insight: Annotated[str, Arg("The lesson", agents="", words=True, stdin=True)],
     *,
-    category: Annotated[str | None, Arg("Kind of lesson, such as performance")] = None,
+    category: Annotated[
+        str | None, Arg("Kind of lesson, such as performance", agents="Such as performance")
+    ] = None,
     tags: Tags = (),
-    source: Annotated[str | None, Arg("Its source: a file, a link, a person")] = None,
-    links: Links = (),
+    source: Annotated[
+        str | None, Arg("Its source: a file, a link, a person", agents="File, link or person")
+    ] = None,
+    links: OtherLinks = (),
     private: Private = False,
     again: Again = False,
 ) -> SavedInsight:
@@ -374,27 +397,26 @@ def _involvement(type: str | None) -> dict[str, str]:
         "mind evolve outcome k3v7mq success",
     ),
     description="""\
-Mark how a decision turned out. Later sessions see the outcome wherever the decision appears.
-
-Use when:
-- A decision has proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED, with the reason)
-- The user reports how something went in production
-
-Don't use for:
-- Deciding something else instead → use evolve/supersede
-- A lesson that belongs to no decision → use save/insight""",
+Mark how a decision turned out; later sessions see it wherever it appears.
+Use when: it proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED).
+Don't use for: deciding something else → evolve/supersede; other lessons → save/insight""",
 )
 def outcome(
     mind: Mind,
     id: Decision,
     outcome: Annotated[
         Literal["SUCCESS", "FAILED", "PARTIAL", "PENDING"],
-        Arg("Outcome; PENDING reopens the decision", spellings=SPELLINGS),
+        Arg(
+            "Outcome; PENDING reopens the decision",
+            agents="PENDING reopens it",
+            spellings=SPELLINGS,
+        ),
     ],
     reason: Annotated[
         str | None,
         Arg(
             "Reason for the outcome; required for a failure",
+            agents="Required for FAILED",
             short="r",
             alias=("failure_reason", "limitation"),
             named=True,
@@ -432,25 +454,26 @@ def outcome(
         'mind evolve supersede auth_strategy "Use sessions" --because "They can be revoked"',
     ),
     description="""\
-Replace a decision with a new one. The old one is kept, linked, and shown as superseded.
-
-Use when:
-- A known decision is abandoned for another one
-- The reasons for it no longer hold
-
-Don't use for:
-- A first decision on a topic → use save/decision
-- Only noting that it failed or worked → use evolve/outcome""",
+Replace a decision with a new one. The old one is kept and linked.
+Use when: a known decision is abandoned, or its reasons no longer hold.
+Don't use for: a first decision on a topic → save/decision; how one turned out → evolve/outcome""",
 )
 def supersede(
     mind: Mind,
     id: Decision,
-    decision: Annotated[str, Arg("The new decision", stdin=True)],
+    decision: Annotated[str, Arg("The new decision", agents="", stdin=True)],
     reasoning: Annotated[str | None, Reasoning] = None,
     *,
     confidence: Confidence = 0.7,
-    reason: Annotated[str | None, Arg("What was wrong with the old decision", short="r")] = None,
-    links: Links = (),
+    reason: Annotated[
+        str | None,
+        Arg(
+            "What was wrong with the old decision",
+            agents="What was wrong with the old one",
+            short="r",
+        ),
+    ] = None,
+    links: OtherLinks = (),
     private: Private = False,
 ) -> SavedDecision:
     """Replace a decision with a new one

@@ -164,18 +164,9 @@ class Context:
     toolset="load",
     examples=("mind load checkpoint", "mind load checkpoint --json"),
     description="""\
-Resume your last work session.
-
-Use when:
-- Starting a new coding session
-- User says "continue from yesterday"
-- Returning after a break
-
-Don't use for:
-- The reasons behind one decision → use load/context
-- Browsing what happened lately → use search/recent
-
-Returns: Session summary, open files, next steps, memories made since then""",
+Resume your last work session: summary, open files, next steps, memories made since.
+Use when: a session starts, "continue from yesterday", after a break.
+Don't use for: reasons of a decision → load/context; what happened lately → search/recent""",
 )
 def checkpoint(mind: Mind) -> Checkpoint:
     """Show the checkpoint to resume from
@@ -238,15 +229,9 @@ def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
     errors=(NotFound, AmbiguousId),
     examples=("mind load context", "mind load context auth_strategy", "mind load context k3v7mq"),
     description="""\
-Load one decision with its reasons, what it replaced, and everything linked within two steps.
-
-Use when:
-- You are about to touch something that a known decision covers
-- A search result named a decision and you need all of it
-
-Don't use for:
-- Finding decisions → use search/by_context or search/by_topic
-- Resuming work → use load/checkpoint""",
+Load one decision with its reasons, what it replaced, and what is linked within two steps.
+Use when: you touch what it covers, or need all of a search result.
+Don't use for: finding decisions → search/by_context; resuming work → load/checkpoint""",
 )
 def context(
     mind: Mind,
@@ -255,6 +240,7 @@ def context(
         Arg(
             "Id or short id of a memory, or topic of a decision (default: the newest decision or"
             " checkpoint)",
+            agents="Id, or topic of a decision (default: the newest)",
             alias=("topic", "memory_id", "decision_id"),
             complete="id",
         ),

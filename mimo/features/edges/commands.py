@@ -110,21 +110,28 @@ class EdgeRows:
         "git diff | mind edges 'database queries' --stack supabase --code -",
     ),
     description="Check for gotchas before implementing risky code. Also reports failed decisions "
-    "that the intent repeats.",
+    "that it repeats. Not for routine edits.",
     is_long=True,
 )
 def edges(
     mind: Mind,
     intent: Annotated[
-        str, Arg("What you're about to do, in a sentence with the names involved", words=True)
+        str,
+        Arg(
+            "What you're about to do, in a sentence with the names involved",
+            agents="What you're about to do",
+            words=True,
+        ),
     ],
     *,
-    code: Annotated[str | None, Arg("Optional code to analyze", file=True)] = None,
+    code: Annotated[str | None, Arg("Optional code to analyze", agents="", file=True)] = None,
     stack: Annotated[
         tuple[str, ...] | None,
-        Arg("The stack (default: detected from the project)", alias="context"),
+        Arg("The stack (default: detected from the project)", agents="", alias="context"),
     ] = None,
-    all_: Annotated[bool, Arg("Add edges of which only the stack matches", wire="all")] = False,
+    all_: Annotated[
+        bool, Arg("Add edges of which only the stack matches", listed=False, wire="all")
+    ] = False,
 ) -> EdgeWarnings:
     """Check a plan against known pitfalls
 
@@ -191,8 +198,10 @@ def _shared(edge: Edge, *, of_stack: bool = False) -> dict[str, Any]:
 # Adding edges.
 
 
-EdgeSeverity = Annotated[Severity, Arg("Severity of the problem")]
-StackTags = Annotated[tuple[str, ...], Arg("Technologies that it concerns", complete="tag")]
+EdgeSeverity = Annotated[Severity, Arg("Severity of the problem", agents="")]
+StackTags = Annotated[
+    tuple[str, ...], Arg("Technologies that it concerns", agents="", complete="tag")
+]
 
 
 @frozen
@@ -239,19 +248,21 @@ class StarterAdded:
     needs_project=False,
     surfaces=Surface.MCP,
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
-    description="Add a cross-project gotcha. The `tasks` in `detection` find it: give 1 to 3.",
+    description="Add a cross-project gotcha. One of this project alone belongs in .mind/MEMORY.md.",
 )
 def add_global_edge(
     mind: Mind,
-    title: Annotated[str, Arg("Short title, such as `Vercel Edge crypto limitation`")],
-    description: Annotated[str, Arg("What the problem is")],
-    workaround: Annotated[str, Arg("How to fix or avoid it")],
+    title: Annotated[str, Arg("Short title, such as `Vercel Edge crypto limitation`", agents="")],
+    description: Annotated[str, Arg("What the problem is", agents="")],
+    workaround: Annotated[str, Arg("How to fix or avoid it", agents="")],
     detection: Annotated[
         Json,
         Arg(
             'When it applies: {"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}; '
             "tasks: one to three phrases for what a developer is about to do when it bites; "
             "intent: rare words of such a task; code: RE2 patterns",
+            agents='{"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}: 1 to 3 '
+            "tasks in which it bites, rare words of them, RE2 patterns",
             object=True,
         ),
     ],

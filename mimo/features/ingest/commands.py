@@ -124,35 +124,36 @@ def ingest(
     ] = (),
     *,
     strategy: Annotated[
-        Strategy, Arg("Way to split; auto depends on the file type")
+        Strategy, Arg("Way to split; auto depends on the file type", agents="")
     ] = Strategy.AUTO,
-    chunk_size: Annotated[int | None, Arg("Target size of a chunk, in characters", ge=1)] = None,
+    chunk_size: Annotated[
+        int | None, Arg("Target size of a chunk, in characters", agents="Characters", ge=1)
+    ] = None,
     overlap: Annotated[
-        int, Arg("Characters shared by adjacent chunks, less than chunk_size", ge=0)
+        int, Arg("Characters shared by adjacent chunks, less than chunk_size", agents="", ge=0)
     ] = 0,
-    lines_per_chunk: Annotated[int, Arg("Lines per chunk, for `lines`", ge=1)] = LINES,
-    category: Annotated[Category, Arg("Category of the memories")] = Category.FACT,
+    lines_per_chunk: Annotated[int, Arg("Lines per chunk, for `lines`", agents="", ge=1)] = LINES,
+    category: Annotated[Category, Arg("Category of the memories", agents="")] = Category.FACT,
     importance: Importance = 0.5,
     tags: Tags = (),
-    metadata: Annotated[Json, Arg("An object to store with every chunk")] = None,
+    metadata: Annotated[
+        Json, Arg("An object to store with every chunk", agents="", object=True)
+    ] = None,
     private: Private = False,
-    force: Annotated[bool, Arg("Ingest unchanged files again")] = False,
+    force: Annotated[bool, Arg("Ingest unchanged files again", listed=False)] = False,
     update: Annotated[
-        bool, Arg("Ingest changed files again, with their earlier options (PATH default .)")
+        bool,
+        Arg(
+            "Ingest changed files again, with their earlier options (PATH default .)", listed=False
+        ),
     ] = False,
-    dry_run: Annotated[bool, Arg("Show the chunks and write nothing")] = False,
+    dry_run: Annotated[bool, Arg("Show the chunks and write nothing", listed=False)] = False,
 ) -> Ingested:
     """Ingest files as memories, chunk by chunk
 
     A file is ingested as a whole or not at all, and a changed file replaces its own older chunks.
     In folders and globs, files that .gitignore names, hidden files and links are skipped.
     """
-    if metadata is not None and not isinstance(metadata, dict):
-        raise Invalid(
-            "`metadata` must be an object",
-            hint='such as {"team": "api"}',
-            details={"field": "metadata"},
-        )
     chunking = Chunking(
         strategy=strategy, chunk_size=chunk_size, overlap=overlap, lines_per_chunk=lines_per_chunk
     )
@@ -161,7 +162,7 @@ def ingest(
         type=Kind(category),
         importance=importance,
         tags=tags,
-        metadata=metadata or {},
+        metadata=metadata if isinstance(metadata, dict) else {},
         private=private,
         force=force,
         dry_run=dry_run,

@@ -8,6 +8,7 @@ from mimo.commands.common import (
     MEMORY,
     Again,
     Already,
+    BriefQuery,
     CategoryFilter,
     Facts,
     File,
@@ -18,7 +19,6 @@ from mimo.commands.common import (
     Offset,
     Owner,
     Private,
-    Query,
     Stale,
     Tags,
     TimeFilter,
@@ -72,7 +72,12 @@ _BEGINNING = 2_000
 
 Threshold = Annotated[
     float | None,
-    Arg("Minimum score (default 0.3, else the three nearest as weak)", ge=0, le=1),
+    Arg(
+        "Minimum score (default 0.3, else the three nearest as weak)",
+        agents="minimum score",
+        ge=0,
+        le=1,
+    ),
 ]
 
 
@@ -179,9 +184,9 @@ class Deleted:
 )
 def store(
     mind: Mind,
-    content: Annotated[str, Arg("What to remember", stdin=True)],
+    content: Annotated[str, Arg("What to remember", agents="", stdin=True)],
     *,
-    category: Annotated[Category, Arg("Category of the memory")] = Category.FACT,
+    category: Annotated[Category, Arg("Category of the memory", agents="")] = Category.FACT,
     importance: Importance = 0.5,
     tags: Tags = (),
     private: Private = False,
@@ -210,7 +215,7 @@ def store(
 )
 def search(
     mind: Mind,
-    query: Query,
+    query: BriefQuery,
     *,
     limit: Limit = 10,
     threshold: Threshold = None,
@@ -249,7 +254,7 @@ def list_memories(
     limit: Limit = 20,
     offset: Offset = 0,
     category: CategoryFilter = None,
-    sort: Annotated[MemorySort, Arg("Order of the list")] = MemorySort.RECENT,
+    sort: Annotated[MemorySort, Arg("Order of the list", agents="")] = MemorySort.RECENT,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,

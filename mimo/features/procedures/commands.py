@@ -28,26 +28,49 @@ from mimo.store import files
 
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
+EXAMPLE = """\
+---
+name: greet
+version: 1.0.0
+---
+```yaml
+initial_state: hello
+states:
+  hello:
+    action: {module: step, function: log, args: [{message: "Hi, {{who}}"}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+```"""
+"""A whole procedure, for agents."""
 TEMPLATE = Path(__file__).with_name("template.md")
 """The text of `mind procedure new`, with `NAME` in place of the name."""
 
 
-Name = Annotated[str, Arg("Name of the procedure", complete="procedure")]
-Version = Annotated[str, Arg("Its version, or `latest` for the highest")]
+Name = Annotated[str, Arg("Name of the procedure", agents="", complete="procedure")]
+Version = Annotated[str, Arg("Its version, or `latest` for the highest", agents="")]
 ExecutionId = Annotated[
-    str, Arg("Id of the run, an unambiguous start or end of it, or `latest`", complete="execution")
+    str,
+    Arg(
+        "Id of the run, an unambiguous start or end of it, or `latest`",
+        agents="",
+        complete="execution",
+    ),
 ]
-Async = Annotated[bool, Arg("Return at once and run in a process of its own", wire="async")]
+Async = Annotated[
+    bool,
+    Arg("Return at once and run in a process of its own", agents="Return at once", wire="async"),
+]
 Timeout = Annotated[
     int | None,
     Arg(
         "Maximum milliseconds to wait for the end, then it is interrupted (default: 60000 for a "
         "program, the procedure's own limit for a person)",
+        listed=False,
         ge=1,
         le=2**31,
     ),
 ]
-Text = Annotated[str | None, Arg("The whole Markdown of the procedure", stdin=True)]
+Text = Annotated[str | None, Arg("The whole Markdown of the procedure", agents="", stdin=True)]
 Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
@@ -230,7 +253,9 @@ def run(
     name: Name,
     version: Version = LATEST,
     *,
-    context: Annotated[Json, Arg("Initial execution context, an object")] = None,
+    context: Annotated[
+        Json, Arg("Initial execution context, an object", agents="", object=True)
+    ] = None,
     async_: Async = False,
     timeout: Timeout = None,
 ) -> Ran:
@@ -239,13 +264,8 @@ def run(
     Only a text that was approved on this machine runs. On a terminal it asks before a text runs for
     the first time, and asks the procedure's questions. An interrupted run can be resumed.
     """
-    if context is not None and not isinstance(context, dict):
-        raise Invalid(
-            "`context` must be an object",
-            hint="""such as {"branch": "main"}""",
-            details={"field": "context"},
-        )
-    execution = executing.begin(mind, name, version, context or {}, asynchronous=async_)
+    initial = context if isinstance(context, dict) else {}
+    execution = executing.begin(mind, name, version, initial, asynchronous=async_)
     return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 
@@ -308,12 +328,13 @@ def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Invalid, StorageFailed),
     examples=("mind procedure cancel latest --reason 'wrong branch'",),
+    description="Stop a run; it can be resumed",
 )
 def cancel(
     mind: Mind,
     execution_id: ExecutionId,
     *,
-    reason: Annotated[str, Arg("Reason, kept with the run")] = "",
+    reason: Annotated[str, Arg("Reason, kept with the run", agents="")] = "",
 ) -> Progress:
     """Stop a run
 
@@ -335,7 +356,10 @@ def cancel(
 def send(
     mind: Mind,
     execution_id: ExecutionId,
-    event: Annotated[str, Arg("The event, as named in one of the state's transitions")],
+    event: Annotated[
+        str,
+        Arg("The event, as named in one of the state's transitions", agents="As in a transition"),
+    ],
 ) -> Sent:
     """Send an event to a run that waits for one"""
     report = executing.send(mind, executing.executions(mind).find(execution_id), event)
@@ -349,6 +373,7 @@ def send(
     toolset="procedures",
     errors=(NotFound, AmbiguousId, Conflict, Invalid, Untrusted, StorageFailed),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
+    description="Continue an interrupted run; the action of its last state is performed again",
 )
 def resume(
     mind: Mind, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
@@ -441,7 +466,7 @@ def list_(mind: Mind) -> Procedures:
     toolset="procedures",
     errors=(NotFound, Invalid),
     examples=("mind procedure show release", "mind procedure show release --format mermaid"),
-    description="Retrieve the definition of a procedure: its states, actions and transitions",
+    description="Retrieve the definition of a procedure",
 )
 def show(
     mind: Mind,
@@ -481,6 +506,10 @@ def show(
     toolset="procedures",
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind procedure add release.md", "mind procedure add --text - < release.md"),
+    description=f"""\
+Add a procedure to this project. Actions: step (log, validate, ask, …), mind (a tool), shell.
+The user must approve one that runs programs or sends requests. Example:
+{EXAMPLE}""",
 )
 def add(
     mind: Mind,

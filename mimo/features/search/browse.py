@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from mimo.commands.common import (
-    FromDate,
     Limit,
+    OtherFromDate,
+    OtherToDate,
     Query,
     Remembered,
     TimeFilter,
-    ToDate,
     Weak,
     narrowed,
     remembered,
@@ -86,18 +86,13 @@ class Recent:
     toolset="search",
     examples=("mind search by-topic auth_strategy",),
     description="""\
-Show how the decisions on one topic evolved: exact topic, newest first, with what replaced what.
-
-Use when:
-- You know the topic's name (e.g., "auth_strategy") and want its history
-- Before saving a decision, to see earlier decisions on the topic
-
-Don't use for:
-- A question in your own words → use search/by_context
-- The newest memories, on any topic → use search/recent""",
+Show how the decisions on one exact topic evolved, newest first.
+Use when: you know the topic's name, such as before saving a decision on it.
+Don't use for: questions → search/by_context; newest memories → search/recent""",
 )
 def by_topic(
-    mind: Mind, topic: Annotated[str, Arg("The whole topic", words=True, complete="topic")]
+    mind: Mind,
+    topic: Annotated[str, Arg("The whole topic", agents="", words=True, complete="topic")],
 ) -> Evolution:
     """Show how the decisions on a topic evolved"""
     on_topic = finding.listing(mind, finding.Options(filter=Filter(topic=topic))).records
@@ -128,16 +123,10 @@ def by_topic(
     errors=(Invalid, SearchFailed),
     examples=('mind search by-context "how do users log in"',),
     description="""\
-Find memories that are relevant to a question or a task, by meaning, and those linked to them.
-Rows marked `weak` are only near; search at most twice a turn.
-
-Use when:
-- You are about to decide something and want to know what was decided, tried or learnt around it
-- The user asks "how did we…", "why did we…" in their own words
-
-Don't use for:
-- The history of a topic whose name you know → use search/by_topic
-- The newest memories → use search/recent""",
+Find memories relevant to a question or task, and those linked to them.
+Use when: about to decide something; "how did we…", "why did we…".
+Don't use for: known topics → search/by_topic; newest memories → search/recent; what the session's \
+notes answer""",
 )
 def by_context(
     mind: Mind,
@@ -146,8 +135,8 @@ def by_context(
     limit: Limit = 10,
     threshold: Threshold = None,
     time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
+    from_date: OtherFromDate = None,
+    to_date: OtherToDate = None,
 ) -> InContext:
     """Find memories about a question, and those linked to them"""
     conditions = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
@@ -176,23 +165,17 @@ def by_context(
     examples=("mind search recent", "mind search recent --type decision --when 'last week'"),
     description="""\
 Browse the newest memories.
-
-Use when:
-- Catching up: what was decided or learnt since yesterday, last week
-- You don't know what to search for
-
-Don't use for:
-- Resuming your own work → use load/checkpoint
-- A question → use search/by_context""",
+Use when: catching up on yesterday or last week, with no question to search for.
+Don't use for: resuming work → load/checkpoint; a question → search/by_context""",
 )
 def recent(
     mind: Mind,
     *,
     limit: Limit = 10,
-    type: Annotated[str | None, Arg("Only this type of memory", complete="type")] = None,
+    type: Annotated[str | None, Arg("Only this type of memory", agents="", complete="type")] = None,
     time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
+    from_date: OtherFromDate = None,
+    to_date: OtherToDate = None,
 ) -> Recent:
     """Show the newest memories"""
     conditions = narrowed(

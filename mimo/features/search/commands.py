@@ -8,14 +8,14 @@ from typing import Annotated
 from mimo.commands.common import (
     At,
     Competing,
-    FromDate,
     Limit,
+    OtherFromDate,
+    OtherToDate,
     Owner,
     Query,
     Stale,
     TagFilter,
     TimeFilter,
-    ToDate,
     Trust,
     Types,
     Warning,
@@ -53,7 +53,12 @@ _LINES, _PASSAGE = 4, 240
 
 Threshold = Annotated[
     float | None,
-    Arg("Minimum relevance (default 0.3, else the three nearest as weak)", ge=0, le=1),
+    Arg(
+        "Minimum relevance (default 0.3, else the three nearest as weak)",
+        listed=False,
+        ge=0,
+        le=1,
+    ),
 ]
 
 
@@ -121,20 +126,21 @@ class SearchResults:
         "mind search --at v1.2 rate limit",
     ),
     is_long=True,
-    description="Semantic search across memories. Use when CLAUDE.md context isn't enough. "
-    "Search at most twice a turn. Rows marked `weak` are only near.",
+    description="""\
+Semantic search across memories. Use when CLAUDE.md context isn't enough. At most twice a turn; \
+not for what the session's notes answer. `weak` rows are only near.""",
 )
 def search(
     mind: Mind,
     query: Query,
     *,
-    scope: Annotated[Scope, Arg("This project, or all registered ones")] = Scope.PROJECT,
+    scope: Annotated[Scope, Arg("This project, or all registered ones", agents="")] = Scope.PROJECT,
     types: Types = (),
     limit: Limit = 10,
     tags: TagFilter = (),
     time_filter: TimeFilter = None,
-    from_date: FromDate = None,
-    to_date: ToDate = None,
+    from_date: OtherFromDate = None,
+    to_date: OtherToDate = None,
     threshold: Threshold = None,
     at: At = None,
     private: Annotated[

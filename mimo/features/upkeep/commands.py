@@ -232,7 +232,7 @@ class Status:
     needs=Needs(Operation.READ, diagnosis=True),
     needs_project=False,
     examples=("mind status",),
-    description="Check Mind daemon status and project stats.",
+    description="Check Mind daemon status and project stats. Use if something seems wrong.",
 )
 def status(mind: Mind) -> Status:
     """Show the state of the memory"""

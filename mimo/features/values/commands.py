@@ -23,12 +23,16 @@ from mimo.mind import Mind
 from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render, second
 
-Namespace = Annotated[str, Arg("Namespace, such as `agent.build`, that the policy allows")]
-Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]
+Namespace = Annotated[
+    str,
+    Arg("Namespace, such as `agent.build`, that the policy allows", agents="Such as agent.build"),
+]
+Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`", agents="")]
 Level = Annotated[
     Consistency | None,
     Arg(
         "Guarantee of the answer; STRONG waits for other writers (default: as configured)",
+        agents="",
         spellings={level.value.lower(): level.value for level in Consistency},
     ),
 ]
@@ -90,9 +94,11 @@ def list_values(
     mind: Mind,
     namespace: Namespace,
     *,
-    prefix: Annotated[str | None, Arg("Only keys with this prefix")] = None,
-    limit: Annotated[int, Arg("Maximum number of keys to return", short="n", ge=1, le=100)] = 50,
-    cursor: Annotated[str | None, Arg("The `cursor` of the previous page")] = None,
+    prefix: Annotated[str | None, Arg("Only keys with this prefix", agents="")] = None,
+    limit: Annotated[
+        int, Arg("Maximum number of keys to return", agents="", short="n", ge=1, le=100)
+    ] = 50,
+    cursor: Annotated[str | None, Arg("The `cursor` of the previous page", agents="")] = None,
     consistency: Level = None,
 ) -> ValueKeys:
     """List the keys of a namespace"""
@@ -155,10 +161,17 @@ def put_value(
     namespace: Namespace,
     key: Key,
     value: Annotated[
-        Json, Arg("Value to store: any JSON; other command-line input is text", stdin=True)
+        Json,
+        Arg(
+            "Value to store: any JSON; other command-line input is text",
+            agents="Any JSON",
+            stdin=True,
+        ),
     ],
     *,
-    ttl_seconds: Annotated[int | None, Arg("Time to live (default: forever)", ge=0)] = None,
+    ttl_seconds: Annotated[
+        int | None, Arg("Time to live (default: forever)", agents="", ge=0)
+    ] = None,
 ) -> ValuePut:
     """Store a value under a key, replacing an earlier one
 

@@ -12,7 +12,7 @@ from mimo.features.decisions.commands import decision
 from mimo.features.decisions.loading import context
 from mimo.features.search.commands import search
 from mimo.mind import Mind
-from mimo.server.app import described
+from mimo.server.tools import described
 
 ROOT = Path(__file__).parents[3]
 TOOLS = {
@@ -47,8 +47,8 @@ def test_ten_tools_in_four_domains() -> None:
 def test_each_description_names_uses_and_alternatives(name: str) -> None:
     description = described(all_commands().tools()[name], "slash").description or ""
     use, avoid = description.partition("Use when:")[2].split("Don't use for:")
-    assert use.strip().startswith("- ")
-    instead = {word.rstrip(".,)") for word in avoid.split() if "/" in word}
+    assert use.strip()
+    instead = {word.rstrip(".,;)") for word in avoid.split() if "/" in word}
     assert instead & (TOOLS - {name}), avoid
 
 

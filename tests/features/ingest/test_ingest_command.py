@@ -6,6 +6,7 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
+from mimo.commands.arguments import decode
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Surface, to_json
@@ -205,9 +206,9 @@ def test_a_huge_chunk_is_kept_whole_and_listed_by_its_beginning(mind, project):
 
 
 @pytest.mark.parametrize("metadata", ["text", 3, [1], True])
-def test_metadata_must_be_an_object(mind, metadata):
+def test_metadata_must_be_an_object(metadata):
     with pytest.raises(Invalid) as error:
-        ingest(mind, "docs/guide.md", metadata=metadata)
+        decode(SPEC, {"path": "docs/guide.md", "metadata": metadata}, Surface.MCP)
     assert error.value.details["field"] == "metadata"
 
 

@@ -146,7 +146,8 @@ def test_the_merged_file_on_the_page_has_a_competing_version() -> None:
 def test_the_table_of_clients_is_complete() -> None:
     rows = re.findall(r"^\| `(\S+)` \|.*\| (yes)? ?\|$", PAGES["install"], re.MULTILINE)
 
-    assert rows == [(client.name, "yes" if client.hooks else "") for client in CLIENTS]
+    hooked = {client.name: bool(client.hooks or client.plugin) for client in CLIENTS}
+    assert rows == [(name, "yes" if has else "") for name, has in hooked.items()]
 
 
 @pytest.mark.req("004-33", "004-34", "004-35")

@@ -177,7 +177,7 @@ def install(stage: Stage) -> None:
     stage.root = user / "shop"
     stage.root.mkdir(parents=True)
     init(stage.root, user / ".mind", now=NOW)
-    stage.write("opencode.json", '{\n  // ours\n  "model": "x" // the fast one\n}\n')
+    stage.write(".zed/settings.json", '{\n  // ours\n  "theme": "One Light" // by day\n}\n')
     stage.mind = Mind(
         home=user / ".mind",
         project=projects.explicit(stage.root, user / ".mind"),

@@ -40,6 +40,10 @@ class Recipe:
     """Words of its command line that set it up."""
     search: Call | None = None
     """The call that lists the tools of servers, if the client lists them only on demand."""
+    serve: tuple[str, ...] = ()
+    """Words that start its server, for a client that ends before the agent could answer again."""
+    daemon: str = ""
+    """The JSON file with the `pid` of a daemon that it leaves behind."""
     rewrites: tuple[str, ...] = ()
     """Names of files and folders in the home that the client itself changes all the time."""
     edit: Callable[[Path, str], Call] = lambda path, text: Call(
@@ -136,7 +140,8 @@ RECIPES = (
         "opencode",
         "opencode-ai",
         "opencode",
-        ("run", "--auto", "-m", "mock/mock"),
+        ("run", "--auto", "-m", "mock/mock", "--attach", "http://127.0.0.1:{port}"),
+        serve=("serve", "--hostname", "127.0.0.1", "--port", "{port}"),
         files=_opencode_files,
         environ=lambda _: {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -162,6 +167,7 @@ RECIPES = (
         "cline",
         ("--json", "-P", "openai-compatible", "-m", "mock"),
         scopes=("user",),
+        daemon=".cline/data/locks/hub/production.json",
         before=lambda place: (
             *("auth", "-p", "openai-compatible", "-k", "none", "-m", "mock"),
             *("-b", f"{place.address}/v1"),

@@ -3,11 +3,16 @@
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.real_clients.model import REMINDER, Call, Model, serving
 from tests.real_clients.recipes import Place, Recipe
@@ -57,8 +62,8 @@ class Session:
     bin: Path
     """The folder with the client's program."""
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Runs a program in the project, as from a shell with a small environment."""
+    def surroundings(self) -> dict[str, Any]:
+        """Returns the folder, environment and input of a program, as from a small shell."""
         environ = {
             "HOME": str(self.place.home),
             "PATH": os.pathsep.join(
@@ -68,15 +73,17 @@ class Session:
             "TERM": "dumb",
             **self.recipe.environ(self.place),
         }
+        return {"cwd": self.place.project, "env": environ, "stdin": subprocess.DEVNULL}
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Runs a program in the project."""
         return subprocess.run(
             words,
-            cwd=self.place.project,
-            env=environ,
+            **self.surroundings(),
             capture_output=True,
             check=False,
             encoding="utf-8",
             errors="replace",
-            stdin=subprocess.DEVNULL,
             timeout=_SECONDS,
         )
 
@@ -117,7 +124,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         evidence.restored = _tree(session) == before
         session.mind(*install)
         added = {path for path, data in _tree(session).items() if before.get(path) != data}
-        done = session.run(recipe.program, *recipe.words, PROMPT)
+        done = _prompt(session, model)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
         session.mind("uninstall", *install[1:])
@@ -135,6 +142,44 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         json.dumps([request.body for request in model.requests], indent=1)
     )
     return evidence
+
+
+def _prompt(session: Session, model: Model) -> subprocess.CompletedProcess[str]:
+    """Sends the prompt, and ends the processes that the client left running."""
+    recipe, port = session.recipe, str(_free_port())
+    words = [word.replace("{port}", port) for word in (*recipe.words, PROMPT)]
+    if not recipe.serve:
+        done = session.run(recipe.program, *words)
+    else:
+        serve = [recipe.program, *(word.replace("{port}", port) for word in recipe.serve)]
+        with subprocess.Popen(serve, **session.surroundings(), stdout=subprocess.DEVNULL) as server:
+            _wait_for(int(port))
+            done = session.run(recipe.program, *words)
+            _wait_until_quiet(model)
+            server.terminate()
+    daemon = session.place.home / recipe.daemon
+    if recipe.daemon and daemon.exists():
+        os.kill(json.loads(daemon.read_text())["pid"], signal.SIGTERM)
+    return done
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(100):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.2)
+
+
+def _wait_until_quiet(model: Model) -> None:
+    """Waits until the model was not asked for some seconds."""
+    before = -1
+    while before != (before := len(model.requests)):
+        time.sleep(5)
 
 
 def _prepare(session: Session, evidence: Evidence) -> None:

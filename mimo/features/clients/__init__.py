@@ -19,7 +19,7 @@ from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
-from mimo.features.clients.edits import Edit, Entry, Format, Needed, load
+from mimo.features.clients.edits import Edit, Entry, Format, Needed, Script, load
 from mimo.features.clients.storage import FileState, Note
 from mimo.features.clients.table import (
     CLIENTS,
@@ -197,6 +197,9 @@ def targets(
             wanted.append((beside, changes))
         else:
             wanted.append((files, changes))
+    if client.plugin:
+        text = Path(__file__).with_name(f"{client.name}.js").read_text(encoding="utf-8")
+        wanted.append((client.plugin[scope], (Script(text),)))
     edits: dict[Path, tuple[Edit, ...]] = {}
     for file, some in wanted:
         path = place_of(file, here)
@@ -293,17 +296,26 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
         raise _with_path(error, target.path) from None
     entries = [editing.at(data, edit.path) for edit in target.edits if isinstance(edit, Entry)]
     others_run = any(entry is not None and not editing.is_ours(entry) for entry in entries)
-    is_ours_alone = note is not None and note.before is None and _is_empty(text, file, target)
+    is_script = any(isinstance(edit, Script) for edit in target.edits)
+    is_ours_alone = (is_script and not text) or (
+        note is not None and note.before is None and _is_empty(text, file, target)
+    )
     after = None if is_ours_alone else file.encoded(text)
     return Plan(file, after, remark=NOT_OURS if others_run else None)
 
 
 def _is_empty(text: str, file: FileState, target: Target) -> bool:
-    """Returns whether a text has only the keys that hooks need, and no comment."""
+    """Returns whether a text has only the keys that hooks need, and no comment.
+
+    OpenCode adds the address of its schema to every file.
+    """
     if file.format is not Format.JSON:
         return not text.strip()
     needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
-    return not json_file.has_comments(text) and json_file.load(text) in ({}, needed)
+    if json_file.has_comments(text):
+        return False
+    left = {key: value for key, value in json_file.load(text).items() if key != "$schema"}
+    return left in ({}, needed)
 
 
 def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:

@@ -32,6 +32,7 @@ class Format(StrEnum):
     JSON = "json"
     TOML = "toml"
     YAML = "yaml"
+    SCRIPT = "script"
 
 
 class Entry(NamedTuple):
@@ -57,7 +58,18 @@ class Needed(NamedTuple):
     value: Any
 
 
-Edit = Entry | Hook | Needed
+class Script(NamedTuple):
+    """A whole file, which is ours if it begins with the same line."""
+
+    value: str
+    path: Path = ()
+
+    def is_in(self, text: str) -> bool:
+        """Returns whether a text is this script, in any version."""
+        return text.partition("\n")[0] == self.value.partition("\n")[0]
+
+
+Edit = Entry | Hook | Needed | Script
 
 
 def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = False) -> str:
@@ -67,6 +79,13 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
     can't be read, or can't be changed without changing something else.
     """
     for edit in edits:
+        if isinstance(edit, Script):
+            if text and not edit.is_in(text) and not force:
+                raise Conflict(
+                    "it is not mind's", hint="nothing was changed; `--force` replaces it"
+                )
+            text = edit.value
+            continue
         data = load(format, text)
         if _is_there(data, edit, force=force):
             continue
@@ -93,7 +112,9 @@ def take_out(
     """
     removable = None if made is None else set(made)
     for edit in reversed(edits):
-        if isinstance(edit, Hook):
+        if isinstance(edit, Script):
+            text = "" if edit.is_in(text) else text
+        elif isinstance(edit, Hook):
             text = _without_hooks(format, text, edit.path)
         elif isinstance(edit, Entry) and is_ours(at(load(format, text), edit.path)):
             text = _dropped(format, text, edit.path)
@@ -251,6 +272,8 @@ def _without(data: Any, path: Path) -> Any:
 
 def load(format: Format, text: str) -> Any:
     """Returns the data in a text; an empty one holds an object. Raises `Invalid` with the place."""
+    if format is Format.SCRIPT:
+        return {}
     loads = {Format.JSON: json_file.load, Format.TOML: _load_toml, Format.YAML: _load_yaml}
     return loads[format](text)
 

@@ -20,6 +20,7 @@ from mimo.store import files
 
 _MOST_BYTES = 64 * 1024 * 1024
 _FOLDERS = "folders.json"
+_FORMATS = {".toml": Format.TOML, ".yaml": Format.YAML, ".js": Format.SCRIPT}
 
 
 @frozen
@@ -36,7 +37,7 @@ class FileState:
     @property
     def format(self) -> Format:
         """Returns the format, by the ending of the path."""
-        return {".toml": Format.TOML, ".yaml": Format.YAML}.get(self.path.suffix, Format.JSON)
+        return _FORMATS.get(self.path.suffix, Format.JSON)
 
     @property
     def text(self) -> str:

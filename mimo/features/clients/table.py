@@ -116,6 +116,8 @@ class Client:
     only: Mapping[Scope, Mapping[str, Any]] | None = None
     """Keys that the entry has in one scope only."""
     hooks: tuple[Hooks, ...] = ()
+    plugin: Mapping[Scope, Places] | None = None
+    """The places of a plugin that runs the hooks; its text is in a file beside this module."""
     absolute: bool = False
     """True if a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
@@ -131,7 +133,7 @@ class Client:
     def can_ask(self) -> bool:
         """Returns whether its hooks may ask the agent at the end of a turn."""
         events = {event for hooks in self.hooks for event in (*hooks.events, *hooks.asking)}
-        return bool(events & {"Stop", "stop", "AfterAgent"})
+        return bool(events & {"Stop", "stop", "AfterAgent"}) or self.plugin is not None
 
     def server(
         self, scope: Scope, command: str, *, project: str | None, home: str | None = None
@@ -388,6 +390,10 @@ CLIENTS: tuple[Client, ...] = (
         },
         entry={"type": "local", "command": "LINE", "enabled": True},
         env="environment",
+        plugin={
+            PROJECT: ("{project}/.opencode/plugin/mind.js",),
+            USER: ("{xdg}/opencode/plugin/mind.js",),
+        },
         program="opencode",
         traces=("{xdg}/opencode",),
     ),
@@ -438,7 +444,8 @@ CLIENTS: tuple[Client, ...] = (
                 "{cline}/data/settings/cline_mcp_settings.json",
             )
         },
-        entry={**_PLAIN, "disabled": False},
+        # Its limit of three seconds for a start is too short for a busy machine.
+        entry={**_PLAIN, "disabled": False, "timeout": 60},
         absolute=True,
         program="cline",
         traces=("{code}/globalStorage/saoudrizwan.claude-dev", "{cline}"),

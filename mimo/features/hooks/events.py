@@ -27,6 +27,7 @@ class Dialect(StrEnum):
     CURSOR = "cursor"
     VSCODE = "vscode"
     COPILOT = "copilot"
+    OPENCODE = "opencode"
 
 
 class Moment(StrEnum):
@@ -199,7 +200,9 @@ def _dialect(data: Mapping[str, Any], hinted: Dialect | None) -> Dialect:
         if hinted in (None, Dialect.GEMINI) or data["hook_event_name"] in _OF_GEMINI:
             return Dialect.GEMINI
         return Dialect.COPILOT if hinted is Dialect.COPILOT else Dialect.VSCODE
-    return hinted if hinted in (Dialect.CODEX, Dialect.VSCODE) else Dialect.CLAUDE
+    if hinted in (Dialect.CODEX, Dialect.VSCODE, Dialect.OPENCODE):
+        return hinted
+    return Dialect.CLAUDE
 
 
 _OF_GEMINI = ("BeforeAgent", "AfterAgent", "BeforeTool", "PreCompress")
@@ -348,7 +351,7 @@ def _before_a_tool(event: Event, say: Say) -> dict[str, Any]:
         return _specific(event, permissionDecision="deny", permissionDecisionReason=refusal)
     if not say.context or event.dialect is Dialect.CURSOR:
         return {}
-    if event.dialect in (Dialect.CODEX, Dialect.GEMINI):
+    if event.dialect in (Dialect.CODEX, Dialect.GEMINI, Dialect.OPENCODE):
         return {"systemMessage": say.notice}
     return _specific(event, additionalContext=say.context)
 

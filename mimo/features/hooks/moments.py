@@ -56,6 +56,7 @@ _FILES = {
     Dialect.CURSOR: ("AGENTS.md",),
     Dialect.VSCODE: ("AGENTS.md", ".github/copilot-instructions.md"),
     Dialect.COPILOT: ("AGENTS.md", ".github/copilot-instructions.md"),
+    Dialect.OPENCODE: ("AGENTS.md",),
 }
 """The instructions files that each client gives to its agent."""
 _MAX_FILE_BYTES = 256 * 1024

@@ -96,6 +96,7 @@ COPILOT_HOOKS = {
     "hooks": {"PreToolUse": [{"matcher": "Write|Edit", **event(silent("copilot"), 5)}]}
 }
 OPENCODE = {"mcp": {"mind": {"type": "local", "command": ["mind", *ARGS], "enabled": True}}}
+PLUGIN_TEXT = Path(clients.__file__).with_name("opencode.js").read_text(encoding="utf-8")
 GOOSE = {
     "name": "mind",
     "description": "Long-term memory of the project",
@@ -155,8 +156,14 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
         ".copilot/hooks/mind.json": vscode_hooks(MIND),
         ".copilot/settings.json": COPILOT_HOOKS,
     },
-    ("opencode", "project"): {"opencode.json": OPENCODE},
-    ("opencode", "user"): {".config/opencode/opencode.json": OPENCODE},
+    ("opencode", "project"): {
+        "opencode.json": OPENCODE,
+        ".opencode/plugin/mind.js": PLUGIN_TEXT,
+    },
+    ("opencode", "user"): {
+        ".config/opencode/opencode.json": OPENCODE,
+        ".config/opencode/plugin/mind.js": PLUGIN_TEXT,
+    },
     ("zed", "project"): {".zed/settings.json": {"context_servers": {"mind": ZED}}},
     ("zed", "user"): {
         ".config/zed/settings.json": {"context_servers": {"mind": {**ZED, "command": MIND}}}
@@ -168,7 +175,11 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
     },
     ("goose", "user"): {".config/goose/config.yaml": {"extensions": {"mind": GOOSE}}},
     ("cline", "user"): {
-        CLINE: {"mcpServers": {"mind": {"command": MIND, "args": ARGS, "disabled": False}}}
+        CLINE: {
+            "mcpServers": {
+                "mind": {"command": MIND, "args": ARGS, "disabled": False, "timeout": 60}
+            }
+        }
     },
 }
 """The files of each client, in a project and for a user."""
@@ -177,6 +188,7 @@ READ: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
     ".toml": tomllib.loads,
     ".yaml": yaml.safe_load,
+    ".js": str,
 }
 
 
@@ -450,7 +462,7 @@ def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: M
     file = project / "opencode.json"
     changed = file.read_text().replace('"core"', '"all"')
     file.write_text(changed)
-    (step,) = install(mind, "opencode", "project", here)
+    step, _ = install(mind, "opencode", "project", here)
 
     assert step.action == "unchanged"
     assert step.note == "it runs `mind mcp --toolsets all`; `--force` replaces it"
@@ -753,6 +765,43 @@ def test_codex_gets_its_hooks_where_it_has_others(
     file.write_text(file.read_text() + "\n# of mine\n[tui]\nanimations = false\n")
     uninstall(mind, "codex", scope, here)
     assert file.read_text() == THEIRS + "\n# of mine\n[tui]\nanimations = false\n"
+
+
+def test_a_plugin_is_replaced_by_a_newer_one_and_never_another_program_s(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".opencode" / "plugin" / "mind.js"
+    file.parent.mkdir(parents=True)
+    file.write_text("export const Other = 1\n")
+    with pytest.raises(Conflict, match="not mind's"):
+        install(mind, "opencode", "project", here)
+    uninstall(mind, "opencode", "project", here)
+    assert file.read_text() == "export const Other = 1\n"
+
+    first, _, rest = PLUGIN_TEXT.partition("\n")
+    file.write_text(f"{first}\n// earlier\n{rest}")
+    install(mind, "opencode", "project", here)
+    assert file.read_text() == PLUGIN_TEXT
+
+
+def test_a_plugin_of_a_clone_is_removed_as_a_whole(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".opencode" / "plugin" / "mind.js"
+    file.parent.mkdir(parents=True)
+    file.write_text(PLUGIN_TEXT)
+    uninstall(mind, "opencode", "project", here)
+    assert not file.exists()
+
+
+def test_a_file_with_only_the_schema_that_opencode_adds_is_removed(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    install(mind, "opencode", "project", here)
+    file = project / "opencode.json"
+    file.write_text(file.read_text().replace("{", '{\n  "$schema": "https://x/y.json",', 1))
+    uninstall(mind, "opencode", "project", here)
+    assert not file.exists()
 
 
 def test_approvals_of_hooks_are_no_hooks(mind: Mind, user: Path, here: Machine) -> None:

@@ -239,6 +239,7 @@ def test_the_command_line_decides_if_the_keys_do_not() -> None:
     payload = CLAUDE | {"hook_event_name": "SessionStart", "source": "startup", "model": "gpt-5"}
     for client, dialect in [
         ("codex", Dialect.CODEX),
+        ("opencode", Dialect.OPENCODE),
         ("claude-code", Dialect.CLAUDE),
         ("", Dialect.CLAUDE),
         ("no-such-client", Dialect.CLAUDE),
@@ -309,6 +310,7 @@ START = specific("SessionStart", additionalContext="NOTES")
         (Dialect.CURSOR, {"additional_context": "NOTES"}, None),
         (Dialect.VSCODE, START, None),
         (Dialect.COPILOT, {"additionalContext": "NOTES"}, {"additionalContext": "NOTES"}),
+        (Dialect.OPENCODE, {"additionalContext": "NOTES"}, {"additionalContext": "NOTES"}),
     ],
 )
 def test_notes_are_in_the_field_that_the_client_reads(
@@ -340,6 +342,11 @@ REMARK = specific("PreToolUse", additionalContext="NOTES")
             Dialect.COPILOT,
             {"permissionDecision": "deny", "permissionDecisionReason": ONCE},
             {"additionalContext": "NOTES"},
+        ),
+        (
+            Dialect.OPENCODE,
+            {"permissionDecision": "deny", "permissionDecisionReason": ONCE},
+            {"systemMessage": "NOTICE"},
         ),
     ],
 )

@@ -139,6 +139,10 @@ class Mind:
         """Shows one part of an endless answer; set by a surface that can."""
         self.answers: Answers | None = None
         """Answers the command lines of other processes; set by a surface that can."""
+        self.way_to_project = (
+            "run `mind init` in the project first, or name one with --project DIR or MIND_PROJECT"
+        )
+        """The hint of the error that there is no project."""
         self.timer = timer or Timer()
         self._parts: dict[str, Any] = {}
         self._opening = RLock()
@@ -406,11 +410,7 @@ class Mind:
         if self._missing:
             raise self._missing
         if self._project is None:
-            raise self._refused or NoProject(
-                "there is no project here",
-                hint="run `mind init` in the project first, or name one with --project DIR "
-                "or MIND_PROJECT",
-            )
+            raise self._refused or NoProject("there is no project here", hint=self.way_to_project)
         return self._project
 
     @property

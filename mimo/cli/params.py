@@ -162,6 +162,8 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
         settings["is_flag"] = True
     else:
         settings |= {"multiple": option.is_repeated, "metavar": option.metavar}
+        if option.without is not None:
+            settings |= {"is_flag": False, "flag_value": option.without}
         if option.param:
             settings["type"] = Value(option.param)
         elif option.choices:

@@ -41,6 +41,8 @@ class Option:
     is_repeated: bool = False
     metavar: str | None = None
     choices: tuple[str, ...] = ()
+    without: str | None = None
+    """The value of the option if none follows it; None if one must."""
     param: Param | None = None
     """None for the options that several commands have, whose values `Line.options` has."""
 
@@ -87,6 +89,26 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             names=("--exposure",),
             help="Whether the list is narrowed to the needs of a prompt (default auto)",
             choices=("auto", "static", "dynamic"),
+        ),
+        Option(
+            key="http",
+            names=("--http",),
+            help="Serve HTTP instead (default 127.0.0.1:6463; port 0: any free one)",
+            metavar="[HOST:]PORT",
+            without="",
+        ),
+        Option(
+            key="token_file",
+            names=("--token-file",),
+            help="File with the token of HTTP clients (default $MIND_HOME/http-token, created)",
+            metavar="FILE",
+        ),
+        Option(
+            key="allow_host",
+            names=("--allow-host",),
+            help="Name under which other machines reach the HTTP server",
+            metavar="NAME",
+            is_repeated=True,
         ),
         *(option for option in COMMON if option.key == "project"),
     ),

@@ -271,6 +271,9 @@ MCP_HELP = f"""{SUMMARIES["mcp"]}
 
 By default every documented tool is listed. With --toolsets, `core` lists a small set to start with
 and `all` adds the everyday commands. Tools that are not listed can still be called.
+
+With --http it serves many clients and all your projects from one process, until Ctrl-C. Clients
+send the token of the token file, or of MIND_HTTP_TOKEN, and name the project: see docs/http.md.
 """
 
 
@@ -300,20 +303,45 @@ def hook_command() -> click.Command:
 def mcp_command() -> click.Command:
     """Returns `mind mcp`."""
 
-    def serve(toolsets: tuple[str, ...], tool_names: str | None, exposure: str | None) -> None:
-        if sys.stdin is None:
-            raise StorageFailed("standard input is closed", hint="connect a client through a pipe")
+    def serve(
+        toolsets: tuple[str, ...],
+        tool_names: str | None,
+        exposure: str | None,
+        http: str | None,
+        token_file: str | None,
+        allow_host: tuple[str, ...],
+    ) -> None:
         from mimo.cli.answering import reply
-        from mimo.server.stdio import main
 
         named = click.get_current_context().meta.get(KEPT, {}).get("project")
-        main(
-            answers=reply,
-            project=Path(named) if named else None,
-            toolsets=tuple(word for names in toolsets for word in names.split(",") if word),
-            naming=tool_names,
-            exposure=exposure,
-        )
+        settings: dict[str, Any] = {
+            "answers": reply,
+            "project": Path(named) if named else None,
+            "toolsets": tuple(word for names in toolsets for word in names.split(",") if word),
+            "naming": tool_names,
+        }
+        if http is None:
+            if token_file or allow_host:
+                raise Invalid("`--token-file` and `--allow-host` need `--http`")
+            if sys.stdin is None:
+                raise StorageFailed(
+                    "standard input is closed", hint="connect a client through a pipe"
+                )
+            from mimo.server import stdio
+
+            stdio.main(exposure=exposure, **settings)
+        elif exposure not in (None, "static"):
+            raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
+        else:
+            from mimo.server import http as over_http
+
+            over_http.main(
+                at=http,
+                token_file=Path(token_file).expanduser() if token_file else None,
+                allowed_hosts=allow_host,
+                announce=click.echo,
+                **settings,
+            )
 
     return Program(
         "mcp",

@@ -149,6 +149,10 @@ class App:
         self.listing.attach(server)
         return server
 
+    async def memory_of(self, ctx: Context) -> Memory:
+        """Returns the memory that a request works on; a transport may choose it."""
+        return self._memory
+
     async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         """Returns the tools in a fixed order."""
         self.listing.asked(ctx)
@@ -167,9 +171,9 @@ class App:
                 "`%s` is deprecated and removed in 3.0: use %s", specs[0].name, specs[0].instead
             )
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
-        cancelled = Event()
+        memory, cancelled = await self.memory_of(ctx), Event()
         work = partial(
-            self._answer, specs, caller, params.arguments or {}, listening(ctx), cancelled
+            self._answer, memory, specs, caller, params.arguments or {}, listening(ctx), cancelled
         )
         try:
             return await self._in_thread(work)
@@ -178,6 +182,7 @@ class App:
 
     def _answer(
         self,
+        memory: Memory,
         specs: Any,
         caller: Caller,
         arguments: Mapping[str, Any],
@@ -185,7 +190,7 @@ class App:
         cancelled: Event,
     ) -> CallToolResult:
         try:
-            mind = self._memory.mind().heard(progress, cancelled.is_set)
+            mind = memory.mind().heard(progress, cancelled.is_set)
         except MindError as error:
             redact_error(error)
             return refused(error)
@@ -251,8 +256,9 @@ class App:
     async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
         """Returns the answer of `read`; its errors are errors of the protocol."""
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
+        memory = await self.memory_of(ctx)
         try:
-            return await self._in_thread(lambda: read(self._memory.mind(), caller))
+            return await self._in_thread(lambda: read(memory.mind(), caller))
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a request failed", exc_info=error.__cause__ or error)

@@ -15,7 +15,6 @@ from threading import Thread
 from typing import Any
 
 import anyio
-from anyio.abc import TaskStatus
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -32,6 +31,7 @@ from mimo.disk import home_of, working_directory
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
+from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import App
 from mimo.server.exposure import Listing, Mode, mode_of
 
@@ -48,9 +48,7 @@ def main(
 
     `answers` are those to command lines of other processes.
     """
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(Redacting("mind: %(message)s"))
+    log_to_stderr(Redacting("mind: %(message)s"))
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     named = os.environ.get("CLAUDE_PROJECT_DIR")
     start = Path(named) if named else working_directory()
@@ -92,7 +90,7 @@ async def serve(app: App) -> signal.Signals | None:
                 await outgoing.send(reply)
 
     async with anyio.create_task_group() as tasks:
-        ended: list[signal.Signals] = await tasks.start(_until_a_signal, tasks.cancel_scope)
+        ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
             stdio_server(lines) as (incoming, outgoing),
             app.listing.watching(),
@@ -104,18 +102,6 @@ async def serve(app: App) -> signal.Signals | None:
             await server.run(incoming, outgoing, options)
         tasks.cancel_scope.cancel()
     return ended[0] if ended else None
-
-
-async def _until_a_signal(
-    scope: anyio.CancelScope, *, task_status: TaskStatus[list[signal.Signals]]
-) -> None:
-    """Cancels `scope` at the first signal that asks the program to end, and stores the signal."""
-    ended: list[signal.Signals] = []
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started(ended)
-        async for number in signals:
-            ended.append(signal.Signals(number))
-            scope.cancel()
 
 
 # The lines of standard input.

@@ -6,16 +6,13 @@ to a port on loopback. `docs/web.md` lists those threats, and which rule here an
 
 from __future__ import annotations
 
-import secrets
-from hmac import compare_digest
 from typing import TYPE_CHECKING
+
+from mimo.operations.loopback import NAMES, Refused, check_source, same
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-ADDRESS = "127.0.0.1"
-NAMES = (ADDRESS, "localhost")
 
 ENTRY = "/#in="
 """Precedes the token in the URL. Browsers send no part after `#` to any server."""
@@ -49,20 +46,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-
-
-def new_token() -> str:
-    """Returns a secret of 192 bits for one run of the viewer."""
-    return secrets.token_urlsafe(24)
-
-
-class Refused(Exception):
-    """A request that does not come in; the text is safe to send."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        """Take the status code and the reason."""
-        super().__init__(reason)
-        self.status, self.reason = status, reason
 
 
 class Gate:
@@ -102,15 +85,10 @@ class Gate:
 
         The files of the page are public: they contain no memory and no secret.
         """
-        host = request.headers.getlist("host")
-        if len(host) != 1 or host[0] not in self._hosts:
-            raise Refused(403, "The viewer answers only to its own address")
+        origin = request.headers.get("origin")
+        check_source(request.headers.getlist("host"), self._hosts, origin)
         if request.method not in ("GET", "HEAD", "POST"):
             raise Refused(405, "The viewer has no such method")
-        own = f"http://{host[0]}"
-        origin = request.headers.get("origin")
-        if origin not in (None, own):
-            raise Refused(403, "The request comes from another site")
         site = request.headers.get("sec-fetch-site", "same-origin")
         opens = request.url.path == "/" and request.headers.get("sec-fetch-mode") == "navigate"
         if site != "same-origin" and not opens:
@@ -129,8 +107,3 @@ class Gate:
         length = request.headers.get("content-length", "")
         if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BODY):
             raise Refused(413, f"The request is longer than {MOST_BODY:,} bytes, or has no length")
-
-
-def same(given: str | None, secret: str) -> bool:
-    """Returns whether a given text is the secret, in a time that does not depend on the text."""
-    return compare_digest((given or "").encode(), secret.encode())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
 from html import escape
 from pathlib import Path
-from socket import AF_INET, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from socket import socket
 from tempfile import NamedTemporaryFile
 from threading import Thread
 
@@ -18,12 +17,13 @@ import uvicorn
 
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
-from mimo.errors import MindError, StorageFailed
+from mimo.errors import MindError
 from mimo.features.web.app import Changes, Viewer
-from mimo.features.web.gate import ADDRESS, ENTRY, new_token
+from mimo.features.web.gate import ENTRY
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Memory
+from mimo.operations.loopback import ADDRESS, listening, new_token
 
 _PATIENCE_SECONDS = 1
 
@@ -55,8 +55,8 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     token, changes = new_token(), Changes()
     memory = Memory(mind.reopened)
     caller = Caller(surface=Surface.CLI, agent=mind.agent)
-    with _listening(port) as listening:
-        port = listening.getsockname()[1]
+    with listening(port, hint="leave out --port to use any free port") as listener:
+        port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
         config = uvicorn.Config(
             viewer.application(port),
@@ -75,7 +75,7 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
             changes.start(_folders(mind))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
-            run = partial(asyncio.run, _Server(config, changes).serve([listening]))
+            run = partial(asyncio.run, _Server(config, changes).serve([listener]))
             with suppress(KeyboardInterrupt):
                 Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.
         finally:
@@ -93,23 +93,6 @@ def leading_to(url: str) -> Iterator[str]:
         file.write(_LEADING.format(url=escape(url)))
         file.flush()
         yield Path(file.name).as_uri()
-
-
-@contextmanager
-def _listening(port: int) -> Iterator[socket]:
-    """Yields a socket on loopback; a free port is chosen for 0."""
-    with socket(AF_INET, SOCK_STREAM) as listening:
-        listening.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
-        try:
-            listening.bind((ADDRESS, port))
-            listening.listen()  # From here on, a browser waits until the server answers.
-        except OSError as error:
-            busy = error.errno == errno.EADDRINUSE
-            raise StorageFailed(
-                f"port `{port}` is in use" if busy else f"port `{port}`: {error.strerror}",
-                hint="leave out --port to use any free port",
-            ) from error
-        yield listening
 
 
 def _warm(memory: Memory) -> None:

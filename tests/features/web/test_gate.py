@@ -13,6 +13,7 @@ import pytest
 from mimo.features.web import gate
 from mimo.features.web.serving import leading_to
 from mimo.mind import Mind
+from mimo.operations import loopback
 from tests.features.web.requests import OWN, PORT, TOKEN, Client
 
 FILES = ("/", "/static/main.js", "/favicon.ico")
@@ -155,7 +156,7 @@ def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
 
 
 def test_each_run_has_another_token() -> None:
-    first, second = gate.new_token(), gate.new_token()
+    first, second = loopback.new_token(), loopback.new_token()
     assert first != second
     assert len(first) >= 32
 

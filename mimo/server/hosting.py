@@ -1,0 +1,299 @@
+"""The projects behind an HTTP server: each with its own memory, application and sessions.
+
+A session belongs to the project that its first request named. At any other project its id is
+unknown, so no session reaches two memories.
+"""
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup, TaskStatus
+from mcp import MCPError
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import NoBackChannelError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
+
+from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.mind import Answers, Mind
+from mimo.operations.listening import Listener, Memory
+from mimo.server.app import App, Context
+from mimo.store import projects
+
+log = logging.getLogger("mind.http")
+
+IDLE_SECONDS = 30 * 60.0
+"""The time without requests after which a session ends, and a project's memory is closed."""
+
+MOST_SESSIONS = 256
+"""The number of sessions of a project that may be open at once."""
+
+GRACE_SECONDS = 5.0
+"""The time that running calls have to finish when the server ends."""
+
+ROOTS_SECONDS = 10.0
+"""The time that a client has to list its roots."""
+
+MOST_NAMED = 10
+"""The number of projects that an error names."""
+
+WAY = "name a registered project in the URL (/mcp/NAME) or in the header X-Mind-Project"
+
+MakeApp = Callable[[Memory, type[App]], App]
+
+
+class Hosted:
+    """A project that is served."""
+
+    def __init__(self, app: App, memory: Memory, listener: Listener | None, idle: float) -> None:
+        """Take the parts; `listener` answers the user's commands meanwhile."""
+        self.app, self.memory, self.listener = app, memory, listener
+        self.sessions = StreamableHTTPSessionManager(
+            app.server(), session_idle_timeout=idle, max_sessions=MOST_SESSIONS
+        )
+        self.ended = anyio.Event()
+        self.used = time.monotonic()
+        self.requests = self.calls = 0
+        """The open requests, and those of them that are no streams of notifications."""
+
+    def close(self) -> None:
+        """Waits for cancelled calls, and closes the memory."""
+        if self.listener:
+            self.listener.close()
+        self.app.finish()
+        self.memory.close()
+
+
+class Hosting:
+    """The projects that are served, each opened with its first request."""
+
+    def __init__(
+        self,
+        home: Path,
+        make: MakeApp,
+        answers: Answers | None = None,
+        *,
+        default: Path | None = None,
+        idle: float = IDLE_SECONDS,
+    ) -> None:
+        """`default` is the project of requests that name none."""
+        self._home, self._make, self._answers, self._idle = home, make, answers, idle
+        self._default = default
+        self._hosted: dict[Path | None, Hosted] = {}
+        self._opening = anyio.Lock()
+        self._tasks: TaskGroup
+        self.is_ending = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Serves projects meanwhile; at the end, closes them."""
+        async with anyio.create_task_group() as self._tasks:
+            retiring = anyio.CancelScope()
+            self._tasks.start_soon(self._retire, retiring)
+            try:
+                yield
+            finally:
+                retiring.cancel()
+                for hosted in self._hosted.values():
+                    hosted.ended.set()
+
+    async def finish_calls(self) -> None:
+        """Waits until running calls are answered, for a limited time; new ones are refused."""
+        self.is_ending = True
+        with anyio.move_on_after(GRACE_SECONDS):
+            while any(hosted.calls for hosted in self._hosted.values()):
+                await anyio.sleep(0.05)
+
+    async def serve(self, root: Path | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request for a project, or for none."""
+        hosted = await self._at(root)
+        is_call = scope["method"] != "GET"
+        hosted.requests += 1
+        hosted.calls += is_call
+        try:
+            await hosted.sessions.handle_request(scope, receive, send)
+        finally:
+            hosted.calls -= is_call
+            hosted.requests -= 1
+            hosted.used = time.monotonic()
+
+    async def memory(self, root: Path) -> Memory:
+        """Returns the memory of a project, opened if it is not."""
+        hosted = await self._at(root)
+        hosted.used = time.monotonic()
+        return hosted.memory
+
+    async def _at(self, root: Path | None) -> Hosted:
+        hosted = self._hosted.get(root)
+        if hosted is None:
+            async with self._opening:
+                hosted = self._hosted.get(root)
+                if hosted is None:
+                    hosted = self._hosted[root] = self._opened(root)
+                    await self._tasks.start(self._keep, root, hosted)
+        return hosted
+
+    def _opened(self, root: Path | None) -> Hosted:
+        if root is None:
+            memory = Memory(self._outside)
+            app = self._make(memory, Unnamed)
+            if isinstance(app, Unnamed):
+                app.hosting = self
+            return Hosted(app, memory, None, self._idle)
+        memory = Memory(lambda: Mind.open(root, project=root))
+        listener = Listener(self._home, memory, self._answers) if self._answers else None
+        if listener:
+            listener.start()
+        return Hosted(self._make(memory, App), memory, listener, self._idle)
+
+    def _outside(self) -> Mind:
+        """Returns the memory of a session without a project: the user's for all projects."""
+        mind = Mind(home=self._home, project=None)
+        mind.way_to_project = f"{WAY}: {self._names()}"
+        return mind
+
+    async def _keep(
+        self, root: Path | None, hosted: Hosted, *, task_status: TaskStatus[None]
+    ) -> None:
+        """Keeps a project open until it has ended."""
+        try:
+            async with hosted.sessions.run():
+                task_status.started()
+                await hosted.ended.wait()
+        finally:
+            if self._hosted.get(root) is hosted:
+                del self._hosted[root]
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(hosted.close)
+
+    async def _retire(self, scope: anyio.CancelScope) -> None:
+        """Closes projects that were not used for long."""
+        with scope:
+            while True:
+                await anyio.sleep(self._idle / 30)
+                oldest = time.monotonic() - self._idle
+                for root, hosted in list(self._hosted.items()):
+                    if not hosted.requests and hosted.used < oldest:
+                        del self._hosted[root]
+                        hosted.ended.set()
+
+    # The project that a request names.
+
+    def named(self, names: tuple[str, ...]) -> Path | None:
+        """Returns the root of the project that the URL and the header of a request name.
+
+        Returns the default if they name none. Raises `NoProject`, `Untrusted`, or `Invalid`.
+        """
+        if not names:
+            return self._default
+        roots = {self._root(name) for name in names}
+        if len(roots) > 1:
+            raise Invalid("the URL and the header name different projects", hint=WAY)
+        return roots.pop()
+
+    def _root(self, name: str) -> Path:
+        registered = projects.registered(self._home).projects
+        matches = [item.path for item in registered if name in (item.name, str(item.path))]
+        if len(matches) > 1:
+            paths = ", ".join(f"`{path}`" for path in matches)
+            raise Conflict(
+                f"several projects are named `{name}`",
+                hint=f"give the path in the header X-Mind-Project: {paths}",
+            )
+        if not matches:
+            raise NoProject(
+                f"no project named `{name}` is registered",
+                hint=f"run `mind init` in it, or {WAY}: {self._names()}",
+            )
+        return projects.explicit(matches[0], self._home).root
+
+    def _names(self) -> str:
+        names = [f"`{item.name}`" for item in projects.registered(self._home).projects]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
+
+    def around(self, uri: str) -> Path | None:
+        """Returns the root of the registered project around a client's root, or None."""
+        parts = urlsplit(uri)
+        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+            return None
+        folder = Path(unquote(parts.path))
+        if not folder.is_absolute() or "\0" in str(folder):
+            return None
+        try:
+            project = projects.find(folder, self._home)
+        except (MindError, OSError, ValueError):
+            return None
+        roots = {item.path for item in projects.registered(self._home).projects}
+        return project.root if project and project.root in roots else None
+
+
+class Unnamed(App):
+    """Sessions whose requests name no project: the client's roots do, in the older protocol."""
+
+    hosting: Hosting
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        """Nothing is known of any session yet."""
+        super().__init__(*args, **settings)
+        self._roots: OrderedDict[str, Path | None] = OrderedDict()
+
+    def server(self) -> Any:
+        """Returns the protocol server, which hears of changed roots."""
+        server = super().server()
+        name = "notifications/roots/list_changed"
+        server.add_notification_handler(name, NotificationParams, self._changed)
+        return server
+
+    async def memory_of(self, ctx: Context) -> Memory:
+        """Returns the memory of the first registered project among the client's roots.
+
+        Without one, it is a memory outside of any project.
+        """
+        session = _session_of(ctx)
+        if session is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            return self._memory
+        if session not in self._roots:
+            self._roots[session] = await self._asked(ctx)
+            if len(self._roots) > 2 * MOST_SESSIONS:
+                self._roots.popitem(last=False)
+        root = self._roots[session]
+        return await self.hosting.memory(root) if root else self._memory
+
+    async def _asked(self, ctx: Context) -> Path | None:
+        capabilities = ctx.session.client_capabilities
+        if capabilities is None or capabilities.roots is None:
+            return None
+        try:
+            answer = await ctx.session.send_request(
+                ListRootsRequest(),
+                ListRootsResult,
+                request_read_timeout_seconds=ROOTS_SECONDS,
+                metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+            )
+        except (MCPError, NoBackChannelError, ValidationError, TimeoutError) as error:
+            log.warning("a client did not list its roots: %s", type(error).__name__)
+            return None
+        roots = [str(root.uri) for root in answer.roots]
+        return next(filter(None, map(self.hosting.around, roots)), None)
+
+    async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
+        self._roots.pop(_session_of(ctx) or "", None)
+
+
+def _session_of(ctx: Context) -> str | None:
+    headers = getattr(ctx.request, "headers", {})
+    session: str | None = headers.get(MCP_SESSION_ID_HEADER)
+    return session

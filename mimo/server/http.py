@@ -1,0 +1,311 @@
+"""The MCP server over HTTP: one process for all projects and clients of a user.
+
+`docs/http.md` lists who could send requests to it, and the check that answers each of them.
+"""
+
+import logging
+import os
+import re
+import signal
+import stat
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_address
+from pathlib import Path
+from socket import socket
+from typing import Any
+from urllib.parse import unquote
+
+import anyio
+import uvicorn
+from mcp_types import INVALID_REQUEST
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from mimo import disk
+from mimo.commands import all_commands
+from mimo.disk import home_of
+from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
+from mimo.frozen import frozen
+from mimo.guard.logs import Redacting
+from mimo.guard.privacy import redact_error
+from mimo.mind import Answers, Mind
+from mimo.operations.listening import Memory
+from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
+from mimo.server import log_to_stderr, until_a_signal
+from mimo.server.app import App
+from mimo.server.hosting import Hosting
+from mimo.store import projects
+from mimo.store.files import failure, write_new
+
+log = logging.getLogger("mind.http")
+
+PORT = 6463
+"""The default port: MIND on the keys of a telephone."""
+
+PATH = "/mcp"
+HEALTH = "/healthz"
+PROJECT_HEADER = "x-mind-project"
+
+TOKEN = "MIND_HTTP_TOKEN"  # noqa: S105 - the name of a variable
+TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
+
+MOST_CONNECTIONS = 1_000
+_PATIENCE_SECONDS = 2
+
+_STATUS: Mapping[type[MindError], int] = {
+    Conflict: 409,
+    Invalid: 400,
+    NoProject: 404,
+    Untrusted: 403,
+}
+
+
+# The place of the server, and the token of its clients.
+
+
+@frozen
+class Place:
+    """The place of a server, and the names by which clients reach it."""
+
+    address: str
+    port: int
+    names: tuple[str, ...]
+    """Names of the machine, which permit an address that is not on loopback."""
+
+    @property
+    def url(self) -> str:
+        """Its address for clients of this machine."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"http://{host}:{self.port}{PATH}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The values of the header `Host` that requests to it may have."""
+        own = ("127.0.0.1", "localhost", "[::1]", *self.names)
+        return frozenset((*(f"{name}:{self.port}" for name in own), *self.names))
+
+
+def place_of(text: str, names: Sequence[str]) -> Place:
+    """Returns the place that `[HOST:]PORT` names. Raises `Invalid`.
+
+    Without a name of the machine, only this machine may reach it.
+    """
+    host, _, port = text.rpartition(":") if ":" in text else ("", "", text)
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        address = ADDRESS if host in ("", "localhost") else str(ip_address(host))
+        number = range(65536).index(int(port)) if port else PORT
+    except ValueError as error:
+        raise Invalid(
+            f"`{text}` is not an address", hint="give a port, or HOST:PORT with an IP address"
+        ) from error
+    if not ip_address(address).is_loopback and not names:
+        raise Invalid(
+            f"`{address}` can be reached from other machines",
+            hint="leave it out, or name the host that they use with --allow-host HOST; "
+            "the server speaks no TLS, so put a proxy that does before it",
+        )
+    return Place(address=address, port=number, names=tuple(name.lower() for name in names))
+
+
+def token_of(
+    home: Path, file: Path | None, environ: MutableMapping[str, str]
+) -> tuple[str, Path | None]:
+    """Returns the token of clients, and its file unless the environment has it.
+
+    Without both, it is in the file `http-token` in the user's home of mind, which is created. The
+    variable is removed, so that programs that the server starts do not inherit it. Raises
+    `Invalid`, and `StorageFailed` if the file can't be read.
+    """
+    given = environ.pop(TOKEN, "").strip()
+    if file is None and given:
+        return _checked(given, f"`{TOKEN}`"), None
+    path = file or home / TOKEN_FILE
+    if file is None and not path.exists():
+        try:
+            write_new(path, f"{new_token()}\n".encode(), mode=0o600)
+        except Conflict:
+            log.info("another process created the token")
+    try:
+        status = path.stat()
+        text = disk.read(path, limit=4096).decode("ascii").strip()
+    except OSError as error:
+        raise failure("read", path, error) from error
+    except ValueError as error:
+        raise Invalid(f"`{path}` does not hold a token") from error
+    if disk.is_foreign(status) or stat.S_IMODE(status.st_mode) & 0o077:
+        raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
+    return _checked(text, f"`{path}`"), path
+
+
+def _checked(token: str, source: str) -> str:
+    if not _TOKEN.fullmatch(token):
+        raise Invalid(
+            f"{source} does not hold a token",
+            hint="16 to 512 letters, digits or any of . _ ~ + / = -, such as those of "
+            "`openssl rand -base64 32`",
+        )
+    return token
+
+
+# Requests.
+
+
+class Gate:
+    """The application: lets in the user's clients, and passes them to the project they name."""
+
+    def __init__(self, hosting: Hosting, place: Place, token: str) -> None:
+        """Take the projects behind the gate."""
+        self._hosting, self._token, self._hosts = hosting, token, place.hosts
+        self._schemes = ("http", "https") if place.names else ("http",)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope)
+        try:
+            hosts = [host.lower() for host in request.headers.getlist("host")]
+            check_source(hosts, self._hosts, request.headers.get("origin"), self._schemes)
+            if request.url.path == HEALTH and request.method in ("GET", "HEAD"):
+                await JSONResponse({"status": "ok"})(scope, receive, send)
+                return
+            root = self._admitted(request)
+        except Refused as refusal:
+            await _refusal(refusal.status, str(refusal))(scope, receive, send)
+        except MindError as error:
+            redact_error(error)
+            status = next((code for cls, code in _STATUS.items() if isinstance(error, cls)), 500)
+            hint = f" ({error.hint})" if error.hint else ""
+            answer = _refusal(status, f"{error.message}{hint}", error.wire())
+            await answer(scope, receive, send)
+        else:
+            await self._hosting.serve(root, scope, receive, send)
+
+    def _admitted(self, request: Request) -> Path | None:
+        """Returns the project that a request names. Raises `Refused` or `MindError`."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not same(token.strip(), self._token):
+            raise Refused(401, "The request needs the token of this server")
+        head, _, name = request.url.path.strip("/").partition("/")
+        if f"/{head}" != PATH:
+            raise Refused(404, f"The server answers at {PATH}")
+        if request.method not in ("GET", "POST", "DELETE"):
+            raise Refused(405, "The server has no such method")
+        if self._hosting.is_ending:
+            raise Refused(503, "The server is ending")
+        header = (
+            request.headers.get(PROJECT_HEADER, "").encode("latin-1").decode("utf-8", "replace")
+        )
+        names = (unquote(name), unquote(header.strip()))
+        return self._hosting.named(tuple(filter(None, names)))
+
+
+def _refusal(status: int, reason: str, data: Any = None) -> Response:
+    error: dict[str, Any] = {"code": INVALID_REQUEST, "message": reason}
+    if data is not None:
+        error["data"] = data
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 405: {"Allow": "GET, POST, DELETE"}}
+    body = {"jsonrpc": "2.0", "id": None, "error": error}
+    return JSONResponse(body, status, headers=headers.get(status))
+
+
+# The process.
+
+
+class Brief(Redacting):
+    """Formats a record without the text of its exception, which may contain a memory."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - overrides
+        """Returns the type of an exception, and the place that raised it."""
+        kind, _, trace = ei
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        place = f" in {trace.tb_frame.f_code.co_qualname}" if trace else ""
+        return f"{kind.__name__ if kind else 'an error'}{place}"
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to `serve`."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def main(
+    *,
+    at: str,
+    answers: Answers,
+    project: Path | None,
+    toolsets: Sequence[str],
+    naming: str | None,
+    token_file: Path | None = None,
+    allowed_hosts: Sequence[str] = (),
+    announce: Callable[[str], None],
+) -> None:
+    """Serve on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
+
+    Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
+    """
+    log_to_stderr(Brief("mind: %(message)s"))
+    home = home_of(os.environ)
+    projects.check_home(home)
+    place = place_of(at, allowed_hosts)
+    token, file = token_of(home, token_file, os.environ)
+    settings = Mind(home=home, project=None).config
+    commands = all_commands()
+
+    def make(memory: Memory, kind: type[App]) -> App:
+        return kind(
+            memory,
+            commands,
+            toolsets=toolsets or settings["mcp.toolsets"],
+            naming=naming or settings["mcp.tool_names"],
+        )
+
+    default = projects.explicit(project, home).root if project else None
+    hosting = Hosting(home, make, answers, default=default)
+    with listening(place.port, place.address, hint="choose another with --http PORT") as listener:
+        place = replace(place, port=listener.getsockname()[1])
+        if not ip_address(place.address).is_loopback:
+            log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
+        where = f"token in {file}" if file else f"token in {TOKEN}"
+        announce(f"listening on {place.url} ({where})")
+        ended = anyio.run(serve, hosting, Gate(hosting, place, token), listener)
+    raise KeyboardInterrupt(ended.name)
+
+
+async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signals:
+    """Serves on a socket, and returns the signal that ended it.
+
+    Running calls are answered first.
+    """
+    config = uvicorn.Config(
+        gate,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_PATIENCE_SECONDS,
+    )
+    server = _Server(config)
+    stopping = anyio.Event()
+    async with anyio.create_task_group() as tasks:
+        ended: list[signal.Signals] = await tasks.start(until_a_signal, stopping.set)
+        async with anyio.create_task_group() as serving:
+            serving.start_soon(server.serve, [listener])
+            async with hosting.running():
+                await stopping.wait()
+                await hosting.finish_calls()
+            server.should_exit = True
+        tasks.cancel_scope.cancel()
+    return ended[0]

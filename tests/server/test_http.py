@@ -1,0 +1,400 @@
+"""`mind mcp --http` as a process: the SDK's own client in both eras, and plain requests."""
+
+import json
+import signal
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
+
+from mimo.errors import Invalid
+from mimo.server.http import PORT, place_of, token_of
+from mimo.store.init import init
+from tests.conftest import NOW
+from tests.server.over_http import TOKEN, Served, served
+
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home and the registered projects `shop`, `bank` and one that is not ASCII."""
+    folder = tmp_path_factory.mktemp("http")
+    for name in ("shop", "bank", "caf\xe9"):
+        (folder / name).mkdir()
+        init(folder / name, folder / "home", now=NOW)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(projects: Path) -> Iterator[Served]:
+    with served(projects / "home") as running:
+        yield running
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+async def store(client: Client, content: str) -> str:
+    result = await client.call_tool("memory", {"operation": "store", "content": content})
+    assert not result.is_error, result.content
+    identity: str = result.structured_content["id"]
+    return identity
+
+
+async def contents(client: Client) -> list[str]:
+    result = await client.call_tool("mind_list", {})
+    assert not result.is_error, result.content
+    return [row["title"] for row in result.structured_content["memories"]]
+
+
+def post(server: Served, at: str = "", **headers: str | None) -> httpx2.Response:
+    """Sends the first request of a session; None leaves a header out."""
+    given = {**JSON, **server.headers(), **{k.replace("_", "-"): v for k, v in headers.items()}}
+    kept = {name: value for name, value in given.items() if value is not None}
+    return httpx2.post(f"{server.url}{at}", json=INITIALIZE, headers=kept)
+
+
+@pytest.mark.parametrize("named", ["path", "header", "path in header"])
+def test_a_memory_is_stored_in_the_project_that_the_client_names(
+    projects: Path, server: Served, era: Any, named: str
+) -> None:
+    text = f"Deploys of {era} clients by {named} need a tag"
+    header = {"path": "", "header": "shop", "path in header": str(projects / "shop")}[named]
+    settings = {"headers": {"x-mind-project": header}} if header else {"at": "/shop"}
+
+    async def talk(client: Client) -> Any:
+        identity = await store(client, text)
+        read = await client.read_resource(f"mind://memory/{identity}")
+        return str(read.contents[0]), await client.list_prompts()
+
+    read, prompts = server.asked(era, talk, **settings)
+
+    assert text in read
+    assert prompts.prompts
+    files = [path.read_text(encoding="utf-8") for path in (projects / "shop/.mind").rglob("*.md")]
+    assert any(text in file for file in files)
+
+
+def test_sessions_at_the_same_time_see_only_their_own_project(server: Served, era: Any) -> None:
+    ready: list[str] = []
+
+    async def work(name: str, number: int, rows: dict[tuple[str, int], list[str]]) -> None:
+        async with server.client(era, f"/{name}") as client:
+            await store(client, f"{name} keeps {era} secret number {number}")
+            ready.append(name)
+            while len(ready) < 8:
+                await anyio.sleep(0.01)
+            rows[name, number] = await contents(client)
+
+    async def all_of_them() -> dict[tuple[str, int], list[str]]:
+        rows: dict[tuple[str, int], list[str]] = {}
+        async with anyio.create_task_group() as tasks:
+            for number in range(4):
+                for name in ("shop", "bank"):
+                    tasks.start_soon(work, name, number, rows)
+        return rows
+
+    rows = anyio.run(all_of_them)
+
+    assert len(rows) == 8
+    for (name, _), titles in rows.items():
+        other = "bank" if name == "shop" else "shop"
+        assert {f"{name} keeps {era} secret number {n}" for n in range(4)} <= set(titles)
+        assert not [title for title in titles if title.startswith(other)]
+
+
+@pytest.mark.attack("http")
+def test_a_session_of_one_project_is_unknown_in_another(server: Served) -> None:
+    session = post(server, "/shop").headers["mcp-session-id"]
+    request = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    headers = {**JSON, **server.headers(), "mcp-session-id": session}
+
+    own = httpx2.post(f"{server.url}/shop", json=request, headers=headers)
+    other = httpx2.post(f"{server.url}/bank", json=request, headers=headers)
+    unnamed = httpx2.post(server.url, json=request, headers=headers)
+
+    assert (own.status_code, other.status_code, unnamed.status_code) == (200, 404, 404)
+
+
+def test_roots_name_the_project_of_an_older_client(projects: Path, server: Served) -> None:
+    async def roots(_: Any) -> ListRootsResult:
+        inside = projects / "caf\xe9/src/deep"
+        inside.mkdir(parents=True, exist_ok=True)
+        uris = [(projects / "home").as_uri(), inside.as_uri()]
+        return ListRootsResult(roots=[Root(uri=FileUrl(uri)) for uri in uris])
+
+    async def talk(client: Client) -> list[str]:
+        await store(client, "The menu is printed on Mondays")
+        return await contents(client)
+
+    assert server.asked("legacy", talk, list_roots_callback=roots) == [
+        "The menu is printed on Mondays"
+    ]
+    assert list((projects / "caf\xe9/.mind/facts").glob("*.md"))
+
+
+def test_a_session_without_a_project_hears_how_to_name_one(server: Served, era: Any) -> None:
+    async def talk(client: Client) -> Any:
+        listed = await client.list_tools()
+        return listed, await client.call_tool("mind_list", {})
+
+    listed, refused = server.asked(era, talk)
+
+    assert listed.tools
+    (text,) = [part.text for part in refused.content]
+    assert refused.is_error
+    assert "/mcp/NAME" in text
+    assert "`shop`, `bank`" in text
+
+
+def test_a_project_by_option_is_that_of_clients_that_name_none(projects: Path) -> None:
+    async def talk(client: Client) -> list[str]:
+        await store(client, "The vault opens at nine")
+        return await contents(client)
+
+    with served(projects / "home", "--project", str(projects / "bank")) as server:
+        assert "The vault opens at nine" in server.asked("auto", talk)
+
+
+@pytest.mark.parametrize(
+    ("at", "header", "status", "message"),
+    [
+        ("/nowhere", None, 404, "no project named `nowhere` is registered"),
+        ("", "/etc", 404, "no project named `/etc` is registered"),
+        ("/../shop", None, 404, "The server answers at /mcp"),
+        ("/shop", "bank", 400, "name different projects"),
+        ("/shop/more", None, 404, "no project named `shop/more`"),
+    ],
+)
+@pytest.mark.attack("http")
+def test_a_project_that_is_not_registered_is_refused(
+    server: Served, at: str, header: str | None, status: int, message: str
+) -> None:
+    answer = post(server, at, x_mind_project=header)
+
+    assert answer.status_code == status
+    assert message in answer.json()["error"]["message"]
+
+
+def test_the_path_chooses_between_projects_of_the_same_name(
+    tmp_path: Path, server: Served, projects: Path
+) -> None:
+    twin = projects / "twin/bank"
+    twin.mkdir(parents=True)
+    init(twin, projects / "home", now=NOW)
+    try:
+        refused, chosen = post(server, "/bank"), post(server, x_mind_project=str(twin))
+    finally:
+        registry = projects / "home/projects.json"
+        rows = [row for row in json.loads(registry.read_text()) if row["path"] != str(twin)]
+        registry.write_text(json.dumps(rows))
+
+    assert refused.status_code == 409
+    assert str(twin) in refused.json()["error"]["message"]
+    assert chosen.status_code == 200
+
+
+def test_a_project_whose_folder_was_deleted_is_refused(projects: Path, server: Served) -> None:
+    deleted = projects / "old"
+    deleted.mkdir()
+    init(deleted, projects / "home", now=NOW)
+    for path in sorted(deleted.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+
+    answer = post(server, "/old")
+
+    assert answer.status_code == 404
+    assert "has no `.mind/`" in answer.json()["error"]["message"]
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"authorization": None}, 401),
+        ({"authorization": "Bearer x"}, 401),
+        ({"authorization": f"Basic {TOKEN}"}, 401),
+        ({"authorization": f"Bearer {TOKEN}x"}, 401),
+        ({"authorization": f"bearer {TOKEN}"}, 200),
+        ({"host": "evil.example:80"}, 403),
+        ({"host": "127.0.0.1"}, 403),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"content_type": "text/plain"}, 400),
+    ],
+)
+def test_only_the_users_own_clients_come_in(
+    server: Served, headers: dict[str, str | None], status: int
+) -> None:
+    assert post(server, "/shop", **headers).status_code == status
+
+
+def test_a_page_of_the_server_itself_comes_in(server: Served) -> None:
+    assert post(server, "/shop", origin=server.base).status_code == 200
+
+
+@pytest.mark.attack("http")
+def test_a_body_without_end_is_refused(server: Served) -> None:
+    def parts() -> Iterator[bytes]:
+        for _ in range(6):
+            yield b" " * 1_000_000
+
+    headers = {**JSON, **server.headers()}
+    answer = httpx2.post(f"{server.url}/shop", content=parts(), headers=headers)
+
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "HEAD"])
+def test_other_methods_are_refused(server: Served, method: str) -> None:
+    assert httpx2.request(method, server.url, headers=server.headers()).status_code == 405
+
+
+def test_health_is_answered_without_a_token_and_shows_nothing_else(server: Served) -> None:
+    answer = httpx2.get(f"{server.base}/healthz")
+
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    assert "server" not in answer.headers
+    assert httpx2.get(f"{server.base}/healthz", headers={"host": "evil"}).status_code == 403
+
+
+def test_a_wrong_tool_is_an_error_of_the_protocol(server: Served, era: Any) -> None:
+    async def talk(client: Client) -> Any:
+        with pytest.raises(MCPError) as raised:
+            await client.call_tool("mind_searchh", {})
+        return raised.value.error.message
+
+    assert "did you mean mind_search" in server.asked(era, talk, at="/shop")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_open_streams_and_sessions(projects: Path, number: signal.Signals) -> None:
+    with served(projects / "home") as server:
+        answer = post(server, "/shop")
+        headers = {**server.headers(), "accept": "text/event-stream"}
+        headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+        with httpx2.stream("GET", f"{server.url}/shop", headers=headers, timeout=30) as stream:
+            assert stream.status_code == 200
+            status, log = server.stop(number)
+            assert list(stream.iter_lines()) == []
+
+    assert status == (143 if number is signal.SIGTERM else 130)
+    assert log.strip() == "interrupted"
+
+
+def test_a_killed_server_leaves_memories_that_the_next_one_serves(projects: Path) -> None:
+    async def keep(client: Client) -> str:
+        return await store(client, "The backup runs at midnight")
+
+    with served(projects / "home") as server:
+        server.asked("auto", keep, at="/bank")
+        assert server.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+    with served(projects / "home") as server:
+        assert "The backup runs at midnight" in server.asked("auto", contents, at="/bank")
+
+
+@pytest.mark.attack("http")
+def test_the_log_has_no_token_and_no_text_of_memories(projects: Path) -> None:
+    async def talk(client: Client) -> None:
+        await store(client, "The launch code is swordfish")
+        await client.call_tool("mind_search", {"query": "swordfish"})
+
+    with served(projects / "home") as server:
+        server.asked("auto", talk, at="/shop")
+        post(server, "/shop", authorization="Bearer swordfish-of-another")
+        _, log = server.stop()
+
+    assert "swordfish" not in log
+    assert TOKEN not in log
+
+
+# The place and the token.
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("", f"http://127.0.0.1:{PORT}/mcp"),
+        ("8000", "http://127.0.0.1:8000/mcp"),
+        ("localhost:8000", "http://127.0.0.1:8000/mcp"),
+        ("127.0.0.2:0", "http://127.0.0.2:0/mcp"),
+        ("[::1]:8000", "http://[::1]:8000/mcp"),
+    ],
+)
+def test_the_place_is_on_loopback(text: str, url: str) -> None:
+    assert place_of(text, ()).url == url
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize("text", ["0.0.0.0:80", "[::]:80", "192.168.1.2:80"])
+def test_an_address_for_other_machines_needs_a_name(text: str) -> None:
+    with pytest.raises(Invalid, match="other machines") as raised:
+        place_of(text, ())
+
+    assert "TLS" in str(raised.value.hint)
+    assert "mind.lan" in place_of(text, ["mind.lan"]).hosts
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "65536", "example.org:80", "1.2.3:80"])
+def test_what_is_not_an_address_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match="is not an address"):
+        place_of(text, ["mind.lan"])
+
+
+def test_the_token_is_created_once_for_the_user_alone(home: Path) -> None:
+    token, file = token_of(home, None, {})
+
+    assert file == home / "http-token"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert token_of(home, None, {}) == (token, file)
+
+
+def test_the_token_of_the_environment_is_not_inherited(home: Path) -> None:
+    environ = {"MIND_HTTP_TOKEN": TOKEN}
+
+    assert token_of(home, None, environ) == (TOKEN, None)
+    assert environ == {}
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    ("text", "mode", "message"),
+    [
+        (TOKEN, 0o644, "other users"),
+        (TOKEN, 0o620, "other users"),
+        ("short", 0o600, "does not hold a token"),
+        ("two words of a token", 0o600, "does not hold a token"),
+        ("", 0o600, "does not hold a token"),
+        ("\xe9" * 30, 0o600, "does not hold a token"),
+    ],
+)
+def test_a_token_that_others_know_or_guess_is_refused(
+    tmp_path: Path, text: str, mode: int, message: str
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(text, encoding="utf-8")
+    file.chmod(mode)
+
+    with pytest.raises(Invalid, match=message):
+        token_of(tmp_path, file, {})

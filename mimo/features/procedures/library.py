@@ -10,9 +10,9 @@ from mimo.errors import Conflict, Invalid, NotFound, Untrusted
 from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
     LATEST,
-    VERSION,
     Procedure,
     describe,
+    is_version,
     split_reference,
     version_key,
 )
@@ -116,15 +116,15 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
 
 def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
-    return [
-        (file, check(file, calls=calls)) for file in sorted(listed(mind.project.root), key=_order)
-    ]
+    ordered = _newest_first(listed(mind.project.root))
+    return [(file, check(file, calls=calls)) for file in ordered]
 
 
-def _order(file: ProcedureFile) -> tuple[str, int, int]:
-    name, _, version = file.stem.partition("@")
-    major, minor = version_key(version) if VERSION.fullmatch(version) else (0, 0)
-    return name, -major, -minor
+def _newest_first(procedures: list[ProcedureFile]) -> list[ProcedureFile]:
+    """Returns files by the names of their procedures, of each the highest version first."""
+    parts = {file.path: file.stem.partition("@") for file in procedures}
+    newest = sorted(procedures, key=lambda file: version_key(parts[file.path][2]), reverse=True)
+    return sorted(newest, key=lambda file: parts[file.path][0])
 
 
 def find(
@@ -139,8 +139,8 @@ def find(
         raise Invalid(f"`{name}` is not a name of a procedure", hint="see `mind procedure list`")
     name = reference[0]
     version = reference[1] if version == LATEST else version
-    if version != LATEST and not VERSION.fullmatch(version):
-        raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0, or `latest`")
+    if version != LATEST and not is_version(version):
+        raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0.2, or `latest`")
     for file in candidates(mind, name, version):
         procedure = valid(file, check(file, calls=calls))
         if procedure.active:
@@ -153,9 +153,9 @@ def candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
     named = []
     for file in listed(mind.project.root):
         of_file, _, given = file.stem.partition("@")
-        if of_file == name and version in (given, LATEST) and VERSION.fullmatch(given):
+        if of_file == name and version in (given, LATEST) and is_version(given):
             named.append(file)
-    return sorted(named, key=_order)
+    return _newest_first(named)
 
 
 def missing(mind: Mind, name: str, version: str) -> NotFound:

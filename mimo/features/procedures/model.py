@@ -17,7 +17,14 @@ ERROR = "error"
 SUCCESS = "success"
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-VERSION = re.compile(r"(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
+_NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_PART = rf"(?:{_NUMBER}|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+VERSION = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}(?:\.{_NUMBER})?"
+    rf"(?:-{_PART}(?:\.{_PART})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+"""Semantic versions, whose last number may be left out: `1.0`, `1.0.2`, `2.0.0-rc.1`."""
+LONGEST_VERSION = 64
 
 TIMEOUT_MS = 300_000
 MAX_RETRIES = 3
@@ -131,16 +138,32 @@ class Procedure:
         return sends or self.runs_programs
 
 
-def version_key(version: str) -> tuple[int, int]:
-    """Returns the sort key of a version: 1.10 comes after 1.9."""
-    major, minor = version.split(".")
-    return int(major), int(minor)
+def is_version(text: str) -> bool:
+    """Returns whether a text is a version, which is also a part of a file's name."""
+    return len(text) <= LONGEST_VERSION and VERSION.fullmatch(text) is not None
+
+
+def version_key(version: str) -> tuple[object, ...]:
+    """Returns the sort key of a version: 1.10 comes after 1.9, and 2.0.0 after 2.0.0-rc.1.
+
+    What follows a `+` does not count. A text that is not a version comes first.
+    """
+    if not is_version(version):
+        return ((),)
+    numbers, _, before = version.partition("+")[0].partition("-")
+    parts = tuple(int(number) for number in numbers.split("."))
+    words = tuple(
+        (False, int(word), "") if word.isdecimal() else (True, 0, word)
+        for word in before.split(".")
+        if word
+    )
+    return (*parts, 0)[:3], not before, words
 
 
 def split_reference(text: str) -> tuple[str, str] | None:
     """Returns the name and the version in `name` or `name@version`; None for any other text."""
     name, _, version = text.partition("@")
-    good = NAME.fullmatch(name) and (VERSION.fullmatch(version) or version in ("", LATEST))
+    good = NAME.fullmatch(name) and (is_version(version) or version in ("", LATEST))
     return (name, version or LATEST) if good else None
 
 

@@ -14,12 +14,12 @@ from mimo.features.procedures.model import (
     NAME,
     SUCCESS,
     TIMEOUT_MS,
-    VERSION,
     Action,
     Module,
     Procedure,
     State,
     Step,
+    is_version,
     split_reference,
 )
 from mimo.features.procedures.steps import anything, is_mapping, is_text, must
@@ -58,7 +58,7 @@ _HEADER: dict[str, steps.Check] = {
         "be letters, digits, `-` and `_`, 64 at most",
     ),
     "version": must(
-        lambda version: VERSION.fullmatch(_version(version)), "be two numbers such as 1.0"
+        lambda version: is_version(_version(version)), "be a version such as 1.0 or 1.0.2"
     ),
     "description": must(is_text, "be text in quotes"),
     "active": must(lambda active: isinstance(active, bool), "be true or false"),

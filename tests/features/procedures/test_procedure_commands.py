@@ -9,6 +9,9 @@ import pytest
 
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.features.procedures.commands import EXAMPLE, add
+from mimo.features.procedures.commands import run as start
 from mimo.mind import Mind, Question
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
@@ -254,3 +257,12 @@ def test_the_doctor_reports_invalid_procedure_files(run: Any, mind: Mind) -> Non
     assert "no header: the file must begin with" in output
     assert "odd@1.0.md" in output
     assert "greet@1.0.md" not in output
+
+
+def test_the_example_for_agents_is_a_procedure_that_runs(mind: Mind) -> None:
+    (spec,) = all_commands().tools()["register_procedure"]
+    assert EXAMPLE in spec.description
+    added = add(mind, text=EXAMPLE)
+    assert (added.name, added.version, added.trust) == ("greet", "1.0.0", "trusted")
+    ran = start(mind, "greet", context={"who": "Ada"})
+    assert (ran.status, ran.final_state, ran.log) == ("completed", "done", ("info: Hi, Ada",))

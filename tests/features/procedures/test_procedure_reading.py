@@ -3,7 +3,7 @@
 import pytest
 
 from mimo.features.procedures import reading
-from mimo.features.procedures.model import Module, split_reference, version_key
+from mimo.features.procedures.model import Module, is_version, split_reference, version_key
 from tests.sample_procedures import GREET, text
 
 
@@ -97,7 +97,7 @@ other: 1
 """
     assert faults(file) == [
         (2, "`name` must be letters, digits, `-` and `_`, 64 at most, not `two words`"),
-        (3, "`version` must be two numbers such as 1.0, not `1`"),
+        (3, "`version` must be a version such as 1.0 or 1.0.2, not `1`"),
         (4, "`timeout_ms` must be a whole number from 1 to 2678400000, not `0`"),
         (5, "`max_retries` must be a whole number from 0 to 20, not `1.5`"),
         (
@@ -303,6 +303,39 @@ states:
 
 
 @pytest.mark.req("000-04")
+def test_versions_are_ordered_as_semantic_versions() -> None:
+    ordered = (
+        "0.99 1.0.0-alpha 1.0.0-alpha.1 1.0.0-alpha.beta 1.0.0-beta 1.0.0-beta.2 1.0.0-beta.11"
+        " 1.0.0-rc.1 1.0.0 1.0.1 1.2 1.9.9 1.10 1.10.1"
+    ).split()
+    backwards = list(reversed(ordered))
+    assert sorted(backwards, key=version_key) == ordered
+    assert version_key("1.0") == version_key("1.0.0") == version_key("1.0.0+build.7")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        "1.",
+        "1.2.3.4",
+        "01.2",
+        "1.2.03",
+        "1.2-",
+        "1.2-a..b",
+        "1.2-01",
+        "1.2+",
+        "v1.2",
+        "1.2 ",
+        "1.2/3",
+        "1.2-" + "a" * 64,
+    ],
+)
+def test_anything_else_is_not_a_version(text: str) -> None:
+    assert not is_version(text)
+    assert version_key(text) < version_key("0.0.0-0")
+
+
 def test_versions_are_ordered_as_numbers() -> None:
     versions = ["1.9", "1.10", "0.99", "1.2"]
 

@@ -11,8 +11,9 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients test-browser test-shells shells test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
+.PHONY: help demo test test-clients test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model \
+        dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -74,7 +75,7 @@ $(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --constraint $(VENV)/lowest-versions.txt -r $(VENV)/test-requirements.txt
 	@touch $@
 
-setup: $(VENV)/.tests ## Make the development environment
+setup: $(VENV)/.tests ## Make the development environment, with the locked versions (LOCK= for the newest)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -83,12 +84,23 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+# The packages of the development environment, each with the hashes of its files.
+LOCK ?= requirements-dev.txt
+LOCKED_UV := $(shell sed -n 's/^uv==\([0-9.]*\).*/==\1/p' $(LOCK) /dev/null)
+
 # uv takes a tenth of the time that pip takes, and installs the lowest versions too.
-$(VENV)/.tests: pyproject.toml scripts/groups.py | $(BIN)/python
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+$(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/python
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv$(LOCKED_UV)"
 	$(BIN)/python scripts/groups.py test > $(VENV)/test-requirements.txt
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable . -r $(VENV)/test-requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(if $(LOCK),--require-hashes -r $(LOCK),--upgrade -r $(VENV)/test-requirements.txt -r pyproject.toml)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runtime $@
+
+lock: $(BIN)/python ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet pyproject.toml --group test --all-extras --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file requirements-dev.txt
 
 check: format lint types layers sizes spelling ## Run the static checks
 
@@ -116,6 +128,38 @@ spelling:       ## Check the spelling, and texts and names against the list of w
 
 fix:            ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+# The time of the last commit is the time of every file in a release, so that builds are repeatable.
+EPOCH = $(shell git log -1 --format=%ct 2> /dev/null || echo 1577836800)
+
+dist: setup     ## Build the wheel and the source package in dist/, the same bytes for the same commit
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m hatchling build -d dist
+
+# Tools for releases, in an environment of their own.
+$(VENV)/.release/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.release
+	$(BIN)/python scripts/groups.py release > $(VENV)/release-requirements.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)/.release/bin/python -r $(VENV)/release-requirements.txt
+	@touch $@
+
+sbom: dist $(VENV)/.release/.made ## Write dist/mimo.cdx.json: the packages that a user gets, in CycloneDX
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.sbom
+	$(BIN)/uv pip install --quiet --python $(VENV)/.sbom/bin/python --constraint requirements-dev.txt dist/*.whl
+	$(VENV)/.release/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application \
+		--output-reproducible --spec-version 1.6 --output-file dist/mimo.cdx.json $(VENV)/.sbom/bin/python
+	$(VENV)/.release/bin/python scripts/sbom.py dist/mimo.cdx.json
+
+audit: $(VENV)/.release/.made ## Look up the locked packages in the database of known vulnerabilities
+	$(VENV)/.release/bin/pip-audit --strict --disable-pip --require-hashes --requirement requirements-dev.txt
+
+mcpb: dist      ## Build dist/mind-VERSION.mcpb, check it with the real tool (npm), and start its server
+	$(RUN) scripts/mcpb.py dist
+	npm exec --yes --package @anthropic-ai/mcpb@2.1.2 -- mcpb validate dist/mcpb/manifest.json
+	$(RUN) scripts/mcpb.py --try dist
+
+release-check: setup ## Check that a release can be made (TAG=v1.2.3 for an existing tag); see docs/releasing.md
+	$(RUN) scripts/release.py $(if $(TAG),--tag "$$TAG")
 
 transcripts: setup ## Run the commands on the docs pages, and write their output into the pages
 	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs/test_transcripts.py -k shows_what

@@ -1,6 +1,7 @@
-"""The built wheel, installed into an empty environment."""
+"""The built wheel: the same bytes everywhere, and installed into an empty environment."""
 
 import os
+import shutil
 import subprocess
 import sys
 import venv
@@ -32,24 +33,55 @@ def run(*argv: object, cwd: Path, **env: str) -> str:
     return done.stdout
 
 
+def built(folder: Path, source: Path = ROOT) -> Path:
+    """Builds a wheel into a folder, with the time of a commit as `make dist` does."""
+    hatch = f"from hatchling.build import build_wheel; print(build_wheel({str(folder)!r}))"
+    return (
+        folder
+        / run(sys.executable, "-c", hatch, cwd=source, SOURCE_DATE_EPOCH="1763900000").splitlines()[
+            -1
+        ]
+    )
+
+
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel, which finds its dependencies in the one of the tests."""
-    folder = tmp_path_factory.mktemp("wheel")
-    hatch = "from hatchling.build import build_wheel; print(build_wheel('{}'))"
-    name = run(sys.executable, "-c", hatch.format(folder), cwd=ROOT).splitlines()[-1]
+    folder = tmp_path_factory.mktemp("installed")
     made = folder / "environment"
     venv.create(made)
     uv = Path(sys.executable).with_name("uv")
-    wheel = folder / name
     install = (uv, "pip", "install", "--quiet", "--offline", "--no-deps", "--no-cache")
     run(*install, "--python", made / "bin" / "python", wheel, cwd=folder)
     own = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(run(made / "bin" / "python", "-c", own, cwd=folder).strip())
     dependencies = run(sys.executable, "-c", own, cwd=folder)
     (packages / "dependencies.pth").write_text(dependencies, encoding="utf-8")
-    wheel.unlink()
     return made
+
+
+def test_a_copy_with_other_times_and_permissions_makes_the_same_wheel(
+    wheel: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", ".gitignore"):
+        shutil.copyfile(ROOT / name, copy / name)
+    for name in ("mimo", "man"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, copy / name, copy_function=shutil.copyfile, ignore=ignored)
+    for path in copy.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+    again = built(tmp_path, copy)
+    assert again.name == wheel.name
+    assert again.read_bytes() == wheel.read_bytes()
 
 
 def test_a_wheel_brings_man_pages_and_completions(environment: Path) -> None:

@@ -34,7 +34,7 @@ def browse(
     """Browse the memories in a full-screen view
 
     Lists, searches as you type, previews, follows links, reviews, edits, deletes and undoes by
-    single keys; `?` shows them. Needs the extra `tui`: `pip install 'mimo[tui]'`.
+    single keys; `?` shows them. Needs the package `textual`: `pip install textual`.
     """
     raise Invalid(
         "`mind browse` needs a terminal",
@@ -60,7 +60,7 @@ def opened(
     except ImportError as error:
         raise Invalid(
             "`mind browse` needs the package `textual`",
-            hint="install it with `pip install 'mimo[tui]'`",
+            hint="install it with `pip install textual`, or `pipx inject mimo textual`",
         ) from error
     from mimo.features.browse.app import run
 

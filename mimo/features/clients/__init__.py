@@ -467,7 +467,7 @@ def doubts(mind: Mind) -> Iterator[Doubt]:
                 has_path = PurePath(command).is_absolute()
                 yield Doubt(
                     f"{place_of(candidate.files[scope], here)} starts the missing `{command}`",
-                    again if has_path else "put it on your PATH: pipx install mimo",
+                    again if has_path else "put it on your PATH: pipx install CHECKOUT",
                 )
     yield from _doubtful_hooks(here)
     if mind.config["hook.capture"] == "on":

@@ -76,7 +76,9 @@ def install(
     rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
     notices = []
     if here.which("mind") is None:
-        notices.append("`mind` is not on your PATH, where clients look for it: pipx install mimo")
+        notices.append(
+            "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
+        )
     if here.home and for_scope is Scope.PROJECT:
         notices.append(
             "the project's files name this machine's MIND_HOME; "

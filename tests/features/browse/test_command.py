@@ -84,7 +84,9 @@ def test_without_textual_it_names_the_extra(mind, monkeypatch):
 
     with pytest.raises(Invalid) as error:
         opened(mind, call, {}, colour=True)
-    assert error.value.hint == "install it with `pip install 'mimo[tui]'`"
+    assert (
+        error.value.hint == "install it with `pip install textual`, or `pipx inject mimo textual`"
+    )
 
 
 def test_without_a_project_it_names_mind_init(home, tmp_path):

@@ -844,4 +844,4 @@ def test_the_doctor_reports_hooks_that_run_twice(
     assert "the plugin mind@mimo and project settings both run mind's hooks" in out
     assert f"Codex has hooks in {user / '.codex/config.toml'} and in hooks.json" in out
     assert "starts the missing `mind`" in out
-    assert "pipx install mimo" in out
+    assert "pipx install CHECKOUT" in out

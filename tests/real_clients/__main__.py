@@ -72,7 +72,8 @@ def installed(recipe: Recipe) -> Path | None:
 
 COLUMNS = [
     *("client", "scope", "version", "tools listed", "tool called"),
-    *("notes at the start", "notes with a prompt", "asked once, and recorded"),
+    *("notes at the start", "notes with a prompt", "edit at a known edge stopped once"),
+    "asked once, and recorded",
     *("hooks that mind logged", "restored"),
 ]
 
@@ -84,11 +85,15 @@ def cells(recipe: Recipe, scope: str, evidence: Evidence) -> list[str]:
         scope,
         evidence.version,
         str(len(evidence.listed)),
-        *("yes" if value else "no" for value in (evidence.called, evidence.start, evidence.prompt)),
-        "yes" if evidence.asked == 1 and evidence.recorded else "no",
+        *map(_word, (evidence.called, evidence.start, evidence.prompt, evidence.stopped)),
+        _word(evidence.asked == 1 and evidence.recorded),
         ", ".join(evidence.hooks) or "none",
-        "yes" if evidence.restored else "no",
+        _word(evidence.restored),
     ]
+
+
+def _word(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def write(page: Path, rows: dict[str, list[str]]) -> None:

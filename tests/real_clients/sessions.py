@@ -22,6 +22,9 @@ AT_START = "Send uploads in parts of 50 MB"
 WITH_PROMPT = "The nightly backup of the warehouse writes to the bucket in Lisbon."
 """A part of a document, which is given with a prompt that it concerns."""
 PROMPT = "Where does the nightly backup of the warehouse write to?"
+EDGE = "Frobnication of a whole folder loses its last file"
+"""A known edge, at which the first edit with the pattern is stopped, and the second is not."""
+PATTERN = "frobnicate_all"
 RECORDED = "Retry an upload three times"
 """The decision that the model records when it is asked."""
 
@@ -42,6 +45,8 @@ class Evidence:
     """True if the notes of the start came to the model."""
     prompt: bool = False
     """True if the notes for the prompt came to the model."""
+    stopped: bool = False
+    """True if the model read of the edge when it wrote the pattern, and could then repeat it."""
     asked: int = 0
     """Number of times that the hook asked to record the session."""
     recorded: bool = False
@@ -104,7 +109,8 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
     model = Model(
         calls=(
             Call("mind_search", {"query": "uploads proxy"}),
-            *(recipe.edit(base / "project" / name, "x = 1\n") for name in ("a.py", "b.py")),
+            *(recipe.edit(base / "project" / "a.py", f"{PATTERN}()\n") for _ in range(2)),
+            recipe.edit(base / "project" / "b.py", "x = 1\n"),
         ),
         search=recipe.search,
         when_asked=Call(
@@ -193,6 +199,9 @@ def _prepare(session: Session, evidence: Evidence) -> None:
     document = place.project / "backup.md"
     document.write_text(f"# Backups\n\n{WITH_PROMPT}\n")
     session.mind("ingest", "backup.md")
+    about = ("--description", "It stops early", "--workaround", "Frobnicate each file")
+    match = ("--code", PATTERN, "--severity", "critical")
+    session.mind("edges", "add", "--project", "--title", EDGE, *about, *match)
     session.mind("config", "hook.capture", "on")
     session.mind("status")
     for path, text in recipe.files(place).items():
@@ -231,6 +240,8 @@ def _read(evidence: Evidence, model: Model, session: Session) -> None:
     if first:
         evidence.start = "mind-context" in first.text and AT_START in first.text
         evidence.prompt = "mind-context" in first.text and WITH_PROMPT in first.text
+    stopped = any(EDGE in result for request in model.requests for result in request.results)
+    evidence.stopped = stopped and (session.place.project / "a.py").exists()
     log = session.place.home / ".mind" / "logs" / "hook.log"
     lines = log.read_text().splitlines() if log.exists() else []
     evidence.hooks = tuple(dict.fromkeys(line.split(":")[2].split()[-1] for line in lines))

@@ -227,7 +227,8 @@ _GEMINI_EVENTS = _groups(
         "PreCompress": 10_000,
         "SessionEnd": 10_000,
     },
-    {"BeforeTool": "write_file|replace"},
+    # It sends `PreCompress` with the reason `auto` before each request to the model.
+    {"BeforeTool": "write_file|replace", "PreCompress": "manual"},
     name="mind",
 )
 _GEMINI_FILES = {

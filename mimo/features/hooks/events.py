@@ -138,7 +138,7 @@ def recognised(data: Any, client: str = "") -> Event | None:
         session=_text(data, "session_id", "conversation_id", "sessionId")[:_MAX_NAME],
         folder=root if isinstance(root, str) else _text(data, "cwd"),
         source=_text(data, "source", "trigger"),
-        prompt=_text(data, "prompt", "user_prompt") if moment is Moment.PROMPT else "",
+        prompt=_prompt(data) if moment is Moment.PROMPT else "",
         edits=tuple(_edits(data)) if moment is Moment.TOOL else (),
         text=_text(
             data,
@@ -151,9 +151,16 @@ def recognised(data: Any, client: str = "") -> Event | None:
         may_ask=name.lower() in _ENDS_OF_A_TURN and _has_ended(data),
         # Claude Code takes it since 2.1.196, the first version that sends this key.
         adds_at_stop=dialect is Dialect.CLAUDE and "prompt_id" in data,
-        by_user=_text(data, "source") in _BY_THE_USER
-        and not _text(data, "prompt", "user_prompt").startswith(REQUEST),
+        by_user=_text(data, "source") in _BY_THE_USER and not _prompt(data).startswith(REQUEST),
     )
+
+
+def _prompt(data: Mapping[str, Any]) -> str:
+    """Returns a prompt without the notes of a start, which Gemini CLI puts before the first one."""
+    prompt = _text(data, "prompt", "user_prompt")
+    if prompt.startswith("<hook_context>"):
+        return prompt.partition("</hook_context>")[2].lstrip()
+    return prompt
 
 
 _ENDS_OF_A_TURN = ("stop", "agentstop", "afteragent")

@@ -102,7 +102,8 @@ def reaction(
     if event.moment is Moment.COMPACTED:
         if event.text:
             session = _keep_summary(scene, session, event.text)
-        if event.dialect not in _NEW_CONTEXT:
+        is_sure = event.dialect is not Dialect.GEMINI or event.source == "manual"
+        if is_sure and event.dialect not in _NEW_CONTEXT:
             session = session._replace(shown=(), warned=())
         return Say(), session
     text = event.text or session.last

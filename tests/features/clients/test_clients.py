@@ -75,7 +75,7 @@ GEMINI = {
         "BeforeAgent": gemini(5_000),
         "BeforeTool": gemini(5_000, matcher="write_file|replace"),
         "AfterAgent": gemini(10_000),
-        "PreCompress": gemini(10_000),
+        "PreCompress": gemini(10_000, matcher="manual"),
         "SessionEnd": gemini(10_000),
     },
 }

@@ -227,6 +227,15 @@ def test_vs_code_and_copilot_are_recognised_although_they_run_hooks_of_others(cl
         assert of_gemini.dialect is Dialect.GEMINI
 
 
+def test_the_notes_of_a_start_that_gemini_puts_into_a_prompt_are_no_part_of_it() -> None:
+    notes = "<hook_context>&lt;mind-context&gt;\n- Use JWT\n&lt;/mind-context&gt;</hook_context>"
+    event = recognised(
+        GEMINI | {"hook_event_name": "BeforeAgent", "prompt": f"{notes}\n\nwhy <b>?"}
+    )
+    assert event is not None
+    assert event.prompt == "why <b>?"
+
+
 def test_a_request_that_comes_as_a_prompt_is_not_the_users() -> None:
     asked = capture.worded("underscore", "")
     for payload in (COPILOT | {"prompt": asked}, CURSOR | {"prompt": asked}):

@@ -608,7 +608,9 @@ def test_notes_are_repeated_after_compaction_without_a_new_start(mind: Mind) -> 
     asked = {"prompt": "why do uploads fail behind the proxy"}
     assert gemini.notes("BeforeAgent", **asked)
     assert gemini.notes("BeforeAgent", **asked) == ""
-    gemini.send("PreCompress", trigger="auto")
+    gemini.send("PreCompress", trigger="auto")  # sent before each request to the model
+    assert gemini.notes("BeforeAgent", **asked) == ""
+    gemini.send("PreCompress", trigger="manual")
     assert gemini.notes("BeforeAgent", **asked)
 
 

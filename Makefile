@@ -40,6 +40,15 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
 	$(RUN) -m pytest -q tests/features/web/test_browser.py
 
+.PHONY: test-adapters
+test-adapters: $(VENV)/.adapters/.made ## Test the adapters with the real packages of other frameworks
+	$(VENV)/.adapters/bin/python -X utf8 -m pytest -q tests/adapters
+
+$(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.adapters
+	$(BIN)/uv pip install --quiet --python $(VENV)/.adapters/bin/python --editable ".[anthropic,langgraph,openai-agents]" -r $(VENV)/test-requirements.txt
+	@touch $@
+
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m tests.real_clients $(CLIENTS)
 

@@ -61,10 +61,11 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         yield
 
 
-def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
+def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None = None) -> Record:
     """Writes a new memory, adds it to the index and returns it.
 
-    Sets its id, time and author. Raises `Invalid` if the content or a field can't be stored.
+    Sets its id, time and author; `path` is its file if another name is wanted than the id. Raises
+    `Invalid` if the content or a field can't be stored, and `Conflict` if the file exists.
     """
     check_content(draft.content)
     check_texts(mind, draft)
@@ -80,7 +81,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
         tags=clean_tags(draft.tags),
         by=mind.author,
     )
-    record = _create(mind, memory, private=private)
+    record = _create(mind, memory, private=private, path=path)
     refresh.note_change(mind, record.place.path)
     if _proposes(mind):
         mind.note("trust", "agents get it once the user approves it in a review")
@@ -172,7 +173,7 @@ def draft(kind: Kind, content: str, **fields: Any) -> Memory:
     return Memory(id="", type=kind, content=content, created=_NEVER, **fields)
 
 
-def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
+def _create(mind: Mind, memory: Memory, *, private: bool, path: str | None) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     check_format(mind)
     words = memory.topic or memory.title or memory.content
@@ -182,9 +183,10 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:
             with approving(mind, wanted=not _proposes(mind)):
-                return mind.store.create(replace(memory, id=name), private=private)
+                return mind.store.create(replace(memory, id=name), private=private, path=path)
         except Conflict:
-            continue
+            if path is not None:
+                raise
     raise Conflict("no free id was found", hint="try again")
 
 
@@ -289,8 +291,13 @@ def remove(mind: Mind, wanted: str) -> Record:
 
     Memories that superseded it then supersede those that it superseded, so that no chain breaks.
     """
-    record = finding.one(mind, wanted, surely=True)
+    return remove_record(mind, finding.one(mind, wanted, surely=True))
+
+
+def remove_record(mind: Mind, record: Record) -> Record:
+    """Removes the file of a memory, as `remove` does, and returns the memory."""
     check_changeable(record)
+    refresh.refresh(mind)
     newer = _successors(mind, [record])
     check_format(mind)
     if record.place.elsewhere:
@@ -316,6 +323,24 @@ def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
     mind.store.delete_source(chunks[0].place)
     refresh.note_change(mind, chunks[0].place.path)
     _relink(mind, newer, chunks)
+
+
+def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
+    """Gives the memory's file another path, and the memory the type of its folder, if any.
+
+    The memory keeps its id, also if only the old path gave it. Raises `Conflict` if the new path is
+    in use or the file changed since it was read.
+    """
+    check_changeable(record)
+    check_whole(record)
+    check_format(mind)
+    old, private = record.place.path, files.is_private(path)
+    if not private:
+        check_shared_links(mind, record.memory.links)
+    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
+        moved = mind.store.move(record, path, kind or record.memory.type)
+    refresh.note_change(mind, old, path)
+    return moved
 
 
 def _successors(mind: Mind, records: Sequence[Record]) -> list[Record]:

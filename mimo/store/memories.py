@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
-from mimo.frozen import NamedTuple
-from mimo.memory.model import Memory, Place, Problem, Record
+from mimo.frozen import NamedTuple, replace
+from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files, git
 from mimo.store.files import ALONE, PRIVATE, is_private, lock
 from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, stamps_of, walk
@@ -173,15 +173,16 @@ class MemoryStore:
         except (MindError, OSError):
             return ""
 
-    def create(self, memory: Memory, *, private: bool = False) -> Record:
+    def create(self, memory: Memory, *, private: bool = False, path: str | None = None) -> Record:
         """Writes a new memory to its type's folder and returns it as it will be read.
 
-        Raises `Invalid` if it can't be written as a file, `Conflict` if the id has a file, and
-        `StorageFailed`.
+        `path` is another file than that of its id. Raises `Invalid` if it can't be written as a
+        file, `Conflict` if the file exists, and `StorageFailed`.
         """
         from mimo.memory import codec
 
         new = rendered(memory, private=private)
+        new = new._replace(path=path or new.path)
         target = files.safe_path(self.root, new.path)
         with self.locked():
             files.write_new(target, new.data)
@@ -300,6 +301,26 @@ class MemoryStore:
             )
         with self.locked():
             files.replace(files.safe_path(self.root, path), data, expect=record.place.digest)
+        return _record(parsed, path, data)
+
+    def move(self, record: Record, path: str, kind: Kind) -> Record:
+        """Gives a memory's file another path, and the memory that type; it keeps its id.
+
+        Raises `Conflict` if the file has changed or the path is in use, `Invalid` if the file can't
+        be changed safely, and `StorageFailed`.
+        """
+        from mimo.memory import codec
+        from mimo.memory.codec.splice import identified
+
+        old = files.safe_path(self.root, record.place.path)
+        new = files.safe_path(self.root, path)
+        with self.locked():
+            data = identified(self.raw(record), replace(record.memory, type=kind))
+            parsed = codec.parse(data, path=path, modified=record.memory.created)
+            if isinstance(parsed, Problem) or parsed.memory.id != record.memory.id:
+                raise Invalid(f"`{record.place.path}` can't be moved", hint="move it by hand")
+            files.write_new(new, data)
+            files.remove(old, expect=record.place.digest)
         return _record(parsed, path, data)
 
     def stamp(self, path: str) -> Stamp | None:

@@ -71,6 +71,28 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
     return data
 
 
+def identified(original: bytes, memory: Memory) -> bytes:
+    """Returns `original` with the id, the type and a time of creation in its header.
+
+    These no longer depend on the file's path and time then. Raises `Unreadable` and `Invalid`.
+    """
+    document, header = read_document(original)
+    understood, _ = understand(header)
+    wanted = {"id": memory.id, "type": memory.type.value}
+    changes: dict[str, Any] = {
+        key: value for key, value in wanted.items() if understood.get(key) != value
+    }
+    if "created" not in understood:
+        changes["created"] = memory.created
+    if not changes:
+        return original
+    new_header = _header(document, changes)
+    if document.syntax is None:
+        new_header = f"---{document.newline}{new_header}---{document.newline}"
+    before, after = document.text[: document.header_start], document.text[document.header_end :]
+    return encoded("\ufeff" * document.bom + before + new_header + after, new_header)
+
+
 def _changes(
     before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
 ) -> dict[str, Any]:

@@ -1,0 +1,296 @@
+"""The files of the memory tool of Anthropic: `/memories/…` <-> the memories under `.mind/`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, takewhile
+
+from mimo.disk import STORE
+from mimo.errors import Invalid
+from mimo.memory.codec.document import is_source
+from mimo.store.walk import is_markdown
+
+ROOT = "/memories"
+README = f"{ROOT}/README.md"
+"""A file that only the tool shows; it describes the others."""
+
+MOST_CHARACTERS = 16_000
+"""The length of an answer: clients cut longer ones, or move them to a file."""
+MOST_LINES = 999_999
+_WIDTH = 6
+_AROUND = 2
+"""Lines that are shown before and after a change."""
+_UNITS = "BKMG"
+
+GUIDE = """\
+# Memories of this project
+
+Each file is one memory: Markdown, with front matter between two lines `---`. A file without front
+matter gets it when it is created: `id`, `type`, `title`, `created`, `by`.
+
+- The folder is the type: facts, decisions, insights, issues, plans, actions, observations,
+  contexts, checkpoints. A file in another folder, or in none, is a fact.
+- Files in `private/`, such as `private/facts/`, stay on this machine; git may share all others.
+- You may set `title`, `topic`, `tags`, `importance` (0 to 1), `confidence`, `source` and keys of
+  your own. Leave `id`, `created` and `by` as they are.
+- Links: `[[title or id of another memory]]`.
+- A file with secrets is refused. A deleted file can be restored by the user.
+"""
+
+_PART = 200
+"""The most bytes of a name, which leaves room for the endings of temporary files."""
+_DEPTH = 8
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+_FORBIDDEN = frozenset('\\:*?"<>|')
+_DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
+_RESERVED = frozenset(("sources", "values", "procedures"))
+"""Folders in which mind keeps other files than memories."""
+_PRIVATE = "private"
+_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+
+
+def missing(path: str) -> str:
+    """Returns the documented error for a path without a file."""
+    return f"The path {path} does not exist. Please provide a valid path."
+
+
+def stored(path: str) -> str:
+    """Returns the place in the project of a path below `/memories`, or of the folder itself.
+
+    A name that is not one of a Markdown file gets `.md` appended. Raises `Invalid` for a path that
+    leads elsewhere, or to a file that is not a memory.
+    """
+    path = unicodedata.normalize("NFC", path)
+    if path.rstrip("/") == ROOT:
+        return STORE
+    if not path.startswith(f"{ROOT}/"):
+        raise Invalid(f"`{path}` is not a path below {ROOT}", hint=f"start it with {ROOT}/")
+    parts = path.removeprefix(f"{ROOT}/").removesuffix("/").split("/")
+    for part in parts:
+        if reason := _refused(part):
+            raise Invalid(f"`{path}` can't be used: {reason}", hint="choose another name")
+    if len(parts) > _DEPTH:
+        raise Invalid(f"`{path}` can't be used: it has more than {_DEPTH} parts")
+    inner = parts[1:] if parts[0] == _PRIVATE else parts
+    if inner and inner[0].casefold() in _RESERVED:
+        raise Invalid(f"`{path}` can't be used: `{inner[0]}` is not a folder of memories")
+    return f"{STORE}/{'/'.join(parts)}"
+
+
+def _refused(part: str) -> str | None:
+    """Returns the reason for which a part of a path can't be a name; None if it can."""
+    plain = unicodedata.normalize("NFKC", part)
+    if not part.strip() or part in (".", ".."):
+        return f"`{part}` is not a name"
+    if _FORBIDDEN & {*part, *plain} or "/" in plain or _ESCAPE.search(plain):
+        return f"`{part}` holds a character that file systems or URLs treat specially"
+    if not part.isprintable():
+        return "it holds a control or invisible character"
+    if plain[0] == "." or plain[-1] == "." or part != part.strip():
+        return "a name neither begins nor ends with a dot or a blank"
+    if _DEVICES.fullmatch(plain):
+        return f"`{part}` is the name of a device on Windows"
+    if part != _PRIVATE and plain.casefold() == _PRIVATE:
+        return f"write `{_PRIVATE}` in lower case"
+    if len(part.encode("utf-8", "replace")) > _PART:
+        return f"a name has more than {_PART} bytes"
+    return None
+
+
+def file_of(path: str) -> str:
+    """Returns the place in the project of a file. Raises `Invalid` as `stored` does."""
+    place = stored(path)
+    if place == STORE:
+        raise Invalid(f"The path {path} is not a file.")
+    return place if is_markdown(place) else f"{place}.md"
+
+
+def check_new(path: str) -> str:
+    """Returns the place of a new file; raises `Invalid` unless the path can be one."""
+    place = stored(path)
+    name = place.rpartition("/")[2]
+    if place == STORE or path.endswith("/"):
+        raise Invalid(f"`{path}` is a folder", hint="add the name of a file")
+    if not is_markdown(name) and not _ENDING.fullmatch(name[name.rfind(".") :]):
+        raise Invalid(f"`{path}` has no ending", hint=f"call it {path}.md")
+    return file_of(path)
+
+
+def shown(place: str) -> str | None:
+    """Returns the path of a file of the project as the tool shows it; None if it does not."""
+    if not place.startswith(f"{STORE}/") or is_source(place):
+        return None
+    path = f"{ROOT}/{unicodedata.normalize('NFC', place).removeprefix(f'{STORE}/')}"
+    short = path.removesuffix(".md")
+    name = short.rpartition("/")[2]
+    if short != path and "." in name[1:] and not is_markdown(name):
+        path = short if _ENDING.fullmatch(name[name.rfind(".") :]) else path
+    try:
+        is_same = file_of(path) == unicodedata.normalize("NFC", place)
+    except Invalid:
+        return None
+    return path if is_same and path != README else None
+
+
+def below(folder: str, paths: Iterable[str]) -> list[str]:
+    """Returns the paths of files in a folder, or in one of its folders, sorted."""
+    start = f"{folder.rstrip('/')}/"
+    return sorted(path for path in paths if path.startswith(start))
+
+
+def listing(folder: str, sizes: Mapping[str, int], span: tuple[int, int] | None) -> str:
+    """Returns the documented list of the files in a folder, two levels deep.
+
+    `span` is the first and the last line of a long list. Without it, a list that is too long has
+    only the folders, or else only its first lines.
+    """
+    folder = folder.rstrip("/")
+    rows = _rows(folder, sizes)
+    notice = ""
+    if span:
+        rows = rows[span[0] - 1 : span[1]]
+    elif _length(rows) > MOST_CHARACTERS:
+        nested = any(path.count("/") > folder.count("/") + 1 for _, path in rows)
+        brief = [row for row in rows if row[1].rstrip("/").count("/") <= folder.count("/") + 1]
+        if nested and _length(brief) <= MOST_CHARACTERS:
+            notice, rows = "\n[Files in folders are left out: view a folder to list them]", brief
+        else:
+            kept = _within(rows)
+            notice = (
+                f"\n[{kept:,} of {len(rows):,} rows; "
+                f"view_range [{kept + 1}, {min(len(rows), 2 * kept)}] lists the next]"
+            )
+            rows = rows[:kept]
+    total = sum(sizes[path] for path in below(folder, sizes))
+    lines = [f"{_size(total)}\t{folder}", *(f"{size}\t{path}" for size, path in rows)]
+    header = (
+        f"Here're the files and directories up to 2 levels deep in {folder}, "
+        "excluding hidden items and node_modules:"
+    )
+    return "\n".join([header, *lines]) + notice
+
+
+def _rows(folder: str, sizes: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Returns the sizes and paths of files and folders, two levels deep, each folder first."""
+    totals: dict[str, int] = {}
+    for path in below(folder, sizes):
+        parts = path.removeprefix(f"{folder}/").split("/")
+        for depth in range(1, min(len(parts), 3)):
+            inner = f"{folder}/{'/'.join(parts[:depth])}/"
+            totals[inner] = totals.get(inner, 0) + sizes[path]
+        if len(parts) <= 2:
+            totals[path] = sizes[path]
+    return [(_size(totals[path]), path) for path in sorted(totals)]
+
+
+def _length(rows: Iterable[tuple[str, str]]) -> int:
+    return sum(len(size) + len(path) + 2 for size, path in rows)
+
+
+def _within(rows: Iterable[tuple[str, str]]) -> int:
+    """Returns the number of rows that fit into an answer."""
+    ends = accumulate(_length([row]) for row in rows)
+    return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, ends))
+
+
+def _size(count: int) -> str:
+    """Returns a number of bytes as `ls -h` shows it: 512B, 4K, 1.5K."""
+    unit = min(max(0, count.bit_length() - 1) // 10, len(_UNITS) - 1)
+    size = count / 1024**unit
+    return f"{size:.0f}{_UNITS[unit]}" if size == int(size) else f"{size:.1f}{_UNITS[unit]}"
+
+
+def check_span(view_range: tuple[int, ...] | None) -> tuple[int, int] | None:
+    """Returns the first and last line of a `view_range`; the last is -1 for the end.
+
+    Raises `Invalid` unless it has two numbers in order.
+    """
+    if view_range is None:
+        return None
+    if len(view_range) == 2 and (
+        view_range[1] == -1 or 0 <= max(1, view_range[0]) <= view_range[1]
+    ):
+        end = MOST_LINES if view_range[1] == -1 else view_range[1]
+        return max(1, view_range[0]), end
+    raise Invalid(
+        f"Invalid `view_range` parameter: {list(view_range)}",
+        hint="give the first and the last line, or -1 for the end",
+    )
+
+
+def numbered(path: str, text: str, span: tuple[int, int] | None) -> str:
+    """Returns the documented view of a file, or of the lines of `span`.
+
+    Long texts end with the `view_range` of the rest. Raises `Invalid` for too many lines.
+    """
+    lines = text.split("\n")
+    if len(lines) > MOST_LINES:
+        raise Invalid(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
+    first, last = span or (1, len(lines))
+    chosen = lines[first - 1 : last]
+    kept, notice = _fitting(chosen), ""
+    if chosen and not kept:
+        room = MOST_CHARACTERS - _WIDTH - 2
+        notice = f"\n[Line {first} has {len(chosen[0]):,} characters; only {room:,} are shown]"
+        chosen[0], kept = chosen[0][:room], 1
+    if kept < len(chosen):
+        after = first + kept
+        notice += f"\n[Truncated: {len(lines):,} lines; view_range [{after}, -1] shows the rest]"
+        chosen = chosen[:kept]
+    return (
+        f"Here's the content of {path} with line numbers:\n{_with_numbers(chosen, first)}{notice}"
+    )
+
+
+def _fitting(lines: Iterable[str]) -> int:
+    """Returns the number of lines that fit into an answer."""
+    ends = accumulate(len(line) + _WIDTH + 2 for line in lines)
+    return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, ends))
+
+
+def _with_numbers(lines: Iterable[str], first: int) -> str:
+    return "\n".join(f"{number:>{_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+
+
+def replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:
+    """Returns the text with `old` replaced, and the lines around the change, with numbers.
+
+    Raises `Invalid`, with the documented texts, unless `old` occurs once.
+    """
+    if not old:
+        raise Invalid("`old_str` is empty", hint="use `insert` to add text")
+    count, place = text.count(old), text.find(old)
+    if not count:
+        raise Invalid(
+            f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+        )
+    if count > 1:
+        places = [match.start() for match in re.finditer(f"(?={re.escape(old)})", text)]
+        numbers = ", ".join(str(text.count("\n", 0, place) + 1) for place in places)
+        raise Invalid(
+            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
+            f"{numbers}. Please ensure it is unique"
+        )
+    changed = text[:place] + new + text[place + len(old) :]
+    line = text.count("\n", 0, place)
+    start = max(0, line - _AROUND)
+    around = changed.split("\n")[start : line + _AROUND + 1]
+    return changed, _with_numbers(around, start + 1)
+
+
+def inserted(text: str, number: int, addition: str) -> str:
+    """Returns the text with lines added after a line, 0 for the start; it ends with a line end.
+
+    Raises `Invalid`, with the documented text, for a number outside of the file.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if not 0 <= number <= len(lines):
+        raise Invalid(
+            f"Error: Invalid `insert_line` parameter: {number}. It should be within the range of "
+            f"lines of the file: [0, {len(lines)}]"
+        )
+    return "\n".join([*lines[:number], addition.rstrip("\n"), *lines[number:]]) + "\n"

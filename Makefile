@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-adapters test-clients test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model \
         dist sbom audit mcpb release-check clean
 
@@ -40,7 +40,6 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
 	$(RUN) -m pytest -q tests/features/web/test_browser.py
 
-.PHONY: test-adapters
 test-adapters: $(VENV)/.adapters/.made ## Test the adapters with the real packages of other frameworks
 	$(VENV)/.adapters/bin/python -X utf8 -m pytest -q tests/adapters
 
@@ -107,7 +106,7 @@ $(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/python
 
 lock: $(BIN)/python ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv pip compile --quiet pyproject.toml --group test --all-extras --universal --python-version 3.11 \
+	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file requirements-dev.txt
 

@@ -184,7 +184,7 @@ generate: setup ## Write man pages, completions and the reference anew
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)
 	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
 
-tools: setup    ## Count the tokens of the list of tools
+tools: setup    ## Count the tokens of the list of tools, for docs/tools.md
 	$(BIN)/python scripts/groups.py tokens > $(VENV)/tokens-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/tokens-requirements.txt
 	$(RUN) -m scripts.tool_list

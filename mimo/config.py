@@ -250,10 +250,10 @@ SETTINGS = (
     ),
     Setting(
         "mcp.exposure",
-        "auto",
+        "static",
         USER,
         "Narrowing of the MCP server's list to the tools that a prompt asks for",
-        ("auto", "static", "dynamic"),
+        ("static", "dynamic"),
     ),
     Setting(
         "procedures.http_hosts",

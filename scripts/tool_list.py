@@ -6,11 +6,13 @@ vocabularies of their own: their counts differ, and mostly in the same proportio
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mimo.commands import all_commands, listed
 from mimo.server.tools import described
 
+PAGE = Path(__file__).parent.parent / "docs" / "tools.md"
 TOOLSETS = ((), ("core",), ("all",))
 ASKED = ("name", "description", "inputSchema")
 """The parts of a tool that clients give to the model."""
@@ -36,7 +38,8 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def main() -> None:
+def costs() -> str:
+    """Returns the table of docs/tools.md."""
     from bpe_openai import get_encoding
 
     encoding = get_encoding("o200k_base")
@@ -44,19 +47,33 @@ def main() -> None:
     def tokens(value: Any) -> int:
         return len(encoding.encode(text(value)))
 
-    print("| toolsets | tools | names, descriptions, inputs | all of `tools/list` |")
-    print("|---|---:|---:|---:|")
+    lines = [
+        "| toolsets | tools | names, descriptions, inputs | all of `tools/list` |",
+        "|---|---:|---:|---:|",
+    ]
     for toolsets in TOOLSETS:
         every = tools(toolsets)
         name = f"`{' '.join(toolsets)}`" if toolsets else "default"
         size = len(text({"tools": every}).encode())
-        print(
+        lines.append(
             f"| {name} | {len(every)} | {sum(tokens(asked(tool)) for tool in every):,} tokens"
             f" | {tokens({'tools': every}):,} tokens, {size:,} bytes |"
         )
-    print("\n| tool | tokens |\n|---|---:|")
     for tool in sorted(map(asked, tools(())), key=tokens, reverse=True):
-        print(f"| `{tool['name']}` | {tokens(tool)} |")
+        print(f"{tokens(tool):5} {tool['name']}")
+    return "\n".join(lines)
+
+
+def replaced(page: str, name: str, part: str) -> str:
+    """Returns a page with a part between its marks."""
+    before, start, rest = page.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- /{name} -->")
+    return f"{before}{start}{part}\n{end}{after}"
+
+
+def main() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(replaced(page, "cost", costs()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -87,8 +87,8 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
         Option(
             key="exposure",
             names=("--exposure",),
-            help="Whether the list is narrowed to the needs of a prompt (default auto)",
-            choices=("auto", "static", "dynamic"),
+            help="Whether the list is narrowed to the needs of a prompt (default static)",
+            choices=("static", "dynamic"),
         ),
         Option(
             key="http",

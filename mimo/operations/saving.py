@@ -158,7 +158,7 @@ def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
 
 def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
     memory = existing.memory
-    messages = [f"{memory.id} states this already, so nothing was written"]
+    messages = [f"{memory.id} states this already, so nothing was written (`--again` stores it)"]
     if warning := outcomes.warning(memory):
         messages.append(warning)
     if private and not existing.place.private:

@@ -145,6 +145,7 @@ class App:
             on_read_resource=self.read_resource,
             on_list_prompts=self.list_prompts,
             on_get_prompt=self.get_prompt,
+            cache_hints=self.listing.lifetimes(),
         )
         self.listing.attach(server)
         return server

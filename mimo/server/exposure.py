@@ -1,8 +1,10 @@
-"""The list of tools: all of them, or those that fit the user's latest prompt.
+"""The list of tools: all of them, or, if the user wants that, those that fit the latest prompt.
 
 A hook of the client writes the tools for the latest prompt to a file. The server polls this file,
 notifies the client that its list has changed, and narrows the list only for a client that then
-asks for it again. A tool that is not listed can still be called. In doubt, every tool is listed.
+asks for it again. Such a client gets the tools for the newest prompt, whenever it asks. Tools that
+save, load and search are always listed, and a tool that is not listed can still be called. In
+doubt, every tool is listed.
 """
 
 import logging
@@ -14,6 +16,7 @@ from typing import Any
 
 import anyio
 from mcp.server import NotificationOptions
+from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
@@ -36,6 +39,12 @@ OVERRIDE = "MIND_EXPOSURE"
 """The variable that overrides the setting `mcp.exposure`."""
 
 POLL_SECONDS = 0.5
+ALWAYS = frozenset(("save", "load", "search", "mind_search"))
+"""Tools, and the domains of tools, that are listed for every prompt."""
+
+LIFETIME_MS = 60 * 60 * 1000
+"""The time for which a client may keep a list that does not change while the server runs."""
+
 PATIENCE_SECONDS = 0.5
 """The time in which a client must ask for its changed list."""
 
@@ -46,12 +55,10 @@ Stamp = tuple[int, int, int]
 class Mode(StrEnum):
     """The condition under which the list of tools is narrowed."""
 
-    AUTO = "auto"
-    """For a client that asks for a changed list."""
     STATIC = "static"
     """Never."""
     DYNAMIC = "dynamic"
-    """For every client."""
+    """For a client that asks for a changed list."""
 
 
 def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
@@ -60,7 +67,7 @@ def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
     try:
         return Mode(word)
     except ValueError:
-        log.warning("%s=%s is not auto, static or dynamic: every tool is listed", OVERRIDE, word)
+        log.warning("%s=%s is neither static nor dynamic: every tool is listed", OVERRIDE, word)
         return Mode.STATIC
 
 
@@ -80,8 +87,9 @@ class Listing:
         self._root = root
         self._patience, self._poll = patience, poll
         self._wanted: tuple[str, ...] | None = None
-        self._listens_again = mode is Mode.DYNAMIC
+        self._listens_again = False
         self._waiting = False
+        self._seen: Stamp | None = None
         self._asked = anyio.Event()
         self._has_asked = False
         self._session: ServerSession | None = None
@@ -92,9 +100,39 @@ class Listing:
 
     def chosen(self, tools: Mapping[str, Tool]) -> list[Tool]:
         """Returns the listed ones of all tools by their canonical names, in a fixed order."""
-        is_narrowed = self.mode is not Mode.STATIC and (self._listens_again or self._waiting)
-        wanted = self._wanted if is_narrowed and self._wanted is not None else ()
-        return [tools[name] for name in wanted if name in tools] or list(tools.values())
+        if self.mode is Mode.STATIC or not (self._listens_again or self._waiting):
+            return list(tools.values())
+        self._read_newest()
+        if self._wanted is None:
+            return list(tools.values())
+        first = [name for name in self._wanted if name in tools]
+        if not first:
+            return list(tools.values())
+        always = [name for name in tools if name in ALWAYS or name.split("/")[0] in ALWAYS]
+        return [tools[name] for name in dict.fromkeys([*first, *always])]
+
+    def _read_newest(self) -> None:
+        """Takes over a prompt that came after the last poll, for a client that asks by itself."""
+        try:
+            stamp = self._stamp()
+            if stamp == self._seen:
+                return
+            root = self._root()
+            exposure = store.read(root) if root and stamp else None
+        except (OSError, MindError):
+            return
+        if exposure is not None and self._is_another_window(exposure.session):
+            self._wanted = None  # The next poll gives up.
+        else:
+            self._seen = stamp
+            self._take(exposure)
+
+    def _take(self, exposure: Exposure | None) -> bool:
+        """Applies the tools for a prompt; returns whether the list changes."""
+        before, self._wanted = self._wanted, _wanted(exposure)
+        level = logging.INFO if exposure else logging.WARNING
+        log.log(level, "%s", described(exposure, self._wanted))
+        return before != self._wanted
 
     def asked(self, ctx: Context) -> None:
         """Records that a client asked for the list."""
@@ -109,6 +147,16 @@ class Listing:
     def options(self) -> NotificationOptions:
         """Returns the notifications that clients of the older protocol receive."""
         return NotificationOptions(tools_changed=self.mode is not Mode.STATIC)
+
+    def lifetimes(self) -> dict[CacheableMethod, CacheHint]:
+        """Returns how long clients of the newer protocol may keep lists that only change with mind.
+
+        Memories change at any time, and so does a list of tools that follows prompts.
+        """
+        fixed: list[CacheableMethod] = ["prompts/list", "resources/templates/list"]
+        if self.mode is Mode.STATIC:
+            fixed += ["tools/list", "server/discover"]
+        return dict.fromkeys(fixed, CacheHint(ttl_ms=LIFETIME_MS))
 
     def attach(self, server: Server[Any]) -> None:
         """Lets clients of the newer protocol subscribe to changes of the list of tools."""
@@ -155,11 +203,11 @@ class Listing:
     async def _watch(self) -> None:
         """Polls for a new prompt; after any error, every tool is listed."""
         try:
-            seen = self._stamp()  # The prompt of an earlier session does not count.
+            self._seen = self._stamp()  # The prompt of an earlier session does not count.
             while self.mode is not Mode.STATIC:
                 await anyio.sleep(self._poll)
-                if (stamp := self._stamp()) != seen:
-                    seen = stamp
+                if (stamp := self._stamp()) != self._seen:
+                    self._seen = stamp
                     root = self._root()
                     await self.changed(store.read(root) if root and stamp else None)
         except Exception as error:  # noqa: BLE001 - tools must stay listed after any error
@@ -181,13 +229,7 @@ class Listing:
         if exposure is not None and self._is_another_window(exposure.session):
             await self._give_up("two sessions are active in this project")
             return
-        sure = exposure is not None and exposure.confidence >= SURE
-        wanted = exposure.tools if exposure and sure else None
-        log.log(logging.INFO if exposure else logging.WARNING, "%s", described(exposure, wanted))
-        if wanted == self._wanted:
-            return
-        self._wanted = wanted
-        if not await self._refreshed():
+        if self._take(exposure) and not await self._refreshed():
             await self._give_up("the client does not ask for a list that has changed")
 
     def _is_another_window(self, session: str) -> bool:
@@ -204,7 +246,7 @@ class Listing:
 
         Returns True for a client that has not asked for any list yet.
         """
-        if self.mode is Mode.DYNAMIC or not self._has_asked:
+        if not self._has_asked:
             await self._notify()
             return True
         if self._subscribers == 0 and self._session is None:
@@ -238,9 +280,14 @@ class Listing:
                 await self._notify()
 
 
+def _wanted(exposure: Exposure | None) -> tuple[str, ...] | None:
+    """Returns the tools that fit a prompt, or None for every tool."""
+    return exposure.tools if exposure and exposure.confidence >= SURE else None
+
+
 def described(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
     """Returns the intent of a prompt and the listed tools in one line."""
-    shown = f"lists {', '.join(wanted)}" if wanted else "lists every tool"
+    shown = f"lists fewer tools, {', '.join(wanted)} first" if wanted else "lists every tool"
     if exposure is None:
         return f"the tools for the newest prompt can't be read: {shown}"
     sure = round(exposure.confidence * 100)

@@ -19,6 +19,7 @@ from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
 from mimo.server.app import App
+from mimo.server.exposure import Listing, Mode
 from mimo.server.stdio import Lines
 from mimo.server.tools import INSTRUCTIONS
 from tests.conftest import Unguarded
@@ -378,3 +379,18 @@ def test_input_after_the_end_is_dropped_in_silence(capfd: pytest.CaptureFixture[
 
 async def _no_reply(_: object) -> None:
     raise AssertionError
+
+
+def test_lists_that_do_not_change_have_a_lifetime_for_clients_of_the_newer_protocol() -> None:
+    async def lifetimes(client: Client) -> list[tuple[int, str]]:
+        lists: list[Any] = [
+            await client.list_tools(),
+            await client.list_prompts(),
+            await client.list_resource_templates(),
+        ]
+        return [(each.ttl_ms, each.cache_scope) for each in lists]
+
+    hour = (3_600_000, "private")
+    served = app(listing=Listing(Mode.DYNAMIC))
+    assert asked(app(), "auto", lifetimes) == [hour, hour, hour]
+    assert asked(served, "auto", lifetimes)[0] == (0, "private")

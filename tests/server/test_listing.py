@@ -18,13 +18,20 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Tool
 
+from mimo.commands import all_commands
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import Exposure, Intent, classify
 from mimo.server.exposure import Listing, Mode, mode_of
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
-RESUME = ["load_checkpoint", "load_context", "save_decision"]
-DECIDE = ["save_decision", "save_insight", "search_by_context", "load_checkpoint"]
+RESUME = (
+    "load_checkpoint load_context save_decision save_checkpoint save_insight mind_search"
+    " search_by_topic search_by_context search_recent"
+).split()
+DECIDE = (
+    "save_decision save_insight search_by_context load_checkpoint save_checkpoint load_context"
+    " mind_search search_by_topic search_recent"
+).split()
 LEGACY, MODERN = "2025-06-18", "2026-07-28"
 
 TOOLS = {
@@ -63,7 +70,7 @@ def names(listing: Listing) -> list[str]:
 
 
 def run(
-    talk: Callable[[Listing, Session], Awaitable[Any]], mode: Mode = Mode.AUTO, **client: bool
+    talk: Callable[[Listing, Session], Awaitable[Any]], mode: Mode = Mode.DYNAMIC, **client: bool
 ) -> tuple[Listing, Session]:
     listing = Listing(mode, patience=0.1)
     session = Session(listing, **client)
@@ -76,7 +83,7 @@ def run(
     return listing, session
 
 
-RESUMING = ["load/checkpoint", "load/context", "save/decision"]
+RESUMING = ["load/checkpoint", "load/context", "save/decision", "search/recent"]
 
 
 @pytest.mark.req("004-33", "004-37", "004-38", "004-39", "004-48")
@@ -170,20 +177,50 @@ def test_the_intent_of_a_prompt_is_logged(caplog: pytest.LogCaptureFixture) -> N
     with caplog.at_level(logging.INFO, "mind.exposure"):
         run(talk)
     assert caplog.messages == [
-        "the newest prompt is resuming (95 %): lists load/checkpoint, load/context, save/decision",
+        (
+            "the newest prompt is resuming (95 %): "
+            "lists fewer tools, load/checkpoint, load/context, save/decision first"
+        ),
         "the newest prompt is tracking (95 %): lists every tool",
         "the tools for the newest prompt can't be read: lists every tool",
     ]
 
 
-@pytest.mark.req("004-46")
-def test_dynamic_mode_narrows_the_list_for_every_client() -> None:
-    async def talk(listing: Listing, session: Session) -> None:
-        await listing.changed(prompt("continue"))
-        session.ask()
+def test_a_client_that_asks_before_the_next_poll_gets_the_tools_for_the_newest_prompt(
+    tmp_path: Path,
+) -> None:
+    """The list is never one prompt behind for a client that follows."""
+    (tmp_path / ".mind" / ".local").mkdir(parents=True)
 
-    _, session = run(talk, Mode.DYNAMIC, follows=False)
-    assert session.seen == [list(TOOLS), RESUMING]
+    async def talk() -> list[list[str]]:
+        listing = Listing(Mode.DYNAMIC, lambda: tmp_path, patience=0.1, poll=3600)
+        session = Session(listing)
+        session.ask()
+        await listing.changed(prompt("continue"))
+        for text in ("fix the typo", "let's decide", "the build continues to fail", "resume"):
+            store.write(tmp_path, prompt(text))
+            session.ask()
+        return session.seen
+
+    deciding = ["save/decision", "load/checkpoint", "load/context", "search/recent"]
+    everything = list(TOOLS)
+    assert anyio.run(talk) == [everything, RESUMING, everything, deciding, everything, RESUMING]
+
+
+@pytest.mark.parametrize("text", ["continue", "let's decide"])
+def test_tools_that_save_load_and_search_are_always_listed(text: str) -> None:
+    tools = {
+        name: Tool(name=name, input_schema={"type": "object"}) for name in all_commands().tools()
+    }
+
+    async def talk(listing: Listing, _: Session) -> None:
+        await listing.changed(prompt(text))
+
+    listing, _ = run(talk)
+    shown = {tool.name for tool in listing.chosen(tools)}
+    domains = ("save/", "load/", "search/", "mind_search")
+    assert {name for name in tools if name.startswith(domains)} <= shown
+    assert "ingest" not in shown
 
 
 @pytest.mark.req("004-47")
@@ -211,11 +248,13 @@ def test_tools_that_are_not_listed_at_all_do_not_leave_an_empty_list() -> None:
 @pytest.mark.parametrize(
     ("setting", "environ", "mode"),
     [
-        ("auto", {}, Mode.AUTO),
+        ("dynamic", {}, Mode.DYNAMIC),
+        ("static", {}, Mode.STATIC),
         ("dynamic", {"MIND_EXPOSURE": "static"}, Mode.STATIC),
         ("static", {"MIND_EXPOSURE": "dynamic"}, Mode.DYNAMIC),
         ("static", {"MIND_EXPOSURE": ""}, Mode.STATIC),
-        ("auto", {"MIND_EXPOSURE": "nonsense"}, Mode.STATIC),
+        ("dynamic", {"MIND_EXPOSURE": "nonsense"}, Mode.STATIC),
+        ("auto", {}, Mode.STATIC),
     ],
 )
 def test_the_environment_decides_over_the_setting(
@@ -233,7 +272,7 @@ def test_a_failure_of_watching_lists_every_tool(caplog: pytest.LogCaptureFixture
         raise ZeroDivisionError
 
     async def talk() -> Mode:
-        listing = Listing(Mode.AUTO, root, poll=0)
+        listing = Listing(Mode.DYNAMIC, root, poll=0)
         async with listing.watching():
             while listing.mode is not Mode.STATIC:
                 await anyio.sleep(0)
@@ -254,13 +293,13 @@ from mimo.server.exposure import Listing
 Listing.__init__.__kwdefaults__["patience"] = 60
 main()
 """
-"""`mind` that waits for a client on a machine however busy."""
+"""`mind mcp --exposure dynamic` that waits for a client on a machine however busy."""
 
 
 def connected(folder: Path, **more: Any) -> Client:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-c", PATIENT, "mcp"],
+        args=["-c", PATIENT, "mcp", "--exposure", "dynamic"],
         env=environment(),
         cwd=folder,
     )
@@ -337,7 +376,7 @@ INITIALIZE = {
 
 
 @pytest.mark.req("004-40", "004-42", "004-45")
-@pytest.mark.parametrize("variable", ["", "static"])
+@pytest.mark.parametrize("variable", ["dynamic", ""])
 def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variable: str) -> None:
     """It is notified once, does not ask again in time, and gets the whole list whenever it asks."""
     with subprocess.Popen(
@@ -365,15 +404,15 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
         everything = ask(2, "tools/list", {})
         store.write(project, prompt("어제 작업 이어서 하자"))
         output = b""
-        if not variable:
+        if variable:
             output = server.stderr.readline() + server.stderr.readline()
         again = ask(3, "tools/list", {})
         rest, _ = server.communicate(timeout=30)
 
-    assert declared is (not variable)
+    assert declared is bool(variable)
     assert again == everything
     assert rest == b""
-    if not variable:
+    if variable:
         assert b"the newest prompt is resuming (95 %)" in output
         assert re.search(rb"does not ask .* every tool is listed from now on", output)
 

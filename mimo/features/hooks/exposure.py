@@ -2,7 +2,8 @@
 
 The words and the rules are those of MAMA's design: resuming comes before deciding, and every other
 prompt lists every tool. A prompt without such a word that only asks where work stopped resumes it,
-too. Only the list of tools becomes shorter; the client may call all of them.
+too. A word counts fully only in a request: "let's continue", not "the continue button". Only the
+list of tools becomes shorter; the client may call all of them.
 The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
 """
 
@@ -32,6 +33,9 @@ CORE = ("save/decision", "load/checkpoint")
 SURE = 0.7
 """Below this confidence every tool is listed."""
 
+_UNSURE = 0.5
+"""Confidence if a prompt only has a word of an intent."""
+
 _MAX_READ = 20_000
 """Characters of a prompt that are read: its purpose is stated before that."""
 _MAX_BYTES = 16_384
@@ -59,6 +63,48 @@ _WORDS = {
     Intent.TRACKING: ("실패", "성공", "failed", "success"),
 }
 """In the order in which they are tried."""
+
+_ASKS = (
+    r"(?:^|[.!?,;:)\n]\s*|\b(?:please|let'?s|let us|(?:can|could|shall|should|will) (?:we|you|i)"
+    r"|(?:we|i)(?:'ll|'d like to| would like to| (?:want|need|have|wish) to| can| should| must"
+    r"| will)?"
+    r"|help me|(?:going|ready|time) to|now|ok|okay|and|then|so)\s+)"
+)
+"""The beginning of a request, in English."""
+_END = r"\s*(?:$|[.!?,;:)\n])"
+_WORK = (
+    r"(?:our|my|the|that|this|your|yesterday's|last|previous|earlier)\b(?: \w+)?"
+    r" ?\b(?:work|session|task|conversation|discussion|thread|plan|refactoring|migration|review)\b"
+)
+_PATTERNS = {
+    Intent.RESUMING: (
+        rf"{_ASKS}(?:continue|resume)(?:{_END}| (?:where|working|fixing|implementing|writing"
+        r"|building|refactoring|debugging|testing|yesterday|please|now|here|again)\b"
+        rf"|(?: with| on)? {_WORK}| with (?:this|that|it|the next|step|phase|part)\b"
+        rf"|(?: with| on)? (?:this|that|it){_END}"
+        r"| from (?:where|there|here|yesterday|before|last time)\b)"
+        r"|이어서\s*(?:하자|할까|해\s?줘|해줘|해\b|하고|진행|작업|계속|가자|시작|부탁|개발|마무리|$|[.!?])"
+        r"|어제.*(?:이어서\s*(?:하|해|진행|작업)|계속|마저|재개)"
+    ),
+    Intent.DECIDING: (
+        rf"{_ASKS}decide(?:{_END}| (?:on|about|whether|which|what|how|where|when|who|if|between|for"
+        r"|against|to|together|this|that|it|now|later|next)\b)"
+        r"|\b(?:better|best|right|good|our|my|which|what)(?: is)?(?: the)?(?: better| best| right)?"
+        rf" choice(?:{_END}| (?:between|for|of|here|is)\b)"
+        r"|\b(?:a|the|this|our) choice between\b|\bmake (?:a|the|this|our) choice"
+        rf"(?:{_END}| (?:between|about|now)\b)"
+        r"|결정을 (?:내리자|내려|하자)"
+        r"|(?:결정|선택)\s*(?:하자|할까|합시다|해\s?줘|해야 (?:해|할까|돼|겠)|하고 싶|해\s?보자)"
+    ),
+}
+"""Requests in which a word of an intent means it, in lower case."""
+_SUBJECTS = (
+    r"\b(?:button|link|flag|option|menu|icon|dialog|label|screen|dropdown|endpoint|handler|keyword"
+    r"|statement|playback|player|upload|download|cvs?|pdf|users?|customers?|doesn't|isn't"
+    r"|(?:before|until|when|if|unless|while|after|once) (?:we|i|you) (?:continue|resume|decide)"
+    r"|fails?|failing|broken|crash\w*|bug)\b|버튼|고객|사용자|화면|필드"
+)
+"""Words of a prompt about a program, in which the words of an intent rarely are requests."""
 
 _TOOLS: dict[Intent, tuple[str, ...]] = {
     Intent.RESUMING: ("load/checkpoint", "load/context", "save/decision"),
@@ -92,16 +138,27 @@ def classify(prompt: str) -> Exposure:
         text = compiled(_QUOTED).sub(" ", text)
     lower = text.lower()
     intents = [i for i, words in _WORDS.items() if any(map(lower.__contains__, words))]
+    is_asked = bool(intents) and _is_asked(intents[0], lower)
     if not intents and asks_where_work_stopped(text, onward=False):
-        intents = [Intent.RESUMING]
+        intents, is_asked = [Intent.RESUMING], True
     if not intents:
         return Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)
+    if not is_asked and intents[0] in _PATTERNS:
+        return Exposure(intent=intents[0], confidence=_UNSURE, tools=None)
     # One word means less beside words of other intents, and in a long text, where any word may
     # appear by chance: a tenth less for each 25 words after the first 25.
     extra = max(0, (len(text.split()) - 25) // 25)
     confidence = round(max(0.0, 0.95 - 0.1 * (len(intents) - 1) - 0.1 * extra), 2)
     tools = _TOOLS.get(intents[0]) if confidence >= SURE else None
     return Exposure(intent=intents[0], confidence=confidence, tools=tools)
+
+
+def _is_asked(intent: Intent, lower: str) -> bool:
+    """Returns whether a prompt asks for what an intent is, and does not only have a word of it."""
+    pattern = _PATTERNS.get(intent)
+    if pattern is None or compiled(_SUBJECTS).search(lower):
+        return False
+    return compiled(pattern).search(lower) is not None
 
 
 def write(root: Path, exposure: Exposure) -> None:

@@ -241,7 +241,8 @@ def expose(scene: Scene) -> bool:
     except MindError as error:
         line += f"; not written: {error.message}"
     scene.log(line)
-    return exposed.intent is exposure.Intent.RESUMING
+    sure = exposed.confidence >= exposure.SURE
+    return sure and exposed.intent is exposure.Intent.RESUMING
 
 
 def near(scene: Scene) -> Near:

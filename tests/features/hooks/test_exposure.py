@@ -110,6 +110,122 @@ def test_words_in_code_are_ignored(prompt: str) -> None:
     assert classify(prompt).tools is None
 
 
+NARROWED = {
+    Intent.RESUMING: """
+        Continue
+        continue.
+        Resume!
+        please continue
+        let's RESUME
+        Let's continue where we left off
+        Continue from where we stopped yesterday
+        ok, continue with the next step
+        can we resume our work on the parser?
+        I want to continue yesterday's work
+        please continue from there
+        Continue working on the importer
+        resume the last session
+        continue the refactoring we started
+        Good morning! Let's resume.
+        어제 작업 이어서 하자
+        이어서 하자
+        이어서 진행해줘
+        어제 하던 거 계속하자
+        """,
+    Intent.DECIDING: """
+        we decide for JWT
+        let's decide on a database
+        help me decide between Redis and Postgres
+        we need to decide how to store tokens
+        I have to decide on a license
+        Should we decide this now?
+        What is the better CHOICE?
+        which is the best choice for the queue
+        it's a choice between REST and GraphQL
+        JWT로 결정하자
+        하나 선택해줘
+        둘 중 뭘 선택할까?
+        데이터베이스를 결정해야 해
+        """,
+}
+EVERY_TOOL = """
+    discontinue the old endpoint
+    we discontinued that product last year
+    the build continues to fail
+    the resume upload button does nothing
+    fix the resume upload button
+    Resume upload fails after the second chunk
+    the customer decided to cancel
+    what happens when a user decided to cancel the order
+    Continue with Google button is misaligned
+    the continue button should be disabled
+    add a "continue" link to the form
+    rename the continue flag of the CLI
+    continue-on-error is ignored in the workflow
+    the continue statement in the loop is wrong
+    parse the candidate's resume as PDF
+    store each résumé and resume in S3
+    upload your resume here is cut off on mobile
+    the player should resume from the last position
+    make the download resume after a crash
+    fails to resume after sleep
+    users want to resume from where they paused
+    resume parsing of CVs
+    Click to continue is not translated
+    the router must decide which handler to call
+    write a function to decide whether a cell is alive
+    the scheduler decides the order
+    undecided voters are counted twice
+    multiple choice questions need a timer
+    the choice field loses its value after reload
+    Decide button does nothing
+    a poor choice of words in the docs, fix it
+    remove the default choice from the dropdown
+    show the user's choice in the summary
+    deploy failed again, please look at the logs
+    search the code for TODO
+    어제 배포가 실패했어
+    어제 올린 커밋을 되돌려줘
+    어제 날짜가 잘못 표시돼
+    두 문자열을 이어서 출력해
+    영상 이어서 재생 버튼이 안 보여
+    결정 트리 모델을 학습해줘
+    고객이 취소하기로 결정했어
+    선택 상자가 안 열려
+    선택한 파일이 업로드되지 않아
+    선택해야 하는 필드가 비어 있어
+    선택자 이름을 바꿔줘
+    ok go on
+    fix the typo
+    I can resume the VM but its network is missing
+    we continue to see timeouts
+    the tests must pass before we continue.
+    please resume the paused queue consumer
+    add a make a choice field to the survey
+    now decide is called twice
+    tell me if you decide to skip it
+    """
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "intent"),
+    [(line, intent) for intent, text in NARROWED.items() for line in lines(text)],
+)
+def test_a_request_to_resume_or_to_decide_narrows_the_list(prompt: str, intent: Intent) -> None:
+    exposed = classify(prompt)
+    assert (exposed.intent, exposed.tools is None) == (intent, False)
+
+
+@pytest.mark.req("004-44")
+@pytest.mark.parametrize("prompt", lines(EVERY_TOOL))
+def test_a_word_that_is_not_a_request_lists_every_tool(prompt: str) -> None:
+    assert classify(prompt).tools is None
+
+
 @given(st.text())
 def test_every_prompt_keeps_the_core_tools(prompt: str) -> None:
     exposed = classify(prompt)

@@ -36,7 +36,10 @@ def test_the_command_line_reports_a_duplicate_and_its_file(mind, run):
     again, message = run("add", TEXT)
     handle = first.split()[1]
     assert again == first.replace(TEXT, f"{TEXT}  stored before")
-    assert message == f"note: {handle} states this already, so nothing was written\n"
+    assert (
+        message
+        == f"note: {handle} states this already, so nothing was written (`--again` stores it)\n"
+    )
     assert run("list").out.count(TEXT) == 1
 
 

@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "rm": "notes",
         "undo": "notes.undo",
         "ingest": "ingest",
+        "import": "importing",
         "import mama": "importing",
     },
     "Find": {
@@ -143,7 +144,6 @@ GROUPS: dict[str, str] = {
     "value": "Keep JSON values under keys, with or without an expiry",
     "policy": "Show, check and explain what tools may do here",
     "module": "Write and list modules for hosts that read .mcp/modules/",
-    "import": "Import the memory of other tools",
 }
 """The summaries of words that only lead to other commands."""
 

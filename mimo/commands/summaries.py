@@ -20,6 +20,7 @@ SUMMARIES = {
     "rm": "Remove a memory; `mind undo` restores it",
     "undo": "Undo the last change, or a particular one",
     "ingest": "Ingest files as memories, chunk by chunk",
+    "import": "Import memories and notes of other tools",
     "import mama": "Import the memories of MAMA v1.0",
     "search": "Find memories by meaning and by words",
     "search by-topic": "Show how the decisions on a topic evolved",

@@ -57,7 +57,7 @@ LEADERS: Mapping[str, str] = {
         "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
         "mind_edges": ("mind_edges_list", "mind_edges_check"),
         "mind_add_global_edge": ("mind_edges_add", "mind_edges_starter"),
-        "ingest": ("mind_import_mama",),
+        "ingest": ("mind_import", "mind_import_mama"),
         "mind_review": ("mind_review_settle", "mind_review_keep"),
         "mind_context": ("mind_context_write",),
         "run_procedure": ("resume_procedure", "send_event", "cancel_procedure"),

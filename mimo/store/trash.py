@@ -30,7 +30,7 @@ _SUFFIX = ".jsonl"
 _STAMP = "%Y%m%dT%H%M%S%f"
 _MOST_ENTRIES = 1_000
 _LARGEST_HEADER = 65_536
-_KEPT_OF_LOCAL = (f"{LOCAL}/reviewed", f"{LOCAL}/imports/mama-")
+_KEPT_OF_LOCAL = (f"{LOCAL}/reviewed", f"{LOCAL}/imports/")
 """Local files that are restored, too, since commands depend on them."""
 
 

@@ -149,6 +149,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_uninstall": {"client": "codex"},
     "mind_module_install": {},
     "mind_module_list": {},
+    "mind_import": {"source": "../old/memory.jsonl", "dry_run": True},
     "mind_import_mama": {"db": "../old/mama.db", "dry_run": True},
     "mind_demo": {},
     "mind_completion": {"shell": "bash"},
@@ -233,6 +234,8 @@ def fresh(
     monkeypatch.setattr(time, "time_ns", lambda: later)
     monkeypatch.setattr("mimo.store.trash.suffix", lambda _: "same")
     mama_databases.make(tmp_path / "old" / "mama.db", decisions=[mama_databases.decision("a")])
+    entity = '{"type": "entity", "name": "Ana", "observations": ["Owns payments"]}'
+    (tmp_path / "old" / "memory.jsonl").write_text(entity, encoding="utf-8")
     root = tmp_path / "shop"
 
     def make() -> Mind:

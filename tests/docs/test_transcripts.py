@@ -260,6 +260,15 @@ def migrating_guide(stage: Stage) -> None:
     stage.write("docs/handbook.md", handbook)
     for path in (stage.root / "docs").rglob("*.md"):
         os.utime(path, (NOW.timestamp(), NOW.timestamp()))
+    entities = (
+        {"name": "Ana", "entityType": "person", "observations": ["Owns payments"]},
+        {"name": "payments", "entityType": "service", "observations": ["Deployed on Tuesdays"]},
+    )
+    graph: list[dict[str, object]] = [{"type": "entity", **entity} for entity in entities]
+    link = {"from": "Ana", "to": "payments", "relationType": "maintains"}
+    graph.append({"type": "relation", **link})
+    lines = (json.dumps(line, separators=(",", ":")) for line in graph)
+    stage.write("memory.jsonl", "\n".join(lines) + "\n")
 
 
 def procedures_guide(stage: Stage) -> None:

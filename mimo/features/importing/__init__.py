@@ -1,8 +1,8 @@
-"""Importing the memories of a MAMA v1.0 database, and rolling an import back.
+"""Importing the memories of other tools, and rolling an import back.
 
-The manifest of a source, `.mind/.local/imports/mama-<hash of its path>.json`, lists every file with
-its digest before the first of them is written, so that an interrupted import can be completed or
-rolled back. A copy of the source is beside it.
+The manifest of a source, `.mind/.local/imports/<format>-<hash of its path>.json`, lists every file
+with its digest before the first of them is written, so that an interrupted import can be completed
+or rolled back. A copy of a MAMA v1.0 database is beside it; all other sources are only read.
 """
 
 from __future__ import annotations
@@ -10,20 +10,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import Conflict, Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
-from mimo.features.importing import database
+from mimo.features.importing import database, sources
 from mimo.features.importing.database import Snapshot
-from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, Source, convert
+from mimo.features.importing.drafts import Draft, Item, Resolved, Source, resolved
+from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, convert
+from mimo.features.importing.sources import READERS, Format
 from mimo.frozen import frozen, replace
 from mimo.memory import codec
-from mimo.memory.model import Kind, Problem
+from mimo.memory.codec.document import Unreadable
+from mimo.memory.model import Kind, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
@@ -38,27 +41,38 @@ _PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
+MOST = 100_000
+"""The largest number of memories in one import."""
+
+
 @frozen
 class Row:
-    """A row of the source, and its file or the reason why it has none."""
+    """An item of the source, and its file or the reason why it has none."""
 
-    source: Source
+    item: Item
     file: NewFile | None = None
     skipped: str | None = None
     existing: str | None = None
     """The file that already has its id."""
     changed: bool = False
     """True if that file differs from the row."""
+    record: Record | None = None
+    """The memory in that file, if the row replaces it: nothing but imports has written it."""
 
     @property
     def new(self) -> NewFile | None:
         """Returns the file to write, if no memory has its id."""
         return None if self.existing else self.file
 
+    @property
+    def differs(self) -> bool:
+        """Returns whether the existing memory differs and stays as it is."""
+        return self.changed and self.record is None
+
 
 @frozen
-class Outcome:
-    """The result of an import, or its plan."""
+class MamaOutcome:
+    """The result of importing a MAMA database, or its plan."""
 
     source: Path
     snapshot: Snapshot
@@ -72,6 +86,19 @@ class Outcome:
 
 
 @frozen
+class Outcome:
+    """The result of importing any other source, or its plan."""
+
+    source: Path
+    format: Format
+    rows: tuple[Row, ...]
+    links: int
+    notes: tuple[str, ...]
+    lost: tuple[Row, ...]
+    manifest: str | None
+
+
+@frozen
 class Manifest:
     """The files that imports from one source have written."""
 
@@ -79,11 +106,12 @@ class Manifest:
     """Its own file; all paths of files are relative to the project's root."""
     source: str
     backup: str
+    """The copy of the source; empty if there is none."""
     files: Mapping[str, str]
     """The digest of each file as it was written."""
 
 
-def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
+def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
     """Imports the memories of a MAMA database into the project and returns the result.
 
     With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
@@ -92,31 +120,21 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
     saving.check_format(mind)
     source, others = database.locate(named, mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
-    sources, links = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
+    items, links = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
     lost: tuple[Row, ...] = ()
     backup = manifest = None
     if dry_run:
-        rows = _planned(mind, sources)
+        rows = _planned(mind, _Existing(mind), items)
     else:
-        root, manifest = mind.project.root, _manifest_path(source)
+        root, manifest = mind.project.root, manifest_path("mama", source)
         with hold(root):
-            rows = _planned(mind, sources)
+            rows = _planned(mind, _Existing(mind), items)
             backup = f"{FOLDER}/mama-{snapshot.digest[:16]}.db"
             with suppress(Conflict):  # the same copy is kept once
                 files.write_new(files.safe_path(root, backup), snapshot.data, mode=0o600)
-            before = _read(root, manifest)
-            new = {row.new.path: row.new.digest for row in rows if row.new}
-            listed = Manifest(
-                path=manifest,
-                source=str(source).encode("utf-8", "replace").decode(),
-                backup=backup,
-                files={**(before.files if before else {}), **new},
-            )
-            _write(root, listed)
-            _create(mind, rows)
-            lost = tuple(_unread(mind, [row for row in rows if row.file]))
-            refresh.refresh(mind)
-    return Outcome(
+            listed = Manifest(path=manifest, source=str(source), backup=backup, files={})
+            lost = _written(mind, rows, listed, trust=True)
+    return MamaOutcome(
         source=source,
         snapshot=snapshot,
         rows=rows,
@@ -128,53 +146,186 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
     )
 
 
-def _planned(mind: Mind, sources: Iterable[Source]) -> tuple[Row, ...]:
-    """Returns the result of each row, given the existing memories."""
-    rows = [_row(mind, source) for source in sources]
-    digests = {row.file.path: row.file.digest for row in rows if row.file}
-    existing: dict[str, tuple[str, str]] = {}
-    for path in mind.store.stamps():
-        digest = mind.store.digest(path)
-        read = () if digests.get(path) == digest else mind.store.read(path)
-        if not isinstance(read, Problem):
-            existing.update((record.memory.id, (path, digest)) for record in read)
-        if path in digests:
-            # The name is taken, even if the file can't be read or has another id.
-            existing[path.rpartition("/")[2].removesuffix(".md")] = (path, digest)
-    planned = []
-    for row in rows:
-        id = row.source.memory.id if row.source.memory else ""
-        if row.file and id in existing:
-            path, digest = existing[id]
-            planned.append(replace(row, existing=path, changed=digest != row.file.digest))
-        else:
-            planned.append(row)
-    return tuple(planned)
+def import_source(
+    mind: Mind,
+    named: str,
+    format: Format | None,
+    *,
+    private: bool,
+    trust: bool,
+    dry_run: bool,
+) -> Outcome:
+    """Imports the memories of another tool into the project and returns the result.
 
-
-def _row(mind: Mind, source: Source) -> Row:
-    """Returns a row with its file, or with the reason why it is not imported."""
-    if source.memory is None:
-        return Row(source=source, skipped="the row is empty")
-    try:
-        saving.check_texts(mind, source.memory)
-        # Sessions hold conversation and paths of this machine, which must not be committed.
-        private = source.memory.type is Kind.CONTEXT
-        return Row(source=source, file=rendered(source.memory, private=private))
-    except (Invalid, SecretDetected) as error:
-        return Row(source=source, skipped=error.message)
-
-
-def _create(mind: Mind, rows: Iterable[Row]) -> None:
-    """Approves the imported texts, then writes the missing files, as an import may be interrupted.
-
-    New checkpoints count as made on this machine, so that work is resumed from the last one.
+    Without `format`, the content shows it. Imported texts are approved only with `trust`, which
+    only a person may ask for. A memory that no one changed since an earlier import is replaced if
+    the source has changed. With `dry_run` nothing is written. Raises `NotFound`, `Invalid` if the
+    source is not of a known format, `Denied` and `StorageFailed`.
     """
+    saving.check_format(mind)
+    if trust and mind.agent is not None:
+        raise Denied(
+            "only a person can approve what is imported",
+            hint="omit `--trust`; the user approves it with `mind review` or `mind trust`",
+        )
+    path = database.expanded(named, mind.environ)
+    with sources.opened(path) as source:
+        format = format or sources.recognised(source)
+        drafts = _drafts(mind, source, format)
+        skipped = source.skipped
+    manifest, now = manifest_path(format, path), mind.now().replace(microsecond=0)
+    lost: tuple[Row, ...] = ()
+    with hold(mind.project.root) if not dry_run else nullcontext():
+        existing = _Existing(mind)
+        before = _read(mind.project.root, manifest)
+        items = resolved(drafts, format, existing.ids, now=now)
+        rows = _planned(mind, existing, items.items, private=private, before=before)
+        if not dry_run and any(row.file for row in rows):
+            listed = Manifest(path=manifest, source=str(path), backup="", files={})
+            lost = _written(mind, rows, listed, trust=trust)
+    return Outcome(
+        source=path,
+        format=format,
+        rows=rows,
+        links=items.links,
+        notes=tuple(_notes_of_source(rows, items, skipped)),
+        lost=lost,
+        manifest=manifest if not dry_run and any(row.file for row in rows) else None,
+    )
+
+
+def _drafts(mind: Mind, source: Source, format: Format) -> list[Draft]:
+    """Returns the memories that a source has. Raises `Invalid`."""
+    drafts: list[Draft] = []
+    total = len(source.files)
     try:
-        mind.trust.approve(row.file.digest for row in rows if row.file and not row.changed)
-    except StorageFailed as error:
-        mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
-    memories = [row.source.memory for row in rows if row.new and row.source.memory]
+        for draft in READERS[format](source):
+            drafts.append(draft)
+            if total > 1:
+                mind.advance("Reading", min(len(drafts), total), total)
+            else:
+                mind.heed()
+            if len(drafts) > MOST:
+                raise Invalid(
+                    f"`{source.path}` has more than {MOST:,} memories",
+                    hint="import it in parts",
+                )
+    except Unreadable as error:
+        where = f", line {error.line}" if error.line else ""
+        raise Invalid(
+            f"`{source.path}`{where}: {error.reason}", hint=f"it was read as {format.value}"
+        ) from None
+    if not any(draft.skipped is None for draft in drafts):
+        reasons = ", ".join(dict.fromkeys(draft.skipped or "" for draft in drafts))
+        raise Invalid(
+            f"`{source.path}` has no memories that can be read as {format.value}"
+            + (f": {reasons}" if reasons else ""),
+            hint="check the path, or name another format with --from",
+        )
+    return drafts
+
+
+def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) -> tuple[Row, ...]:
+    """Writes the manifest, then the memories; returns the rows that could not be read back."""
+    root = mind.project.root
+    before = _read(root, listed.path)
+    new = {row.new.path: row.new.digest for row in rows if row.new}
+    listed = replace(
+        listed,
+        source=listed.source.encode("utf-8", "replace").decode(),
+        files={**(before.files if before else {}), **new},
+    )
+    _write(root, listed)
+    _create(mind, rows, trust=trust)
+    replaced = {row.record.place.path: row.file.digest for row in rows if row.record and row.file}
+    if replaced:
+        _replace(mind, rows)
+        _write(root, replace(listed, files={**listed.files, **replaced}))
+    lost = tuple(_unread(mind, [row for row in rows if row.file]))
+    refresh.refresh(mind)
+    return lost
+
+
+class _Existing:
+    """The memories of the project, by id and by the source in their header."""
+
+    def __init__(self, mind: Mind) -> None:
+        """Reads all of them."""
+        self.places: dict[str, tuple[str, str, Record | None]] = {}
+        self.ids: dict[str, str] = {}
+        paths = mind.store.stamps()
+        for path in paths:
+            mind.heed()
+            digest, read = mind.store.digest(path), mind.store.read(path)
+            # The name is taken, even if the file can't be read or has another id.
+            name = path.rpartition("/")[2].removesuffix(".md")
+            self.places.setdefault(name, (path, digest, None))
+            for record in () if isinstance(read, Problem) else read:
+                self.places[record.memory.id] = (path, digest, record)
+                if record.memory.source and record.place.owned and record.parent is None:
+                    self.ids.setdefault(record.memory.source, record.memory.id)
+
+
+def _planned(
+    mind: Mind,
+    existing: _Existing,
+    items: Iterable[Item],
+    *,
+    private: bool = False,
+    before: Manifest | None = None,
+) -> tuple[Row, ...]:
+    """Returns the result of each row, given the existing memories.
+
+    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced.
+    """
+    rows = []
+    for item in items:
+        path, digest, record = existing.places.get(item.memory.id if item.memory else "", _NOWHERE)
+        row = _row(mind, _dated(item, record), private=private)
+        if row.file and path:
+            memory = row.item.memory and codec.normal(row.item.memory)
+            same = digest == row.file.digest or (record is not None and record.memory == memory)
+            is_own = before is not None and before.files.get(path) == digest
+            replaces = record if is_own and not same else None
+            row = replace(row, existing=path, changed=not same, record=replaces)
+        rows.append(row)
+    return tuple(rows)
+
+
+def _dated(item: Item, record: Record | None) -> Item:
+    """Returns an item without a date with that of its earlier import, if there was one."""
+    if item.memory is None or record is None or not item.is_undated:
+        return item
+    return replace(item, memory=replace(item.memory, created=record.memory.created))
+
+
+_NOWHERE = ("", "", None)
+
+
+def _row(mind: Mind, item: Item, *, private: bool) -> Row:
+    """Returns a row with its file, or with the reason why it is not imported."""
+    if item.memory is None:
+        return Row(item=item, skipped=item.skipped or "it is empty")
+    try:
+        saving.check_texts(mind, item.memory)
+        return Row(item=item, file=rendered(item.memory, private=private or item.private))
+    except (Invalid, SecretDetected) as error:
+        return Row(item=item, skipped=error.message)
+
+
+def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
+    """Approves the texts, if they are trusted, then writes the missing files.
+
+    In this order, as an import may be interrupted. New checkpoints that are trusted count as made
+    on this machine, so that work is resumed from the last one.
+    """
+    if trust:
+        try:
+            mind.trust.approve(row.file.digest for row in rows if row.file and not row.differs)
+        except StorageFailed as error:
+            message = f"they could not be approved and count as untrusted: {error.message}"
+            mind.note("trust", message)
+    memories = [row.item.memory for row in rows if trust and row.new and row.item.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
         decisions.claim(mind, ids, None)
     new = [row.new for row in rows if row.new]
@@ -189,17 +340,25 @@ def _create(mind: Mind, rows: Iterable[Row]) -> None:
             mind.advance("Importing", done + 1, len(new))
 
 
+def _replace(mind: Mind, rows: Iterable[Row]) -> None:
+    """Replaces memories whose source has changed. One that is changed meanwhile stays."""
+    for row in rows:
+        if row.record and row.file:
+            with suppress(Conflict):
+                mind.store.rewrite(row.record, row.file.data)
+
+
 def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
     """Yields the rows whose file does not hold their memory."""
     for done, row in enumerate(rows, 1):
         mind.advance("Verifying", done, len(rows))
-        memory, path = row.source.memory, row.existing or (row.file.path if row.file else "")
+        memory, path = row.item.memory, row.existing or (row.file.path if row.file else "")
         read = mind.store.read(path)
         if memory is None or isinstance(read, Problem):
             yield row
             continue
         stored = {record.memory.id: record.memory for record in read}.get(memory.id)
-        if stored is None or not (row.changed or stored == codec.normal(memory)):
+        if stored is None or not (row.differs or stored == codec.normal(memory)):
             yield row
 
 
@@ -221,6 +380,26 @@ def _notes(snapshot: Snapshot, others: Iterable[Path], rows: Iterable[Row]) -> I
         yield f"existing memories that differ from the database, and were not changed: {changed:,}"
 
 
+def _notes_of_source(
+    rows: Sequence[Row], items: Resolved, skipped: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """Yields what the user should know about the source and the existing memories."""
+    if undated := sum(row.item.is_undated and row.new is not None for row in rows):
+        yield f"the source has no date for {undated:,}: the date here is that of the import"
+    if items.unresolved:
+        yield f"links to something that is not in the source: {items.unresolved:,}"
+    if differ := sum(row.differs for row in rows):
+        yield f"memories that differ from the source and were changed here, and stay: {differ:,}"
+    for reason in dict.fromkeys(reason for _, reason in skipped):
+        names = [name for name, other in skipped if other == reason]
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        yield f"not read, {reason}: {', '.join(names[:_SHOWN])}{more}"
+
+
+_SHOWN = 3
+"""Files with one reason that a note names."""
+
+
 @frozen
 class RolledBack:
     """The result of a rollback, or its plan."""
@@ -233,15 +412,18 @@ class RolledBack:
     """Files that stay because they were changed after the import."""
 
 
-def roll_back(mind: Mind, named: str | None, *, dry_run: bool) -> RolledBack:
-    """Removes the memories that were imported from a MAMA database.
+def roll_back(
+    mind: Mind, named: str | None, *, format: str | None = None, dry_run: bool
+) -> RolledBack:
+    """Removes the memories that were imported from a source.
 
-    `named` chooses one of several databases. With `dry_run` nothing is removed. Raises `NotFound`
-    if nothing was imported, `Invalid` if there are several, and `StorageFailed`.
+    `named` chooses one of several sources, `format` one of several formats. With `dry_run` nothing
+    is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
+    `StorageFailed`.
     """
     saving.check_format(mind)
     root = mind.project.root
-    path = _imported(mind, named)
+    path = _imported(mind, named, format)
     if dry_run:
         return _sorted(mind, path)
     with hold(root):
@@ -258,23 +440,39 @@ def roll_back(mind: Mind, named: str | None, *, dry_run: bool) -> RolledBack:
     return replace(plan, removed=removed, changed=tuple(changed))
 
 
-def _imported(mind: Mind, named: str | None) -> str:
+def _imported(mind: Mind, named: str | None, format: str | None) -> str:
     """Returns the path of the manifest of the named source, or of the only one."""
     root = mind.project.root
     paths: list[str] = []
     with suppress(OSError):
         folder = files.safe_path(root, FOLDER)
-        paths = sorted(f"{FOLDER}/{path.name}" for path in folder.glob("mama-*.json"))
-    wanted = [_manifest_path(database.expanded(named, mind.environ))] if named else paths
-    if len(wanted) == 1 and wanted[0] in paths:
+        names = sorted(path.name for path in folder.glob("*.json"))
+        wanted_name = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
+        paths = [f"{FOLDER}/{name}" for name in names if wanted_name.fullmatch(name)]
+    wanted = paths
+    if named:
+        end = manifest_path("", database.expanded(named, mind.environ)).removeprefix(f"{FOLDER}/")
+        wanted = [path for path in paths if path.endswith(end)]
+    if len(wanted) == 1:
         return wanted[0]
-    sources = [manifest.source for path in paths if (manifest := _read(root, path))]
-    hint = f"name one: {', '.join(f'--db {source}' for source in sources)}"
+    manifests = [manifest for path in wanted or paths if (manifest := _read(root, path))]
+    is_mama = format == "mama"
+    options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in manifests)
+    hint = f"name one: {', '.join(options)}"
+    if len(wanted) > 1 and named:
+        formats = (path[len(FOLDER) + 1 :].rpartition("-")[0] for path in wanted)
+        raise Invalid(
+            f"`{named}` was imported in {len(wanted)} formats",
+            hint=f"name one: {', '.join(f'--from {format}' for format in formats)}",
+        )
     if len(wanted) > 1:
-        raise Invalid(f"{len(paths)} databases were imported", hint=hint)
+        raise Invalid(
+            f"{len(wanted)} {'databases' if is_mama else 'sources'} were imported", hint=hint
+        )
+    command = "mind import mama" if is_mama else "mind import"
     raise NotFound(
         f"nothing was imported from `{named}`" if named else "nothing was imported here",
-        hint=hint if sources else "see `mind import mama --help`",
+        hint=hint if manifests else f"see `{command} --help`",
     )
 
 
@@ -302,9 +500,10 @@ def hold(root: Path) -> AbstractContextManager[None]:
     return lock(files.safe_path(root, f"{FOLDER}/lock"))
 
 
-def _manifest_path(source: Path) -> str:
+def manifest_path(format: str, source: Path) -> str:
+    """Returns the path of the manifest of a source."""
     digest = sha256(str(source).encode("utf-8", "replace")).hexdigest()
-    return f"{FOLDER}/mama-{digest[:8]}.json"
+    return f"{FOLDER}/{format}-{digest[:8]}.json"
 
 
 def _read(root: Path, path: str) -> Manifest | None:

@@ -1,19 +1,20 @@
-"""`mind import mama`: importing the memories of MAMA v1.0."""
+"""`mind import`: importing the memories of other tools, and of MAMA v1.0."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
-from mimo.errors import Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
 from mimo.features.importing.mama import TABLES, LinkCounts
+from mimo.features.importing.sources import Format
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.rendering import Screen, accent, bad, dim, good, strong, warn
+from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
 
 _NAMED = 5
@@ -32,14 +33,14 @@ class Done(StrEnum):
 
 
 @frozen
-class TableCounts:
-    """The numbers of a table's rows; `found` is the sum of the others."""
+class GroupCounts:
+    """The numbers of a source's memories of one kind; `total` is the sum of the others."""
 
-    table: str
-    type: Annotated[Kind, Out("The type that its rows become")]
-    found: int
-    written: Annotated[int, Out("New memories")]
-    already_there: Annotated[int, Out("Not changed: a memory has that id")]
+    group: Annotated[str, Out("The other tool's word for them")]
+    total: int
+    new: int
+    replaced: Annotated[int, Out("Changed in the source since an earlier import")]
+    already_there: Annotated[int, Out("Not changed: they are here already")]
     skipped: int
 
 
@@ -51,6 +52,53 @@ class Skipped:
     reason: str
     count: int
     ids: Annotated[tuple[str, ...], Out("The first of them")]
+
+
+@frozen
+class ImportedRow:
+    """A new memory."""
+
+    id: str
+    title: str
+
+
+@frozen
+class Import:
+    """The result of importing a source, or of rolling that back."""
+
+    done: Done
+    source: Annotated[str, Out("What was imported, which is never changed")]
+    verified: Annotated[bool, Out("Whether each memory was read back from its file")]
+    format: Annotated[Omitted[Format], Out("Its format", omit=True)] = None
+    groups: tuple[GroupCounts, ...] = ()
+    first: Annotated[tuple[ImportedRow, ...], Out("The first of the new memories")] = ()
+    links: int = 0
+    skipped: tuple[Skipped, ...] = ()
+    approved: Annotated[bool, Out("Whether the user approved the imported texts")] = False
+    lost: Annotated[tuple[str, ...], Out("Memories that could not be read back")] = ()
+    removed: Annotated[int, Out("Files that were rolled back")] = 0
+    missing: Annotated[int, Out("Files that had been removed before")] = 0
+    kept: Annotated[tuple[str, ...], Out("Files that stay because they were changed")] = ()
+    manifest: Annotated[Omitted[str], Out("The list of what was written", omit=True)] = None
+    notes: tuple[str, ...] = ()
+    notice: Omitted[str] = None
+
+    @property
+    def exit_status(self) -> int:
+        """Returns the exit status of the command line: 1 if a memory could not be read back."""
+        return 0 if self.verified else 1
+
+
+@frozen
+class TableCounts:
+    """The numbers of a table's rows; `found` is the sum of the others."""
+
+    table: str
+    type: Annotated[Kind, Out("The type that its rows become")]
+    found: int
+    written: Annotated[int, Out("New memories")]
+    already_there: Annotated[int, Out("Not changed: a memory has that id")]
+    skipped: int
 
 
 @frozen
@@ -76,6 +124,99 @@ class MamaImport:
     def exit_status(self) -> int:
         """Returns the exit status of the command line: 1 if a row could not be read back."""
         return 0 if self.verified else 1
+
+
+@command(
+    "mind_import",
+    cli="import",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
+    errors=(Denied, Invalid, NotFound, SecretDetected, StorageFailed),
+    examples=(
+        "mind import ~/notes --from obsidian --dry-run",
+        "mind import memory.jsonl",
+        "mind import ~/.claude-mem/claude-mem.db --private",
+        "mind import ~/notes --rollback",
+    ),
+)
+def import_(
+    mind: Mind,
+    source: Annotated[
+        str | None, Arg("The file, folder or zip archive to import", complete="path")
+    ] = None,
+    *,
+    from_: Annotated[
+        Format | None, Arg("Its format (default: as the content shows)", wire="from")
+    ] = None,
+    dry_run: Annotated[bool, Arg("Show what would be imported, and write nothing")] = False,
+    private: Annotated[bool, Arg("Keep the memories on this machine, outside git")] = False,
+    trust: Annotated[bool, Arg("Approve the imported texts, as you know them")] = False,
+    rollback: Annotated[bool, Arg("Remove the imported memories, except changed ones")] = False,
+) -> Import:
+    """Import memories and notes of other tools
+
+    The source is only read. Each memory gets its origin as `source`, and counts as untrusted until
+    you approve it. A second import adds what is new, and replaces what changed in the source unless
+    it was changed here. `mind import mama` imports the database of MAMA v1.0.
+    """
+    if rollback:
+        back = importing.roll_back(mind, source, format=from_, dry_run=dry_run)
+        return Import(
+            done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
+            source=back.manifest.source,
+            verified=True,
+            removed=len(back.removed),
+            missing=len(back.missing),
+            kept=back.changed,
+            notice=mind.notice,
+        )
+    if not source:
+        raise Invalid(
+            "the source is missing",
+            hint="name a file or a folder, such as `mind import ~/notes --from obsidian`",
+        )
+    outcome = importing.import_source(
+        mind, source, from_, private=private, trust=trust, dry_run=dry_run
+    )
+    new = [row for row in outcome.rows if row.new and row.item.memory]
+    return Import(
+        done=Done.PLANNED if dry_run else Done.IMPORTED,
+        source=str(outcome.source),
+        verified=not outcome.lost,
+        format=outcome.format,
+        groups=tuple(_groups(outcome.rows)),
+        first=tuple(
+            ImportedRow(id=row.item.memory.id, title=row.item.memory.heading)
+            for row in new[:_NAMED]
+            if row.item.memory
+        ),
+        links=outcome.links,
+        skipped=_skipped(outcome.rows),
+        approved=trust,
+        lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
+        manifest=outcome.manifest,
+        notes=outcome.notes,
+        notice=mind.notice,
+    )
+
+
+def _groups(rows: Sequence[importing.Row]) -> Iterator[GroupCounts]:
+    for group in dict.fromkeys(row.item.group for row in rows):
+        own = [row for row in rows if row.item.group == group]
+        new = sum(row.new is not None for row in own)
+        replaced = sum(row.record is not None for row in own)
+        existing = sum(row.existing is not None for row in own)
+        yield GroupCounts(
+            group=group,
+            total=len(own),
+            new=new,
+            replaced=replaced,
+            already_there=existing - replaced,
+            skipped=sum(row.skipped is not None for row in own),
+        )
 
 
 @command(
@@ -111,7 +252,7 @@ def mama(
     never changed, so an interrupted import is completed by running it again.
     """
     if rollback:
-        back = importing.roll_back(mind, db, dry_run=dry_run)
+        back = importing.roll_back(mind, db, format="mama", dry_run=dry_run)
         return MamaImport(
             done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
             source=back.manifest.source,
@@ -129,13 +270,13 @@ def mama(
         source=str(outcome.source),
         verified=not outcome.lost,
         tables=tuple(
-            _counts(table, [row for row in outcome.rows if row.source.table == table])
+            _counts(table, [row for row in outcome.rows if row.item.group == table])
             for table in TABLES
             if table in outcome.snapshot.tables
         ),
         links=outcome.links,
         skipped=_skipped(outcome.rows),
-        lost=tuple(f"{row.source.table} {row.source.key}" for row in outcome.lost),
+        lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         backup=outcome.backup,
         manifest=outcome.manifest,
         notes=outcome.notes,
@@ -158,11 +299,96 @@ def _skipped(rows: Sequence[importing.Row]) -> tuple[Skipped, ...]:
     groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         if row.skipped:
-            groups[row.source.table, row.skipped].append(row.source.key)
+            groups[row.item.group, row.skipped].append(row.item.key)
     return tuple(
         Skipped(table=table, reason=reason, count=len(keys), ids=tuple(keys[:_NAMED]))
         for (table, reason), keys in groups.items()
     )
+
+
+@render.register
+def _(result: Import, screen: Screen) -> None:
+    for note in filter(None, (result.notice, *result.notes)):
+        screen.note(note)
+    source = dim(f"  from {result.source}" + (f" ({result.format})" if result.format else ""))
+    if result.done in (Done.ROLLED_BACK, Done.ROLLBACK_PLANNED):
+        _show_removed(result, source, screen)
+        return
+    is_plan = result.done is Done.PLANNED
+    new, replaced = (
+        sum(row.new for row in result.groups), sum(row.replaced for row in result.groups)
+    )  # fmt: skip
+    words = count(new, "memory", "memories") if new or replaced else "nothing new"
+    words += f" and {replaced:,} replaced" if replaced else ""
+    if is_plan:
+        screen.line(strong(f"{words} would be imported"), source)
+    else:
+        done = f"{words} imported" if new or replaced else words
+        screen.line(good("✓ "), strong(done), source)
+    screen.blank()
+    screen.table(
+        ("kind", "total", "new", "replaced", "already there", "skipped"),
+        [
+            (
+                row.group,
+                *(
+                    f"{n:,}"
+                    for n in (row.total, row.new, row.replaced, row.already_there, row.skipped)
+                ),
+            )
+            for row in result.groups
+        ],
+    )
+    screen.blank()
+    for row in result.first:
+        screen.line(row.title, "  ", dim(row.id), indent=2)
+    if new > len(result.first) > 0:
+        screen.line(dim(f"and {new - len(result.first):,} more"), indent=2)
+    if result.links:
+        screen.line(count(result.links, "link"), indent=2)
+    _show_skipped(result.skipped, screen)
+    if is_plan:
+        screen.line("nothing was written; run it without --dry-run to import", indent=2)
+    else:
+        _show_next(result, screen, is_new=bool(new or replaced))
+
+
+def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
+    if not result.verified:
+        unread = f"{count(len(result.lost), 'memory', 'memories')} could not be read back"
+        screen.line(bad("not verified: "), unread, indent=2)
+        _show_names(result.lost, screen)
+    if is_new and not result.approved:
+        screen.line(
+            "not approved: agents get them once you approve them with ",
+            accent("`mind review --kind untrusted`"),
+            " or ",
+            accent("`mind trust`"),
+            indent=2,
+        )
+    if is_new:
+        screen.line("to undo the import: ", accent("`mind undo`"), indent=2)
+
+
+def _show_removed(result: Import, source: Part, screen: Screen) -> None:
+    removed = count(result.removed, "memory", "memories")
+    if result.done is Done.ROLLBACK_PLANNED:
+        screen.line(strong(f"{removed} would be removed"), source)
+    else:
+        screen.line(good("✓ "), strong(f"{removed} removed"), source)
+    if result.missing:
+        screen.line(dim(f"{result.missing:,} had been removed before"), indent=2)
+    if result.kept:
+        changed = count(len(result.kept), "file")
+        screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)
+        _show_names(result.kept, screen)
+
+
+def _show_skipped(skipped: Sequence[Skipped], screen: Screen, of: str = "row") -> None:
+    for left in skipped:
+        ids = ", ".join(left.ids) + (", …" if left.count > len(left.ids) else "")
+        message = f"skipped {count(left.count, of)} of {left.table}: {left.reason}"
+        screen.line(warn(message), f" ({ids})", indent=2)
 
 
 @render.register
@@ -210,10 +436,7 @@ def _show_import(result: MamaImport, screen: Screen) -> None:
         if links.found:
             details = [f"{number:,} {what}" for number, what in parts if number]
             screen.line("; ".join([many, *details]), indent=2)
-    for left in result.skipped:
-        ids = ", ".join(left.ids) + (", …" if left.count > len(left.ids) else "")
-        skipped = f"skipped {count(left.count, 'row')} of {left.table}: {left.reason}"
-        screen.line(warn(skipped), f" ({ids})", indent=2)
+    _show_skipped(result.skipped, screen)
     if is_plan:
         screen.line("nothing was written; run it without --dry-run to import", indent=2)
         return

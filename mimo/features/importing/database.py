@@ -25,7 +25,9 @@ NEWEST_VERSION = 24
 
 _VARIABLES = ("MAMA_DB_PATH", "MAMA_DATABASE_PATH")
 _PLACES = ("~/.claude/mama-memory.db", "~/.spinelift/memories.db")
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
+_LARGEST = 2 * 1024**3
+"""The largest database, which is copied into memory."""
 _WAL = 2
 """The byte 18 of a database with a write-ahead log."""
 _WITHOUT_MEMORIES = frozenset({"schema_version", "schema_migrations", "embeddings"})
@@ -80,20 +82,34 @@ def expanded(text: str, environ: Mapping[str, str]) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100 - `..` is resolved, links are not
 
 
-def snapshot(path: Path, wanted: Sequence[str], *, wait: float = WAIT_SECONDS) -> Snapshot:
+def table_names(path: Path) -> set[str]:
+    """Returns the names of a database's tables. Raises as `snapshot` does."""
+    with _translated(path), closing(_copy(path, _head(path, "the program"), WAIT_SECONDS)) as copy:
+        return _tables(copy)
+
+
+def snapshot(
+    path: Path,
+    wanted: Sequence[str],
+    *,
+    of: str = "MAMA",
+    keep: bool = True,
+    wait: float = WAIT_SECONDS,
+) -> Snapshot:
     """Returns a copy of a database, and the rows of the `wanted` tables.
 
-    The file and its folder are not changed. Raises `Invalid` if it is not a database of MAMA, and
-    `StorageFailed` if it is damaged, or locked for longer than `wait` seconds.
+    The file and its folder are not changed. `of` is the program that made it; without `keep`, the
+    copy is not kept. Raises `Invalid` if it is not a database of that program, and `StorageFailed`
+    if it is damaged, or locked for longer than `wait` seconds.
     """
     with _translated(path):
-        head = _head(path)
+        head = _head(path, of)
         with closing(_copy(path, head, wait)) as copy:
             tables = _tables(copy)
             if not set(wanted) & tables:
                 raise Invalid(
-                    f"`{path}` is not a database of MAMA: it has no table `{wanted[0]}`",
-                    hint="name MAMA's own with --db PATH",
+                    f"`{path}` is not a database of {of}: it has no table `{wanted[0]}`",
+                    hint="name MAMA's own with --db PATH" if of == "MAMA" else "check the path",
                 )
             existing = [table for table in wanted if table in tables]
             for table in existing:
@@ -102,7 +118,7 @@ def snapshot(path: Path, wanted: Sequence[str], *, wait: float = WAIT_SECONDS) -
                     raise StorageFailed(
                         f"`{path}` is damaged: {result}", hint=f"repair it first: {_REPAIR}"
                     )
-            data = copy.serialize()
+            data = copy.serialize() if keep else b""
             counts = {
                 name: copy.execute(f"SELECT count(*) FROM {_quoted(name)}").fetchone()[0]
                 for name in sorted(tables - set(wanted) - _WITHOUT_MEMORIES)
@@ -116,17 +132,23 @@ def snapshot(path: Path, wanted: Sequence[str], *, wait: float = WAIT_SECONDS) -
             )
 
 
-def _head(path: Path) -> bytes:
+def _head(path: Path, of: str) -> bytes:
     """Returns the first bytes of a database; raises `Invalid` if it can't be one."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise Invalid(f"`{path}` is not a file", hint="name the database itself")
+        if status.st_size > _LARGEST:
+            raise Invalid(
+                f"`{path}` has {status.st_size:,} bytes, and at most {_LARGEST:,} are read",
+                hint="vacuum it, or remove what you do not need from a copy",
+            )
         head = disk.start(path, 100)
     except OSError as error:
         raise failure("read", path, error) from error
     if not head:
-        raise Invalid(f"`{path}` is empty", hint="MAMA has saved nothing there yet")
-    if not head.startswith(_MAGIC):
+        raise Invalid(f"`{path}` is empty", hint=f"{of} has saved nothing there yet")
+    if not head.startswith(MAGIC):
         raise _not_sqlite(path)
     return head
 

@@ -9,20 +9,20 @@ from typing import Annotated, Any
 
 from mimo.commands.spec import Out
 from mimo.errors import Invalid
-from mimo.features.importing.cells import (
+from mimo.features.importing.drafts import (
+    Item,
     data,
+    divided,
     fenced,
-    is_short,
     items,
+    joined,
     moment,
     moment_in_id,
-    prose,
     text,
     unit,
 )
 from mimo.frozen import field, frozen, replace
 from mimo.memory import ids, outcomes
-from mimo.memory.codec.file import KEYS
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Section
 from mimo.text import phrases
 
@@ -45,16 +45,6 @@ _CREATED = ("created_at", "timestamp", "started_at", "first_seen")
 
 
 @frozen
-class Source:
-    """A row that becomes a memory, unless it is empty."""
-
-    table: str
-    key: str
-    """The row's own id, as text."""
-    memory: Memory | None
-
-
-@frozen
 class LinkCounts:
     """The number of statements that link decisions, by result.
 
@@ -73,7 +63,7 @@ class LinkCounts:
 
 def convert(
     tables: Mapping[str, Sequence[Cells]], *, now: datetime
-) -> tuple[tuple[Source, ...], LinkCounts]:
+) -> tuple[tuple[Item, ...], LinkCounts]:
     """Returns the memories of a database's rows, and the number of links between them.
 
     The same rows always become the same memories; `now` is used only if no row has a time.
@@ -90,7 +80,7 @@ def convert(
     # A row without a time of its own must not become the newest memory.
     times = (moment(row.get(name)) for _, _, row in rows for name in _CREATED)
     oldest = min(filter(None, times), default=now)
-    sources = []
+    converted: list[Item] = []
     for table, key, row, id in with_ids:
         if table == "decisions":
             memory = _decision(row, id, oldest, related[key])
@@ -99,8 +89,17 @@ def convert(
         filled = {name: body for name, body in memory.sections.items() if body}
         memory = replace(memory, sections=filled)
         is_empty = not (memory.content.strip() or memory.sections or memory.topic)
-        sources.append(Source(table=table, key=key, memory=None if is_empty else memory))
-    return tuple(sources), counts
+        converted.append(
+            Item(
+                group=table,
+                key=key,
+                memory=None if is_empty else memory,
+                skipped="the row is empty" if is_empty else None,
+                # Sessions hold conversation and paths of this machine, which must not be committed.
+                private=memory.type is Kind.CONTEXT,
+            )
+        )
+    return tuple(converted), counts
 
 
 def _key(table: str, row: Cells) -> str:
@@ -313,7 +312,7 @@ def _decision(row: Cells, id: str, oldest: datetime, related: _Related) -> Memor
     failure, limitation = text(row.get("failure_reason")), text(row.get("limitation"))
     if failure and limitation:
         limitation = f"Limitation: {limitation}"
-    reason = _joined(failure, limitation)
+    reason = joined(failure, limitation)
     entry = outcomes.entry(outcome, reason, on=updated or created) if outcome or reason else ""
     header, body = _rest(row, used, **_about_links(related))
     return Memory(
@@ -327,7 +326,7 @@ def _decision(row: Cells, id: str, oldest: datetime, related: _Related) -> Memor
         status=_status(row),
         links=tuple(related.links[:_MOST_LINKS]),
         sections={
-            Section.REASONING: _joined(text(row.get("reasoning")), *related.reasons, *body),
+            Section.REASONING: joined(text(row.get("reasoning")), *related.reasons, *body),
             Section.OUTCOME: entry,
         },
         extra=header,
@@ -355,7 +354,7 @@ def _checkpoint(row: Cells, id: str, oldest: datetime) -> Memory:
     return Memory(
         id=id,
         type=Kind.CHECKPOINT,
-        content=_joined(text(row.get("summary")), *body),
+        content=joined(text(row.get("summary")), *body),
         created=moment(row.get("timestamp")) or oldest,
         status=_status(row),
         sections={
@@ -372,7 +371,7 @@ def _session(row: Cells, id: str, oldest: datetime) -> Memory:
     return Memory(
         id=id,
         type=Kind.CONTEXT,
-        content=_joined(text(row.get("rolling_summary")), *body),
+        content=joined(text(row.get("rolling_summary")), *body),
         created=began or oldest,
         extra=header,
     )
@@ -387,7 +386,7 @@ def _error_pattern(row: Cells, id: str, oldest: datetime) -> Memory:
     return Memory(
         id=id,
         type=Kind.INSIGHT,
-        content=_joined(text(row.get("error_pattern")), solution, *body),
+        content=joined(text(row.get("error_pattern")), solution, *body),
         created=moment(row.get("first_seen")) or moment(row.get("created_at")) or oldest,
         category="error_pattern",
         extra=header,
@@ -407,25 +406,12 @@ def _rest(row: Cells, used: Collection[str], **others: Any) -> tuple[dict[str, A
     Short values are for the header, others are prose for the body, under their names. The time of
     the last change is the file's own; a time of creation that can't be right is kept.
     """
-    header: dict[str, Any] = {}
-    body: list[str] = []
     columns = {
         name: _value(name, value)
         for name, value in row.items()
         if name != "updated_at" and (name not in used or (name in _CREATED and not moment(value)))
     }
-    for name, value in (*columns.items(), *others.items()):
-        if value is None:
-            continue
-        # A key of mind's own would be read as the memory's field of that name.
-        key = f"mama_{name}" if name in KEYS else name
-        is_key = key.isascii() and key.replace("_", "").isalnum() and len(key) <= 60
-        if is_key and is_short(value) and name not in _PROSE:
-            header[key] = value
-        else:
-            title = " ".join(name.replace("_", " ").split()).capitalize()
-            body.append(f"### {title}\n\n{prose(value)}")
-    return header, body
+    return divided({**columns, **others}, "mama", as_prose=_PROSE)
 
 
 def _value(name: str, value: Any) -> Any:
@@ -440,7 +426,3 @@ def _value(name: str, value: Any) -> Any:
 def _status(row: Cells) -> str | None:
     status = text(row.get("status"))
     return None if ("status", status) in _DEFAULTS else status
-
-
-def _joined(*parts: str | None) -> str:
-    return "\n\n".join(part for part in parts if part)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.features.importing.cells import data, is_short, items, moment
-from mimo.features.importing.mama import LinkCounts, Source, assigned, convert, safe
+from mimo.features.importing.drafts import Item, data, is_short, items, moment
+from mimo.features.importing.mama import LinkCounts, assigned, convert, safe
 from mimo.memory import codec
 from mimo.memory.codec.file import Parsed
 from mimo.memory.ids import is_id
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 WHEN = datetime(2025, 9, 4, 15, 33, 20, tzinfo=UTC)
 
 
-def sources(**tables) -> tuple[Source, ...]:
+def sources(**tables) -> tuple[Item, ...]:
     return convert(tables, now=NOW)[0]
 
 

@@ -1,0 +1,191 @@
+"""Architecture decision records: MADR 2 to 4, Nygard's and those of adr-tools."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
+from mimo.features.importing.notes import Note, file_links, key_of, read
+from mimo.frozen import NamedTuple, replace
+from mimo.memory.codec.document import prose_lines, trim
+from mimo.memory.model import SUPERSEDES, Kind, Link, Section
+
+_NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
+_TITLE_NUMBER = re.compile(r"(?:adr[-_ ]?)?\d{1,6}\s*[.:\-–—]\s*", re.IGNORECASE)
+_BULLET = re.compile(
+    r"[*-] (status|date|deciders|decision[- ]makers|consulted|informed|tags|technical story)"
+    r":\s*(.*)",
+    re.IGNORECASE,
+)
+_LINE = re.compile(r"(status|date|deciders|authors?):\s*(.+)", re.IGNORECASE)
+_DECISION = ("decision outcome", "decision", "decision outcomes")
+_SUPERSEDED_BY = re.compile(r"super[sc]eded\s+by\b(.*)", re.IGNORECASE)
+_RELATED = re.compile(
+    r"(super[sc]edes|amends|clarifies|extends|depends on|relates to)\b(.*)", re.IGNORECASE
+)
+_NUMBER = re.compile(r"(?<![\w/])(?:ADR[-_ ]?)?0*(\d{1,6})\b", re.IGNORECASE)
+_NOT_RECORDS = ("readme", "index", "template", "adr-template", "0000-template")
+
+
+class _Record(NamedTuple):
+    """A record taken apart."""
+
+    title: str
+    properties: dict[str, Any]
+    """The values of its header and of the list below its title, by lower-case names."""
+    parts: list[tuple[str, str]]
+    """The other parts: heading and text; the text before the first heading has none."""
+
+
+def is_record(note: Note) -> bool:
+    """Returns whether a note looks like a record of a decision."""
+    if note.problem or note.stem.lower() in _NOT_RECORDS:
+        return False
+    record = _parted(note)
+    headings = {heading.lower() for heading, _ in record.parts}
+    return "status" in record.properties and (
+        bool(headings & {*_DECISION, "context", "context and problem statement"})
+        or _NUMBERED.match(note.stem) is not None
+    )
+
+
+def records(source: Source) -> Iterator[Draft]:
+    """Yields the records of a folder as decisions. Superseded ones are linked from the newer."""
+    drafts: list[Draft] = []
+    newer: list[tuple[str, str]] = []
+    for name in source.named(".md"):
+        note = read(source, name)
+        if note.problem is None and not is_record(note):
+            reason = "it is not a decision record: it has no status"
+            drafts.append(Draft(key=key_of(source, name), group="records", skipped=reason))
+            continue
+        draft = _draft(source, note)
+        drafts.append(draft)
+        newer += [(to, draft.key) for to in _successors(draft)]
+    for draft in drafts:
+        older = [Link(to=key, type=SUPERSEDES) for to, key in newer if _means(draft, to)]
+        yield replace(draft, links=(*older, *draft.links)) if older else draft
+
+
+def _means(draft: Draft, name: str) -> bool:
+    return name == draft.key or name in draft.names
+
+
+def _successors(draft: Draft) -> list[str]:
+    """Returns the names of the records that supersede one, by its status."""
+    match = _SUPERSEDED_BY.search(draft.status or "")
+    return _numbers(match[1]) if match else []
+
+
+def _draft(source: Source, note: Note) -> Draft:
+    key = key_of(source, note.name)
+    if note.problem:
+        return Draft(key=key, group="records", skipped=note.problem)
+    record = _parted(note)
+    properties = dict(record.properties)
+    status = str(properties.pop("status", "") or "").strip() or None
+    date = properties.pop("date", None)
+    created = moment(date) if isinstance(date, str | int | float) else None
+    if date is not None and created is None:
+        properties["adr_date"] = date
+    title = str(properties.pop("title", None) or record.title or note.stem)
+    title = _TITLE_NUMBER.sub("", title, count=1) or title
+    decision = joined(*(body for name, body in record.parts if name.lower() in _DECISION))
+    others = [
+        f"### {name}\n\n{_lowered(body)}" if name else body
+        for name, body in record.parts
+        if name.lower() not in _DECISION and body
+    ]
+    own_tags = tags(properties.pop("tags", None))
+    extra, prose = divided(properties, "adr")
+    number = _NUMBERED.match(note.stem)
+    names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
+    links = [
+        Link(to=to, type=SUPERSEDES if word.startswith("super") else word.replace(" ", "_"))
+        for word, rest in _statements(status)
+        for to in _numbers(rest)
+    ]
+    return Draft(
+        key=key,
+        group="records",
+        type=Kind.DECISION,
+        content=decision or title,
+        created=created,
+        title=title,
+        topic=title,
+        tags=own_tags,
+        status=_first_line(status),
+        sections={Section.REASONING: joined(*others, *prose)},
+        links=tuple(dict.fromkeys([*links, *_plain(file_links(source, note), status)])),
+        names=tuple(filter(None, names)),
+        extra=extra,
+    )
+
+
+def _plain(links: tuple[Link, ...], status: str | None) -> tuple[Link, ...]:
+    """Returns links in the text; those in the status have a relation of their own."""
+    return tuple(link for link in links if link.to.rpartition("/")[2] not in (status or ""))
+
+
+def _first_line(status: str | None) -> str | None:
+    """Returns a status on one line, without the addresses of links."""
+    if not status:
+        return None
+    plain = re.sub(r"\[([^\[\]\n]*)\]\([^()\n]*\)", r"\1", status)
+    lines = [line.strip("*_ ") for line in plain.split("\n")]
+    return "; ".join(line for line in lines if line)[:200]
+
+
+def _statements(status: str | None) -> list[tuple[str, str]]:
+    return [
+        (match[1].lower(), match[2])
+        for line in (status or "").split("\n")
+        if (match := _RELATED.search(line))
+    ]
+
+
+def _numbers(text: str) -> list[str]:
+    """Returns the numbers of records in a text; of a link, that of its text."""
+    plain = re.sub(r"\]\([^()]*\)", "]", text)
+    return [match[1] for match in [_NUMBER.search(plain)] if match]
+
+
+def _parted(note: Note) -> _Record:
+    """Returns the parts of a record."""
+    properties: dict[str, Any] = {key.lower(): value for key, value in note.header.items()}
+    lines = note.body.split("\n")
+    prose = dict(prose_lines(lines))
+    title, parts = "", [("", "")]
+    texts: list[list[str]] = [[]]
+    for number, line in enumerate(lines):
+        heading = re.match(r"(#{1,2})[ \t]+(.*)", line) if number in prose else None
+        if heading and len(heading[1]) == 1 and not title:
+            title = heading[2].strip()
+        elif heading:
+            parts.append((heading[2].strip(), ""))
+            texts.append([])
+        elif len(parts) == 1 and (value := _property(line)):
+            properties.setdefault(*value)
+        else:
+            texts[-1].append(line)
+    whole = [(name, trim("\n".join(body))) for (name, _), body in zip(parts, texts, strict=True)]
+    for name in ("status", "date"):
+        for heading_, body in whole:
+            if heading_.lower() == name and body:
+                properties.setdefault(name, body)
+    whole = [(name, body) for name, body in whole if name.lower() not in ("status", "date")]
+    return _Record(title=title, properties=properties, parts=whole)
+
+
+def _property(line: str) -> tuple[str, str] | None:
+    match = _BULLET.fullmatch(line.strip()) or _LINE.fullmatch(line.strip())
+    # A comment of the template is not a value.
+    value = re.sub(r"<!--.*?-->", "", match[2]).strip() if match else ""
+    return (match[1].lower(), value) if match and value else None
+
+
+def _lowered(body: str) -> str:
+    """Returns a text whose headings are below those of the parts of a record."""
+    return re.sub(r"^(#{1,5})(?=[ \t])", r"#\1", body, flags=re.MULTILINE)

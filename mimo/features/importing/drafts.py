@@ -1,0 +1,459 @@
+"""Drafts of memories, as the readers of other tools make them, and the values in them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.frozen import field, frozen, replace
+from mimo.memory import ids
+from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose_lines
+from mimo.memory.codec.file import KEYS, read_moment
+from mimo.memory.codec.front_matter import flow
+from mimo.memory.model import Kind, Link, Memory, Section
+from mimo.text.phrases import bullets
+
+LARGEST_JSON = 256 * 1024 * 1024
+"""The largest file of JSON, which is read as a whole."""
+
+SECONDS_BELOW = 1_577_836_800_000
+"""A smaller number is a time in seconds, any other one in milliseconds: MAMA's own rule."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_LONGEST = 200
+"""Characters of the longest value in a header, where it takes one line."""
+_DEEPEST = 20
+"""Levels of lists and objects in JSON; deeper JSON stays text."""
+_LARGEST = 2**63
+_NUMBER = re.compile(r"[+-]?\d{1,20}(?:\.\d*)?")
+_ID_TIME = re.compile(r"_(\d{13})(?:_|$)")
+
+
+@frozen
+class Source:
+    """The source of an import: a file, or the files of a folder or of a zip archive."""
+
+    path: Path
+    name: str
+    """Its last part, without `.zip`: the name of a vault or of a project."""
+    files: Mapping[str, int]
+    """The size of each file by its path in the source, with `/`."""
+    hidden: frozenset[str]
+    """The hidden files and folders at its top, such as `.obsidian`."""
+    content: Callable[[str, int], bytes]
+    """Returns the bytes of one of the files. Raises `Unreadable` if they are more than a limit."""
+    is_file: bool = False
+    skipped: Sequence[tuple[str, str]] = ()
+    """Files that are not read, each with the reason."""
+
+    def text(self, name: str, limit: int = MAX_FILE_BYTES) -> str:
+        """Returns the text of a file. Raises `Unreadable`."""
+        return decode(self.content(name, limit), limit)[0]
+
+    def json(self, name: str) -> Any:
+        """Returns the data of a file of JSON. Raises `Unreadable`."""
+        return parsed(self.text(name, LARGEST_JSON))
+
+    def named(self, *endings: str) -> list[str]:
+        """Returns the files whose names end so, those at the top first."""
+        names = [name for name in self.files if name.lower().endswith(endings)]
+        return sorted(names, key=lambda name: (name.count("/"), name))
+
+
+@frozen
+class Draft:
+    """A memory of another tool, as a reader yields it. Names in its links are that tool's own."""
+
+    key: str
+    """Its id in the other tool, the same each time."""
+    group: str
+    """The other tool's word for such memories, such as `entities`."""
+    type: Kind = Kind.FACT
+    content: str = ""
+    created: datetime | None = None
+    """None if the source gives no time: none is made up."""
+    title: str | None = None
+    topic: str | None = None
+    tags: tuple[str, ...] = ()
+    status: str | None = None
+    category: str | None = None
+    confidence: float | None = None
+    importance: float = 0.5
+    sections: Mapping[Section, str] = field(default_factory=dict)
+    links: tuple[Link, ...] = ()
+    names: tuple[str, ...] = ()
+    """Other names by which links mean it: title, aliases, the file's name."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    private: bool = False
+    skipped: str | None = None
+    """The reason why it does not become a memory."""
+    whole: Memory | None = None
+    """The memory itself, with its id, if mind exported it."""
+
+
+@frozen
+class Item:
+    """A row or a draft of the source as the memory that it becomes, or the reason against it."""
+
+    group: str
+    """The table or the kind that it is of in the other tool."""
+    key: str
+    """Its own id there, as text."""
+    memory: Memory | None
+    skipped: str | None = None
+    private: bool = False
+    is_undated: bool = False
+    """True if the source gives no time, so that the memory has that of its import."""
+
+
+# Drafts as memories: their ids, and links by these ids.
+
+
+@frozen
+class Resolved:
+    """The memories of drafts, and the number of links between them."""
+
+    items: tuple[Item, ...]
+    links: int = 0
+    unresolved: int = 0
+    """Links to something that is not in the source."""
+
+
+def resolved(
+    drafts: Sequence[Draft], format: str, existing: Mapping[str, str], *, now: datetime
+) -> Resolved:
+    """Returns the memories of drafts. The same drafts always become the same memories.
+
+    `existing` has the id of each memory here by the source in its header. `now` is the time of a
+    memory whose source gives none; its header has `undated: true` then.
+    """
+    sources: dict[str, Draft] = {}
+    for draft in drafts:
+        key = source = f"{format}:{_one_line(draft.key)}"
+        number = 1
+        while source in sources:
+            number += 1
+            source = f"{key}#{number}"
+        sources[source] = draft
+    taken: dict[str, str] = {}
+    for source, draft in sources.items():
+        taken[source] = existing.get(source) or _new_id(draft, source)
+    names = _names(sources, taken)
+    used: set[str] = set()
+    items, counter = [], _Counter()
+    for source, draft in sources.items():
+        item = _item(source, draft, taken[source], names, counter, now)
+        if item.memory and (id := item.memory.id.casefold()) in used:
+            reason = f"another memory of the source has its id, `{item.memory.id}`"
+            item = replace(item, memory=None, skipped=reason)
+        elif item.memory:
+            used.add(id)
+        items.append(item)
+    return Resolved(items=tuple(items), links=counter.links, unresolved=counter.unresolved)
+
+
+def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:
+    """Returns the id for each name that a link may use. A key is surer than any other name."""
+    kept = [(source, draft) for source, draft in sources.items() if not draft.skipped]
+    keys = [(draft.key, taken[source]) for source, draft in kept]
+    others = [(name, taken[source]) for source, draft in kept for name in draft.names]
+    names: dict[str, str] = {}
+    for name, id in (*keys, *others):
+        names.setdefault(_folded(name), id)
+    return names
+
+
+@dataclasses.dataclass
+class _Counter:
+    links: int = 0
+    unresolved: int = 0
+
+
+def _item(
+    source: str, draft: Draft, id: str, names: Mapping[str, str], counter: _Counter, now: datetime
+) -> Item:
+    """Returns a draft as a memory with an id; links to unknown names are kept as text."""
+    item = Item(group=draft.group, key=draft.key, memory=None, private=draft.private)
+    if draft.skipped:
+        return replace(item, skipped=draft.skipped)
+    if draft.whole:
+        counter.links += len(draft.whole.links)
+        return replace(item, memory=draft.whole)
+    content = _with_ids(draft.content, names, counter)
+    sections = {
+        name: _with_ids(body, names, counter) for name, body in draft.sections.items() if body
+    }
+    if not (content.strip() or sections or draft.title):
+        return replace(item, skipped="it is empty")
+    links: list[Link] = []
+    unknown: list[str] = []
+    for link in draft.links:
+        to = names.get(_folded(link.to))
+        if to is None and f"[[{link.to}" not in draft.content:
+            unknown.append(f"{link.type} {link.to}")
+        elif to and to != id:
+            links.append(replace(link, to=to))
+    counter.links += len(links)
+    counter.unresolved += len(unknown)
+    extra = dict(draft.extra)
+    if unknown:
+        extra["unresolved_links"] = [_one_line(name)[:_LONGEST] for name in unknown[:_MOST_UNKNOWN]]
+    if draft.created is None:
+        extra["undated"] = True
+    memory = Memory(
+        id=id,
+        type=draft.type,
+        content=content or draft.title or "",
+        created=draft.created or now,
+        title=draft.title,
+        topic=draft.topic,
+        tags=draft.tags,
+        importance=draft.importance,
+        confidence=draft.confidence,
+        category=draft.category,
+        status=draft.status,
+        source=source,
+        links=tuple(dict.fromkeys(links)),
+        sections=sections,
+        extra=extra,
+    )
+    return replace(item, memory=memory, is_undated=draft.created is None)
+
+
+def _new_id(draft: Draft, source: str) -> str:
+    """Returns the id of a new memory: readable words, and a digest of its source."""
+    if draft.whole:
+        return draft.whole.id
+    words = ids.slug(draft.title or draft.topic or draft.content)
+    words = "" if ids.holds_secret(words) else words
+    digest = sha256(source.encode("utf-8", "replace")).hexdigest()[:10]
+    return "_".join(part for part in (draft.type.value, words, digest) if part)
+
+
+def _with_ids(content: str, names: Mapping[str, str], counter: _Counter) -> str:
+    """Returns Markdown in which `[[Title]]` of another draft names the id of its memory."""
+    if "[[" not in content:
+        return content
+
+    def replaced(match: re.Match[str]) -> str:
+        target, anchor, shown = match["target"], match["anchor"] or "", match["shown"]
+        if target is None or not target.strip():
+            return match[0]
+        id = names.get(_folded(target))
+        if id is None:
+            counter.unresolved += not match["embed"]
+            return match[0]
+        counter.links += 1
+        return f"{match['embed']}[[{id}{anchor}|{shown or target.strip() + anchor}]]"
+
+    lines = content.split("\n")
+    for number, line in list(prose_lines(lines)):
+        if "[[" in line:
+            lines[number] = _WIKILINK.sub(replaced, line)
+    return "\n".join(lines)
+
+
+_WIKILINK = re.compile(
+    r"`[^`\n]*`|(?P<embed>!?)\[\[(?P<target>[^\[\]|#^\n]*)(?P<anchor>[#^][^\[\]|\n]*)?"
+    r"(?:\|(?P<shown>[^\[\]\n]*))?\]\]"
+)
+_MOST_UNKNOWN = 20
+
+
+def _folded(name: str) -> str:
+    """Returns the form of a name in which links and names are compared."""
+    name = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
+    return name.removeprefix("./").strip("/").removesuffix(".md")
+
+
+def _one_line(content: str) -> str:
+    return " ".join(_clean(content).split())
+
+
+# Values.
+
+
+def parsed(content: str) -> Any:
+    """Returns JSON data. Raises `Unreadable`."""
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise Unreadable(f"not JSON: {error.msg.lower()}", error.lineno) from None
+    except (ValueError, RecursionError):
+        raise Unreadable("not JSON that can be read: it is nested too deep") from None
+
+
+def divided(
+    values: Mapping[str, Any], prefix: str, *, as_prose: Collection[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Returns values without a field of their own: short ones for the header, others as prose.
+
+    A key that is mind's own gets the prefix: it would be read as the memory's field of that name.
+    """
+    header: dict[str, Any] = {}
+    body: list[str] = []
+    for name, value in values.items():
+        if value is None:
+            continue
+        key = f"{prefix}_{name}" if name in KEYS else name
+        is_key = re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{,59}", key)
+        if is_key and is_short(value) and name not in as_prose:
+            header[key] = value
+        else:
+            title = " ".join(name.replace("_", " ").split()).capitalize()
+            body.append(f"### {title}\n\n{prose(value)}")
+    return header, body
+
+
+def joined(*parts: str | None) -> str:
+    """Returns the parts that are not empty, with blank lines between them."""
+    return "\n\n".join(part for part in parts if part)
+
+
+def tags(*values: Any) -> tuple[str, ...]:
+    """Returns the tags in texts and lists, without `#` and `@` and what a tag can't hold."""
+    words: dict[str, None] = {}
+    for value in values:
+        items = value if isinstance(value, list) else re.split(r"[,\n]", value or "")
+        for item in items:
+            if isinstance(item, str | int | float) and not isinstance(item, bool):
+                word = re.sub(r"[\[\]{},]+", " ", _clean(str(item))).strip().lstrip("#@").strip()
+                if word and word.isprintable():
+                    words[word] = None
+    return tuple(words)
+
+
+def text(value: Any) -> str | None:
+    """Returns a value as text that a file can hold; None if it is blank."""
+    if value is None:
+        return None
+    content = _clean(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
+    return content if content.strip() else None
+
+
+def moment(value: Any) -> datetime | None:
+    """Returns a time in UTC; None for a value that is not a time between 2000 and 2200."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        when = read_moment(value)
+    else:
+        try:
+            number = float(value)
+            milliseconds = number if number >= SECONDS_BELOW else number * 1000
+            when = _EPOCH + timedelta(milliseconds=milliseconds)
+        except (TypeError, ValueError, OverflowError):
+            return None
+    return when if when and _EARLIEST <= when < _LATEST else None
+
+
+def moment_in_id(id: str) -> datetime | None:
+    """Returns the time in an id such as `decision_auth_1763650800000_x1y2`."""
+    match = _ID_TIME.search(id)
+    return moment(int(match[1])) if match else None
+
+
+def unit(value: Any) -> float | None:
+    """Returns a number from 0 to 1; None for any other value."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if 0 <= number <= 1 else None
+
+
+def data(value: Any) -> Any:
+    """Returns a value as JSON-like data; None for an empty one.
+
+    Empty texts and lists, and zeros, are the defaults of a new row. Text that is a JSON list or
+    object becomes one; broken JSON stays text.
+    """
+    if not isinstance(value, bytes | str):
+        return _plain(value) or None
+    content = text(value)
+    if content is None or content.strip() == "null":
+        return None
+    if content.lstrip()[0] not in "[{":
+        return content
+    try:
+        return _plain(json.loads(content)) or None
+    except (ValueError, RecursionError):
+        return content
+
+
+def is_short(value: Any) -> bool:
+    """Returns whether a header can show the data on one readable line."""
+    if isinstance(value, str):
+        return len(value) <= _LONGEST and value.isprintable()
+    try:
+        shown = flow(value)
+    except Invalid:  # nested too deep for a header
+        return False
+    return len(shown) <= _LONGEST and "\\n" not in shown
+
+
+def prose(value: Any) -> str:
+    """Returns data as Markdown: text as it is, a list as bullets, a conversation by speakers."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        if all(isinstance(item, str) for item in value):
+            return bullets(value)
+        if all(map(_is_turn, value)):
+            return "\n\n".join(f"**{item['role']}:** {item['content']}" for item in value)
+    return fenced(json.dumps(value, ensure_ascii=False, indent=2), "json")
+
+
+def _is_turn(item: Any) -> bool:
+    is_object = isinstance(item, dict) and item.keys() == {"role", "content"}
+    return is_object and all(isinstance(part, str) for part in item.values())
+
+
+def fenced(code: str, language: str) -> str:
+    """Returns a block of code, with a fence longer than any in the code."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+def items(value: Any) -> list[str]:
+    """Returns the texts of a JSON list, or a single text."""
+    values = data(value)
+    if not isinstance(values, list):
+        values = [] if values is None else [values]
+    texts = (item if isinstance(item, str) else json.dumps(item) for item in values)
+    return [item for item in texts if item.strip()]
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Returns JSON-like data as a file can hold it; raises `ValueError` if it is nested too deep.
+
+    Infinite and huge numbers become texts.
+    """
+    if depth > _DEEPEST:
+        raise ValueError
+    match value:
+        case str():
+            return _clean(value)
+        case dict():
+            return {_clean(str(key)): _plain(item, depth + 1) for key, item in value.items()}
+        case list():
+            return [_plain(item, depth + 1) for item in value]
+        case float() if not isfinite(value):
+            return str(value)
+        case int() if abs(value) > _LARGEST:
+            return str(value)
+    return value
+
+
+def _clean(content: str) -> str:
+    """Returns text without NUL and halves of surrogate pairs."""
+    return content.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,0 +1,443 @@
+"""Exports as JSON and text: mind's own, mem0, jrnl, the MCP reference server, and conversations."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.features.importing.drafts import (
+    LARGEST_JSON,
+    Draft,
+    Source,
+    divided,
+    joined,
+    moment,
+    parsed,
+    tags,
+    text,
+)
+from mimo.features.importing.notes import link_of, read
+from mimo.memory import codec, exchange
+from mimo.memory.codec.document import Unreadable
+from mimo.memory.model import Kind, Link, Problem
+from mimo.text.phrases import bullets
+
+_UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
+"""Not used: only files with a date are parsed."""
+
+
+def formats_of(content: str) -> list[str]:
+    """Returns the formats that a text of JSON, or of JSON in lines, may have."""
+    first = content.lstrip().partition("\n")[0]
+    try:
+        line = json.loads(first)
+    except (ValueError, RecursionError):
+        line = None
+    if isinstance(line, dict):
+        if line.get("kind") == "mind":
+            return ["mind"]
+        if line.get("type") in ("entity", "relation"):
+            return ["mcp-memory"]
+    data = parsed(content)
+    if isinstance(data, dict):
+        if isinstance(data.get("entries"), list) and "tags" in data:
+            return ["jrnl"]
+        if isinstance(data.get("entities"), list):
+            return ["mcp-memory"]
+        if isinstance(data.get("results"), list):
+            return ["mem0"]
+    items = data if isinstance(data, list) else []
+    keys = next((item.keys() for item in items if isinstance(item, dict)), set[str]())
+    marks = {"mapping": "chatgpt", "chat_messages": "claude-chats", "memory": "mem0"}
+    return [format for mark, format in marks.items() if mark in keys]
+
+
+def _objects(source: Source, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields the objects of a file of JSON or of JSON in lines, each with its place."""
+    names = [source.path.name] if source.is_file else source.named(".jsonl", ".json")
+    for name in names:
+        content = source.text(name, LARGEST_JSON)
+        if _is_lines(content):
+            yield from _of_lines(content, what)
+            continue
+        data = parsed(content)
+        for key in ("results", "memories"):
+            if isinstance(data, dict) and isinstance(data.get(key), list):
+                data = data[key]
+        for number, item in enumerate(data if isinstance(data, list) else [data], 1):
+            if not isinstance(item, dict):
+                raise Unreadable(f"item {number} is not {what}")
+            yield f"item {number}", item
+
+
+def _of_lines(content: str, what: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for number, line in enumerate(content.split("\n"), 1):
+        if line.strip():
+            try:
+                data = parsed(line)
+            except Unreadable as error:
+                raise Unreadable(error.reason, number) from None
+            if not isinstance(data, dict):
+                raise Unreadable(f"not {what}", number)
+            yield f"line {number}", data
+
+
+def _is_lines(content: str) -> bool:
+    """Returns whether a text has one object on each line."""
+    first, _, rest = content.strip().partition("\n")
+    if not first.startswith("{"):
+        return False
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return rest.lstrip().startswith("{")
+
+
+# mind's own exports.
+
+
+def mind(source: Source) -> Iterator[Draft]:
+    """Yields the memories of an export by mind: lines of JSON, or files in a folder.
+
+    Raises `Invalid` for a later version of the format, and for a file that was cut.
+    """
+    if source.is_file:
+        yield from _lines(source)
+        return
+    for name in source.named(".md"):
+        note = read(source, name)
+        if note.problem or not {"id", "type", "created"} <= note.header.keys():
+            if name.rpartition("/")[2].lower() not in ("index.md", "readme.md"):
+                reason = note.problem or "its header has no id, type and date of a memory"
+                yield Draft(key=name, group="files", skipped=reason)
+            continue
+        path = f".mind/facts/{name.rpartition('/')[2]}"
+        file = codec.parse(source.content(name, 1024 * 1024), path=path, modified=_UNDATED)
+        if isinstance(file, Problem):
+            yield Draft(key=name, group="files", skipped=file.reason)
+        else:
+            is_private = name.startswith("private/") or "/private/" in name
+            group = f"{file.memory.type.value}s"
+            yield Draft(key=file.memory.id, group=group, whole=file.memory, private=is_private)
+
+
+def _lines(source: Source) -> Iterator[Draft]:
+    count, end = 0, None
+    for place, data in _objects(source, "a memory"):
+        match data.get("kind"):
+            case "mind":
+                if not isinstance(data.get("format"), int) or data["format"] > exchange.FORMAT:
+                    raise Invalid(
+                        f"the export has format {data.get('format')}; this mind reads "
+                        f"{exchange.FORMAT}",
+                        hint="update mind",
+                    )
+            case "memory":
+                count += 1
+                try:
+                    memory = exchange.from_data(data)
+                except Invalid as error:
+                    key = str(data.get("id") or place)
+                    yield Draft(key=key, group="memories", skipped=f"{place}: {error.message}")
+                    continue
+                yield Draft(
+                    key=memory.id,
+                    group=f"{memory.type.value}s",
+                    whole=memory,
+                    private=data.get("private") is True,
+                )
+            case "end":
+                end = data.get("memories")
+    if end != count:
+        raise Invalid(
+            f"`{source.path}` is not complete: it has {count:,} memories, and its end is missing"
+            if end is None
+            else f"`{source.path}` is not complete: it has {count:,} of {end} memories",
+            hint="export it again",
+        )
+
+
+# Facts.
+
+
+def mcp_memory(source: Source) -> Iterator[Draft]:
+    """Yields the entities of the MCP reference server's graph; relations become links."""
+    entities: dict[str, Mapping[str, Any]] = {}
+    relations: defaultdict[str, dict[Link, None]] = defaultdict(dict)
+    skipped: list[Draft] = []
+    for place, data in _graph(source):
+        name = text(data.get("name") or data.get("entityName") or data.get("id"))
+        start = text(data.get("from") or data.get("from_id"))
+        end = text(data.get("to") or data.get("to_id"))
+        if data.get("type", "entity") == "entity" and name:
+            entities.setdefault(name, data)
+        elif data.get("type") == "relation" and start and end:
+            given = text(data.get("relationType") or data.get("relation_type")) or ""
+            relations[start][link_of(given, end)] = None
+        else:
+            reason = "it is neither an entity nor a relation"
+            skipped.append(Draft(key=place, group="others", skipped=reason))
+    for name, data in entities.items():
+        observations = data.get("observations")
+        lines = [line for item in observations or () if (line := text(item))]
+        kind = text(data.get("entityType"))
+        extra, _ = divided({"entity_type": kind}, "mcp")
+        yield Draft(
+            key=name,
+            group="entities",
+            content=bullets(lines),
+            title=name,
+            links=tuple(relations.pop(name, ())),
+            extra=extra,
+        )
+    yield from skipped
+    for start, links in relations.items():
+        reason = "the relation begins at an entity that is not in the file"
+        for link in links:
+            key = f"{start} {link.type} {link.to}"
+            yield Draft(key=key, group="relations", skipped=reason)
+
+
+def _graph(source: Source) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields entities and relations, also of the server's answer `read_graph`."""
+    for place, data in _objects(source, "an object"):
+        if isinstance(data.get("entities"), list):
+            for kind in ("entities", "relations"):
+                for number, item in enumerate(data.get(kind) or (), 1):
+                    if isinstance(item, dict):
+                        word = "entity" if kind == "entities" else "relation"
+                        yield f"{kind} {number}", {**item, "type": word}
+        else:
+            yield place, data
+
+
+_OF_MEM0 = frozenset("id memory categories created_at score".split())
+
+
+def mem0(source: Source) -> Iterator[Draft]:
+    """Yields the memories of an export of mem0."""
+    for place, data in _objects(source, "a memory of mem0"):
+        content = text(data.get("memory") or data.get("data"))
+        key = text(data.get("id")) or place
+        if not content:
+            yield Draft(key=key, group="memories", skipped="it has no text")
+            continue
+        extra, prose = divided(
+            {name: value or None for name, value in data.items() if name not in _OF_MEM0}, "mem0"
+        )
+        categories = data.get("categories")
+        yield Draft(
+            key=key,
+            group="memories",
+            content=joined(content, *prose),
+            created=moment(data.get("created_at")) or moment(data.get("updated_at")),
+            tags=tags(categories if isinstance(categories, list) else None),
+            extra=extra,
+        )
+
+
+_ENTRY = re.compile(
+    r"^\[(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2}(?::\d{2})?)(?: ?([AP]M))?\] ?(.*)$", re.I | re.M
+)
+
+
+def is_journal(content: str) -> bool:
+    """Returns whether a text begins with an entry of jrnl."""
+    return _ENTRY.match(content.lstrip("\ufeff \n")) is not None
+
+
+def jrnl(source: Source) -> Iterator[Draft]:
+    """Yields the entries of a journal of jrnl, as JSON or as its own text."""
+    names = [source.path.name] if source.is_file else source.named(".txt", ".json")
+    for name in names:
+        content = source.text(name, LARGEST_JSON)
+        if content.lstrip().startswith("{"):
+            data = parsed(content)
+            entries = data.get("entries") if isinstance(data, dict) else None
+            if not isinstance(entries, list):
+                raise Unreadable("not an export of jrnl: it has no `entries`")
+            for number, entry in enumerate(entries, 1):
+                if not isinstance(entry, dict):
+                    raise Unreadable(f"entry {number} is not an object")
+                when = f"{entry.get('date')} {entry.get('time')}"
+                title, body = text(entry.get("title")), text(entry.get("body"))
+                yield _entry(when, title, body, starred=entry.get("starred") is True)
+        else:
+            yield from _entries(content)
+
+
+def _entries(content: str) -> Iterator[Draft]:
+    starts = list(_ENTRY.finditer(content))
+    if not starts:
+        raise Unreadable("no entry of jrnl: each begins with `[date time]`")
+    ends = [match.start() for match in starts[1:]] + [len(content)]
+    for match, end in zip(starts, ends, strict=True):
+        time = match[2]
+        if match[3]:
+            hour, _, rest = time.partition(":")
+            time = f"{int(hour) % 12 + (12 if match[3].upper() == 'PM' else 0)}:{rest}"
+        title = match[4].strip()
+        is_starred = title.endswith(" *")
+        yield _entry(
+            f"{match[1]} {time}",
+            title.removesuffix(" *"),
+            content[match.end() : end].strip("\n") or None,
+            starred=is_starred,
+        )
+
+
+def _entry(when: str, title: str | None, body: str | None, *, starred: bool) -> Draft:
+    words = " ".join(filter(None, (title, body)))
+    return Draft(
+        # Minutes, since the export as JSON has no seconds.
+        key=f"{_minutes(when)} {title or ''}".strip(),
+        group="entries",
+        type=Kind.OBSERVATION,
+        content=joined(title, body),
+        created=moment(when),
+        title=title,
+        tags=tags([tag.rstrip(".,;:!?") for tag in re.findall(r"(?<!\S)@[^\s@,]+", words)]),
+        extra={"starred": True} if starred else {},
+    )
+
+
+def _minutes(when: str) -> str:
+    match = re.match(r"(\S+) (\d{1,2}):(\d{2})", when)
+    return f"{match[1]} {int(match[2]):02}:{match[3]}" if match else when
+
+
+# Conversations: only the user's own words, as private context that waits for a review.
+
+
+def chatgpt(source: Source) -> Iterator[Draft]:
+    """Yields the conversations of an export of ChatGPT."""
+    for data in _conversations(source):
+        key = text(data.get("conversation_id") or data.get("id")) or _key_of(data)
+        mapping = data.get("mapping")
+        nodes = _path(mapping if isinstance(mapping, dict) else {}, data.get("current_node"))
+        turns = [words for node in nodes if (words := _words(node))]
+        yield _conversation(key, data.get("title"), data.get("create_time"), turns)
+
+
+def _key_of(data: Mapping[str, Any]) -> str:
+    return f"{data.get('create_time')} {data.get('title')}"
+
+
+def _path(mapping: Mapping[str, Any], current: object) -> list[Mapping[str, Any]]:
+    """Returns the messages that lead to the current one; abandoned branches are left out."""
+    path: list[Mapping[str, Any]] = []
+    seen: set[str] = set()
+    while isinstance(current, str) and current not in seen:
+        seen.add(current)
+        node = mapping.get(current)
+        if not isinstance(node, dict):
+            break
+        if isinstance(node.get("message"), dict):
+            path.append(node["message"])
+        current = node.get("parent")
+    return path[::-1]
+
+
+def _words(message: Mapping[str, Any]) -> str | None:
+    """Returns the text that a user typed; None for any other message."""
+    author, content, metadata = (message.get(key) for key in ("author", "content", "metadata"))
+    if not isinstance(author, dict) or author.get("role") != "user":
+        return None
+    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
+        return None
+    parts = content.get("parts") if isinstance(content, dict) else None
+    if not isinstance(parts, list):
+        return None
+    return text("\n\n".join(part for part in parts if isinstance(part, str)))
+
+
+def claude_chats(source: Source) -> Iterator[Draft]:
+    """Yields the conversations and the projects' documents of an export of Claude.ai."""
+    for data in _conversations(source):
+        messages = data.get("chat_messages")
+        turns = [
+            words
+            for message in (messages if isinstance(messages, list) else ())
+            if isinstance(message, dict)
+            and message.get("sender") == "human"
+            and (words := _typed(message))
+        ]
+        key = text(data.get("uuid")) or f"{data.get('created_at')} {data.get('name')}"
+        yield _conversation(key, data.get("name"), data.get("created_at"), turns)
+    for name in source.files:
+        if name.rpartition("/")[2] == "projects.json":
+            projects = source.json(name)
+            for project in projects if isinstance(projects, list) else ():
+                if isinstance(project, dict):
+                    yield from _project(project)
+
+
+def _typed(message: Mapping[str, Any]) -> str | None:
+    if typed := text(message.get("text")):
+        return typed
+    blocks = message.get("content")
+    parts = [
+        str(block.get("text") or "")
+        for block in (blocks if isinstance(blocks, list) else ())
+        if isinstance(block, dict) and block.get("type") == "text"
+    ]
+    return text("\n\n".join(parts))
+
+
+def _project(project: Mapping[str, Any]) -> Iterator[Draft]:
+    own = text(project.get("uuid")) or text(project.get("name")) or ""
+    topic = text(project.get("name"))
+    documents = project.get("docs")
+    instructions = {"filename": "instructions", "content": project.get("prompt_template")}
+    for document in [instructions, *(documents if isinstance(documents, list) else ())]:
+        if not isinstance(document, dict):
+            continue
+        content = text(document.get("content"))
+        if content is None and document is instructions:
+            continue
+        name = text(document.get("filename")) or "document"
+        yield Draft(
+            key=f"{own}/{text(document.get('uuid')) or name}",
+            group="documents",
+            content=content or "",
+            title=name,
+            topic=topic,
+            created=moment(document.get("created_at")) or moment(project.get("created_at")),
+            private=True,
+            skipped=None if content else "it has no text",
+        )
+
+
+_CONVERSATIONS = re.compile(r"(?:^|/)conversations[-_\d]*\.json$")
+
+
+def _conversations(source: Source) -> Iterator[Mapping[str, Any]]:
+    names = (
+        [source.path.name]
+        if source.is_file
+        else [name for name in source.named(".json") if _CONVERSATIONS.search(name)]
+    )
+    for name in names:
+        data = source.json(name)
+        if not isinstance(data, list):
+            raise Unreadable("not an export of conversations: it is not a list")
+        yield from (item for item in data if isinstance(item, dict))
+
+
+def _conversation(key: str, title: object, when: object, turns: Sequence[str]) -> Draft:
+    return Draft(
+        key=key,
+        group="conversations",
+        type=Kind.CONTEXT,
+        content="\n\n---\n\n".join(turns),
+        created=moment(when),
+        title=text(title),
+        private=True,
+        skipped=None if turns else "it has no words of the user",
+    )

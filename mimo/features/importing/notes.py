@@ -1,0 +1,352 @@
+"""Notes in Markdown: Obsidian, basic-memory, OKF, nb, Claude Code's memory, and lists of rules."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from urllib.parse import unquote
+
+from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
+from mimo.frozen import NamedTuple, replace
+from mimo.memory import ids
+from mimo.memory.codec.document import Unreadable, prose_lines, title, trim
+from mimo.memory.codec.file import read_document
+from mimo.memory.model import Kind, Link
+
+RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules", ".windsurfrules")
+"""The names, in lower case, of files with rules for agents."""
+
+_CREATED = ("created", "created_at", "date", "date created", "creation date")
+_CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
+_TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*)")
+_MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+?\.md)(?:#[^()\s<>]*)?>?\)")
+_OWN_BLOCK = re.compile(r"^<!-- MIND:CONTEXT\b.*?^<!-- MIND:END -->[^\n]*\n?", re.M | re.S)
+
+
+class Note(NamedTuple):
+    """A file of Markdown: its header and the text below it."""
+
+    name: str
+    header: Mapping[str, Any]
+    body: str
+    problem: str | None = None
+
+    @property
+    def stem(self) -> str:
+        """Returns the name of the file without folders and `.md`."""
+        return re.sub(r"\.(md|markdown)$", "", self.name.rpartition("/")[2], flags=re.I)
+
+
+def read(source: Source, name: str) -> Note:
+    """Returns a file as a note; its problem is the reason that it can't be read."""
+    try:
+        document, header = read_document(source.content(name, 1024 * 1024))
+    except Unreadable as error:
+        where = f"line {error.line}: " if error.line else ""
+        return Note(name, {}, "", f"{where}{error.reason}")
+    body = document.body.replace("\r\n", "\n")
+    return Note(name, header, trim(body))
+
+
+def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
+    """Yields the notes of a source, except files of some names."""
+    for name in source.named(".md", ".markdown"):
+        if name.rpartition("/")[2].lower() not in leave:
+            yield read(source, name)
+
+
+def key_of(source: Source, name: str) -> str:
+    """Returns the key of a file: the name of the vault or folder, and the path in it."""
+    return name if source.is_file else f"{source.name}/{name}"
+
+
+def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any) -> Draft:
+    """Returns a note with the properties that all kinds of notes have.
+
+    Properties without a field of their own stay in the header, or below the text if they are long.
+    """
+    key = key_of(source, note.name)
+    if note.problem:
+        return Draft(key=key, group=group, skipped=note.problem)
+    header = dict(note.header)
+    used = {"title", "tags", "tag", "aliases", "alias", "id", "source", *_CREATED}
+    aliases = tags(header.get("aliases"), header.get("alias"))
+    created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
+    name = header.get("title")
+    kind = fields.pop("type", None) or kind_in(header) or Kind.FACT
+    if kind.value == header.get("type"):
+        used.add("type")
+    rest = {name: value for name, value in header.items() if name not in used}
+    for kept in ("id", "source"):
+        if header.get(kept):
+            rest[f"{prefix}_{kept}"] = header[kept]
+    if aliases:
+        rest["aliases"] = list(aliases)
+    extra, prose = divided(rest, prefix)
+    stem = note.name.removesuffix(".md")
+    return Draft(
+        key=key,
+        group=group,
+        type=kind,
+        content=joined(fields.pop("content", note.body), *prose),
+        created=created,
+        title=name if isinstance(name, str) else title(note.body) or note.stem,
+        tags=tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
+        names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
+        links=(*fields.pop("links", ()), *file_links(source, note)),
+        extra=extra | fields.pop("more", {}),
+        **fields,
+    )
+
+
+def first_moment(header: Mapping[str, Any], keys: Sequence[str]) -> datetime | None:
+    """Returns the first time under one of the keys."""
+    times = (moment(header[key]) for key in keys if isinstance(header.get(key), str | int | float))
+    return next(filter(None, times), None)
+
+
+def kind_in(header: Mapping[str, Any]) -> Kind | None:
+    """Returns the type that a header names in mind's words."""
+    with suppress(ValueError):
+        return Kind(str(header.get("type", "")).strip().lower())
+    return None
+
+
+def inline_tags(body: str) -> list[str]:
+    """Returns the `#tags` in a text, outside code and headings."""
+    lines = (re.sub(r"`[^`]*`", "", line) for _, line in prose_lines(body.split("\n")))
+    return [tag for line in lines if "#" in line for tag in _TAG.findall(line)]
+
+
+def file_links(source: Source, note: Note) -> tuple[Link, ...]:
+    """Returns the links `[text](path.md)` of a note to other files of the source."""
+    folder = posixpath.dirname(note.name)
+    targets: dict[str, None] = {}
+    for _, line in prose_lines(note.body.split("\n")):
+        for match in _MARKDOWN_LINK.finditer(line) if "](" in line else ():
+            target = unquote(match[1])
+            at = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+            path = posixpath.normpath(at)
+            if path in source.files:
+                targets[key_of(source, path)] = None
+    return tuple(Link(to=target) for target in targets)
+
+
+# Vaults.
+
+
+def obsidian(source: Source) -> Iterator[Draft]:
+    """Yields the notes of an Obsidian vault."""
+    for note in all_notes(source):
+        yield draft_of(source, note, "notes", "obsidian", more_tags=inline_tags(note.body))
+
+
+_RELATION = re.compile(
+    r'\s*[-*] (?:"([^"\n]+)"|([^\[\]"\n]*?))\s*\[\[([^\[\]|#^\n]+)[^\[\]\n]*\]\]'
+)
+_OBSERVATION = re.compile(r"\s*[-*] \[(?![ xX-]\])[^\[\]()\n]+\] \S")
+
+
+def basic_memory(source: Source) -> Iterator[Draft]:
+    """Yields the notes of basic-memory. Observations stay in the text; relations become links."""
+    for note in all_notes(source):
+        links, more = [], []
+        for _, line in prose_lines(note.body.split("\n")):
+            if _OBSERVATION.match(line):
+                more += _TAG.findall(line)
+            elif match := _RELATION.match(line):
+                given = (match[1] or match[2] or "").strip()
+                links.append(link_of(given, match[3].strip()))
+        permalink = note.header.get("permalink")
+        names = (permalink,) if isinstance(permalink, str) else ()
+        yield draft_of(
+            source, note, "notes", "basic_memory", links=links, names=names, more_tags=more
+        )
+
+
+def link_of(given: str, to: str, confidence: float | None = None) -> Link:
+    """Returns a link whose relation is in the words of the other tool."""
+    type = ids.slug(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", given)) or "relates_to"
+    return Link(
+        to=to, type=type, given=given if given and given != type else None, confidence=confidence
+    )
+
+
+def okf(source: Source) -> Iterator[Draft]:
+    """Yields the concepts of a bundle in the Open Knowledge Format."""
+    for note in all_notes(source, leave=("index.md", "log.md")):
+        header = dict(note.header)
+        generated = header.get("generated")
+        at = generated.get("at") if isinstance(generated, Mapping) else header.get("timestamp")
+        description = header.pop("description", None)
+        status = header.pop("status", None)
+        if not isinstance(description, str):
+            description = None
+        problem = note.problem
+        if problem is None and not isinstance(header.get("type"), str):
+            problem = "its header has no `type`, which OKF requires"
+        draft = draft_of(
+            source,
+            note._replace(header=header, problem=problem),
+            "concepts",
+            "okf",
+            content=joined(description, note.body),
+            status=status if isinstance(status, str) else None,
+        )
+        yield draft if draft.created else replace(draft, created=moment(at))
+
+
+_TODO = re.compile(r"# \[([ xX])\] (.*)")
+_STAMP = re.compile(r"(20\d{12})(?:-\w+)?")
+
+
+def nb(source: Source) -> Iterator[Draft]:
+    """Yields the notes, bookmarks and to-dos of an nb notebook, or of all notebooks."""
+    for note in all_notes(source):
+        first, _, rest = note.body.partition("\n")
+        more = inline_tags(note.body)
+        if todo := _TODO.match(first):
+            draft = draft_of(
+                source,
+                note._replace(body=f"# {todo[2]}\n{rest}".rstrip()),
+                "todos",
+                "nb",
+                type=Kind.PLAN,
+                status="open" if todo[1] == " " else "done",
+                more_tags=more,
+            )
+        else:
+            group = "bookmarks" if note.name.endswith(".bookmark.md") else "notes"
+            draft = draft_of(source, note, group, "nb", more_tags=more)
+        stamp = _STAMP.fullmatch(note.stem.partition(".")[0])
+        if stamp and not draft.created and not draft.skipped:
+            # nb names a new file for its time.
+            with suppress(ValueError):
+                when = datetime.strptime(f"{stamp[1]}+0000", "%Y%m%d%H%M%S%z")
+                draft = replace(draft, created=when)
+        yield draft
+
+
+# Rules and notes for agents.
+
+_CLAUDE_KINDS = {"feedback": Kind.INSIGHT}
+
+
+def claude_memory(source: Source) -> Iterator[Draft]:
+    """Yields the topics of Claude Code's automatic memory, and rules that only its index has."""
+    for note in all_notes(source, leave=("memory.md",)):
+        header = dict(note.header)
+        metadata = header.pop("metadata", None)
+        nested = dict(metadata) if isinstance(metadata, Mapping) else {}
+        kind = nested.pop("type", None) or header.pop("type", None)
+        slug, description = header.pop("name", None), header.pop("description", None)
+        if not isinstance(description, str):
+            description = None
+        more = {"claude_type": kind} if isinstance(kind, str) else {}
+        header |= {key: value for key, value in nested.items() if key not in header}
+        header.setdefault("title", slug)
+        yield draft_of(
+            source,
+            note._replace(header=header),
+            "topics",
+            "claude",
+            type=_CLAUDE_KINDS.get(str(kind), Kind.FACT),
+            content=joined(None if description == note.body else description, note.body),
+            names=(slug,) if isinstance(slug, str) else (),
+            more=more,
+        )
+    if "MEMORY.md" in source.files:
+        yield from _rules(source, "MEMORY.md", leave=_MARKDOWN_LINK)
+
+
+def rules(source: Source) -> Iterator[Draft]:
+    """Yields each item of the lists in files such as CLAUDE.md, under its headings."""
+    names = [name for name in source.files if name.rpartition("/")[2].lower() in RULES]
+    for name in names or (list(source.files) if source.is_file else []):
+        yield from _rules(source, name)
+
+
+def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> Iterator[Draft]:
+    note = read(source, name)
+    key = key_of(source, name)
+    if note.problem:
+        yield Draft(key=key, group="rules", skipped=note.problem)
+        return
+    created = first_moment(note.header, _CREATED)
+    others = 0
+    for headings, item in _items(_OWN_BLOCK.sub("", note.body)):
+        if item is None:
+            others += 1
+            continue
+        if leave and leave.search(item):
+            continue
+        words = " > ".join([*headings, " ".join(item.split())])
+        digest = sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
+        yield Draft(
+            key=f"{key}#{digest}",
+            group="rules",
+            content=item,
+            created=created,
+            topic=headings[-1] if headings else None,
+            extra={"headings": list(headings)} if len(headings) > 1 else {},
+        )
+    if others:
+        reason = "it is not an item of a list; agents read it in its file"
+        for number in range(others):
+            yield Draft(key=f"{key}#{number + 1}", group="paragraphs", skipped=reason)
+
+
+_BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+
+
+def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
+    """Yields the items of lists with the headings above them, and None for another paragraph."""
+    lines = body.split("\n")
+    prose = dict(prose_lines(lines))
+    headings: dict[int, str] = {}
+    item: list[str] | None = None
+    in_paragraph = in_code = False
+
+    def path() -> tuple[str, ...]:
+        # The title of the file is above all of them.
+        levels = [level for level in sorted(headings) if level > 1 or len(headings) == 1]
+        return tuple(headings[level] for level in levels)
+
+    for number, line in enumerate(lines):
+        is_prose = number in prose
+        heading = re.match(r"(#{1,6})[ \t]+(.*)", line) if is_prose else None
+        bullet = _BULLET.match(line) if is_prose else None
+        is_indented = not line.strip() or line[0] in " \t"
+        is_inner = item is not None and (is_indented or (in_code and not is_prose))
+        in_code = is_inner and not is_prose
+        if (heading or bullet or not is_inner) and item is not None:
+            yield path(), _dedented(item)
+            item = None
+        if heading:
+            level = len(heading[1])
+            headings = {other: text for other, text in headings.items() if other < level}
+            headings[level] = heading[2].strip().rstrip("#").strip()
+            in_paragraph = False
+        elif bullet:
+            item, in_paragraph = [line[bullet.end() :]], False
+        elif is_inner and item is not None:
+            item.append(line)
+        elif not line.strip():
+            in_paragraph = False
+        elif is_prose and not in_paragraph:
+            in_paragraph = True
+            yield path(), None
+    if item is not None:
+        yield path(), _dedented(item)
+
+
+def _dedented(item: Sequence[str]) -> str:
+    """Returns the text of an item, whose later lines lose their common indent."""
+    from textwrap import dedent
+
+    return trim("\n".join([item[0], dedent("\n".join(item[1:]))]))

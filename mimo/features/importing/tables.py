@@ -1,0 +1,168 @@
+"""The databases of claude-mem and of mcp-memory-service, whose rows become memories."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mimo.features.importing import database
+from mimo.features.importing.drafts import (
+    Draft,
+    Source,
+    data,
+    divided,
+    items,
+    joined,
+    moment,
+    tags,
+    text,
+    unit,
+)
+from mimo.features.importing.notes import link_of
+from mimo.memory.model import SUPERSEDES, Kind, Link
+from mimo.text.phrases import bullets
+
+Row = Mapping[str, Any]
+
+_KINDS = {
+    "decision": Kind.DECISION,
+    "discovery": Kind.INSIGHT,
+    "learning": Kind.INSIGHT,
+    "insight": Kind.INSIGHT,
+    "error": Kind.INSIGHT,
+    "bugfix": Kind.ACTION,
+    "feature": Kind.ACTION,
+    "change": Kind.ACTION,
+    "refactor": Kind.ACTION,
+    "planning": Kind.PLAN,
+    "observation": Kind.OBSERVATION,
+}
+"""Types of memories of these tools in mind's words; any other one is a fact."""
+
+_OBSERVATION = frozenset(
+    "id title subtitle facts narrative text type concepts created_at created_at_epoch"
+    " discovery_tokens relevance_count content_hash prompt_number synced_at origin_device_id"
+    " origin_local_id sync_rev generated_by_model merged_into_project".split()
+)
+_SUMMARY = frozenset(
+    "id request investigated learned completed next_steps notes created_at created_at_epoch"
+    " discovery_tokens prompt_number synced_at origin_device_id origin_local_id sync_rev"
+    " merged_into_project".split()
+)
+
+
+def claude_mem(source: Source) -> Iterator[Draft]:
+    """Yields the observations and the summaries of sessions in a database of claude-mem."""
+    wanted = ("observations", "session_summaries", "sdk_sessions")
+    rows = database.snapshot(source.path, wanted, of="claude-mem", keep=False).tables
+    yield from observations(rows.get("observations", ()))
+    titles = {
+        row.get("memory_session_id"): text(row.get("custom_title"))
+        for row in rows.get("sdk_sessions", ())
+    }
+    yield from summaries(rows.get("session_summaries", ()), titles)
+
+
+def observations(rows: Sequence[Row]) -> Iterator[Draft]:
+    """Yields the rows of the table `observations`."""
+    for row in rows:
+        kind = text(row.get("type")) or ""
+        rest = {name: data(value) for name, value in row.items() if name not in _OBSERVATION}
+        extra, prose = divided({"claude_mem_type": kind or None, **rest}, "claude_mem")
+        content = joined(
+            text(row.get("subtitle")),
+            text(row.get("narrative")) or text(row.get("text")),
+            bullets(items(row.get("facts"))),
+            *prose,
+        )
+        yield Draft(
+            key=f"observation/{row.get('id')}",
+            group="observations",
+            type=_KINDS.get(kind, Kind.OBSERVATION),
+            content=content,
+            created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
+            title=text(row.get("title")),
+            tags=tags(items(row.get("concepts"))),
+            skipped=None if content or text(row.get("title")) else "the row is empty",
+            extra=extra,
+        )
+
+
+_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator[Draft]:
+    """Yields the rows of the table `session_summaries`, which are private."""
+    for row in rows:
+        parts = [
+            f"### {name.replace('_', ' ').capitalize()}\n\n{words}"
+            for name in _PARTS
+            if (words := text(row.get(name)))
+        ]
+        rest = {name: data(value) for name, value in row.items() if name not in _SUMMARY}
+        extra, prose = divided(rest, "claude_mem")
+        yield Draft(
+            key=f"summary/{row.get('id')}",
+            group="summaries",
+            type=Kind.CONTEXT,
+            content=joined(*parts, *prose) if parts else "",
+            created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
+            title=titles.get(row.get("memory_session_id")) or text(row.get("request")),
+            private=True,
+            skipped=None if parts else "the row is empty",
+            extra=extra,
+        )
+
+
+_SERVICE = frozenset(
+    "id content_hash content tags memory_type metadata created_at created_at_iso updated_at"
+    " updated_at_iso deleted_at version confidence last_accessed superseded_by embedding_pending"
+    " store".split()
+)
+_SIMILAR = "related"
+"""The relation that the service finds by itself, from the similarity of two texts."""
+
+
+def mcp_memory_service(source: Source) -> Iterator[Draft]:
+    """Yields the memories of a database of mcp-memory-service."""
+    wanted = ("memories", "memory_graph")
+    rows = database.snapshot(source.path, wanted, of="mcp-memory-service", keep=False).tables
+    yield from service_memories(rows.get("memories", ()), rows.get("memory_graph", ()))
+
+
+def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draft]:
+    """Yields the rows of the table `memories`, with the links that are not mere similarity."""
+    links: defaultdict[str, dict[Link, None]] = defaultdict(dict)
+    for edge in edges:
+        given = text(edge.get("relationship_type")) or _SIMILAR
+        start, end = text(edge.get("source_hash")), text(edge.get("target_hash"))
+        if given != _SIMILAR and start and end:
+            links[start][link_of(given, end, unit(edge.get("similarity")))] = None
+    for row in rows:
+        if newer := text(row.get("superseded_by")):
+            links[newer][Link(to=text(row.get("content_hash")) or "", type=SUPERSEDES)] = None
+    for row in rows:
+        key = text(row.get("content_hash")) or f"row {row.get('id')}"
+        content = text(row.get("content"))
+        reason = "it was deleted there" if row.get("deleted_at") else None
+        kind = text(row.get("memory_type"))
+        metadata = data(row.get("metadata"))
+        rest = {name: data(value) for name, value in row.items() if name not in _SERVICE}
+        # A source in the metadata is that tool's own, and not where the memory comes from here.
+        more = metadata if isinstance(metadata, dict) else {"metadata": metadata}
+        extra, prose = divided({"memory_type": kind, **more, **rest}, "mcp")
+        confidence = unit(row.get("confidence"))
+        yield Draft(
+            key=key,
+            group="memories",
+            type=_KINDS.get(kind or "", Kind.FACT),
+            content=joined(content, *prose) if content else "",
+            created=moment(row.get("created_at")) or moment(row.get("created_at_iso")),
+            tags=tuple(tag for tag in tags(text(row.get("tags"))) if tag != "untagged"),
+            # 1.0 is the default of the column, not a judgement.
+            confidence=None if confidence == 1.0 else confidence,
+            links=tuple(links.get(key, ())),
+            skipped=reason or (None if content else "the row is empty"),
+            extra=extra,
+        )

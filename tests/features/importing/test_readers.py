@@ -1,0 +1,465 @@
+"""Each format's memories become mind's: texts, times, tags, links and origin."""
+
+import json
+import re
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mimo.errors import Invalid
+from mimo.features.importing import sources
+from mimo.features.importing.drafts import Draft, resolved
+from mimo.features.importing.sources import READERS, Format
+from mimo.memory.model import Kind, Memory, Outcome, Section
+
+SAMPLES = Path(__file__).parent / "samples"
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def drafts(path: Path, format: Format | None = None) -> list[Draft]:
+    with sources.opened(path) as source:
+        recognised = sources.recognised(source) if format is None else format
+        return list(READERS[recognised](source))
+
+
+def memories(path: Path, format: Format) -> dict[str, Memory]:
+    """Returns the imported memories by title; the format is recognised and as given."""
+    with sources.opened(path) as source:
+        assert sources.recognised(source) is format
+        items = resolved(list(READERS[format](source)), format.value, {}, now=NOW).items
+    assert not [item for item in items if item.skipped]
+    return {item.memory.heading: item.memory for item in items if item.memory}
+
+
+def write(folder: Path, contents: dict[str, str]) -> Path:
+    for name, text in contents.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def links(memory: Memory, of: dict[str, Memory]) -> set[tuple[str, str]]:
+    titles = {other.id: title for title, other in of.items()}
+    return {(link.type, titles.get(link.to, link.to)) for link in memory.links}
+
+
+def database(path: Path, sql: str) -> Path:
+    connection = sqlite3.connect(path)
+    connection.executescript(sql)
+    connection.close()
+    return path
+
+
+class TestDatabases:
+    def test_claude_mem(self, tmp_path):
+        path = database(tmp_path / "c.db", (SAMPLES / "claude-mem.sql").read_text("utf-8"))
+
+        imported = memories(path, Format.CLAUDE_MEM)
+
+        decision = imported["Retry payments three times"]
+        assert (decision.type, decision.tags) == (Kind.DECISION, ("payments", "retry"))
+        assert decision.created == datetime(2026, 1, 9, 9, 13, 20, tzinfo=UTC)
+        assert "- The first wait is 200 ms" in decision.content
+        assert "one request in a thousand" in decision.content
+        assert decision.source == "claude-mem:observation/1"
+        assert decision.extra["files_modified"] == ["src/retry.py"]
+        assert imported["Double charge fixed"].type is Kind.ACTION
+        assert "409 means that the key is known" in imported["Checkout retries"].content
+
+    def test_summaries_of_claude_mem_are_private(self, tmp_path):
+        path = database(tmp_path / "c.db", (SAMPLES / "claude-mem.sql").read_text("utf-8"))
+
+        assert {draft.group: draft.private for draft in drafts(path)} == {
+            "observations": False, "summaries": True,
+        }  # fmt: skip
+
+    def test_mcp_memory_service(self, tmp_path):
+        sql = (SAMPLES / "mcp-memory-service.sql").read_text("utf-8")
+        hashes = re.findall(r"'([0-9a-f]{64})'", sql)
+        more = f"""
+            INSERT INTO memory_graph VALUES
+              ('{hashes[0]}', '{hashes[1]}', 0.5, '["causal"]', NULL, 1, 'causes'),
+              ('{hashes[1]}', '{hashes[0]}', 0.9, '["semantic"]', NULL, 1, 'related');
+            INSERT INTO memories (content_hash, content, deleted_at) VALUES ('x', 'old', 5);
+        """
+        path = database(tmp_path / "m.db", sql + more)
+
+        first, second, deleted = drafts(path)
+
+        assert first.tags == ("staging", "ops")
+        assert first.extra["mcp_source"] == "runbook"
+        assert [(link.to, link.type, link.confidence) for link in first.links] == [
+            (hashes[1], "causes", 0.5)
+        ]
+        assert (second.type, second.extra["author"]) == (Kind.DECISION, "ana")
+        assert second.links == ()
+        assert str(first.created).startswith("2026-11-23")
+        assert deleted.skipped == "it was deleted there"
+
+
+class TestJson:
+    def test_the_graph_of_the_reference_server(self):
+        imported = memories(SAMPLES / "memory.jsonl", Format.MCP_MEMORY)
+
+        assert (
+            imported["Ana"].content == "- Owns the payment service\n- Prefers small pull requests"
+        )
+        assert imported["Ana"].extra == {"entity_type": "person", "undated": True}
+        assert links(imported["Ana"], imported) == {("maintains", "payment-service")}
+        assert imported["empty one"].content == "empty one"
+
+    def test_older_names_of_its_fields_and_broken_relations(self, tmp_path):
+        path = tmp_path / "m.jsonl"
+        path.write_text(
+            '{"type":"entity","entityName":"A","observations":["x"]}\n'
+            '{"type":"relation","from_id":"A","to_id":"B","relation_type":"isPartOf"}\n'
+            '{"type":"relation","from":"Gone","to":"A","relationType":"uses"}\n'
+            '{"type":"relation","from":"A"}\n',
+            encoding="utf-8",
+        )
+
+        imported = resolved(drafts(path), "mcp-memory", {}, now=NOW).items
+
+        assert [item.skipped is None for item in imported] == [True, False, False]
+        assert imported[0].memory is not None
+        assert imported[0].memory.extra["unresolved_links"] == ["is_part_of B"]
+
+    @pytest.mark.parametrize("envelope", [lambda rows: rows, lambda rows: {"results": rows}])
+    def test_mem0(self, tmp_path, envelope):
+        rows = [
+            {"id": "7f", "memory": "Prefers pytest", "user_id": "ana", "categories": ["tools"],
+             "metadata": {"k": "v"}, "hash": None, "created_at": "2025-03-01T10:00:00-07:00",
+             "updated_at": None, "score": 0.3},
+            {"id": "80", "memory": None},
+        ]  # fmt: skip
+        path = tmp_path / "m.json"
+        path.write_text(json.dumps(envelope(rows)), encoding="utf-8")
+
+        first, second = drafts(path)
+
+        assert (first.content, first.tags) == ("Prefers pytest", ("tools",))
+        assert first.created == datetime(2025, 3, 1, 17, tzinfo=UTC)
+        assert first.extra == {"user_id": "ana", "metadata": {"k": "v"}}
+        assert second.skipped == "it has no text"
+
+    def test_memories_that_mem0_returns(self):
+        imported = memories(SAMPLES / "mem0.json", Format.MEM0)
+
+        limit = imported["The API limit is 50 requests a second"]
+        assert limit.created.date().isoformat() == "2026-11-23"
+        assert limit.extra["user_id"] == "ana"
+        assert imported["I prefer pytest over unittest"].extra["metadata"] == {"category": "tools"}
+
+    def test_both_forms_of_a_journal_of_jrnl_are_the_same_memories(self):
+        by_json = memories(SAMPLES / "jrnl" / "journal.json", Format.JRNL)
+        by_text = memories(SAMPLES / "jrnl" / "journal.txt", Format.JRNL)
+
+        assert by_json == by_text
+        first, second = by_json.values()
+        assert first.title == "Chose SQLite for the cache."
+        assert first.tags == ("ana", "cache")
+        assert first.created == datetime(2026, 3, 2, 14, 5, tzinfo=UTC)
+        assert second.content.endswith("- next: cache layers @deploy")
+
+
+class TestConversations:
+    @staticmethod
+    def node(
+        id: str, parent: str | None, role: str, text: str, **metadata: object
+    ) -> dict[str, object]:
+        message = {
+            "author": {"role": role},
+            "content": {"content_type": "text", "parts": [text]},
+            "metadata": metadata,
+        }
+        return {id: {"id": id, "parent": parent, "message": message, "children": []}}
+
+    def test_chatgpt_keeps_what_the_user_wrote_on_the_current_branch(self, tmp_path):
+        mapping = {
+            "root": {"id": "root", "parent": None, "message": None, "children": ["a"]},
+            **self.node("h", "root", "user", "hidden", is_visually_hidden_from_conversation=True),
+            **self.node("a", "h", "user", "How do I cache?"),
+            **self.node("b", "a", "assistant", "With SQLite."),
+            **self.node("old", "b", "user", "An abandoned question"),
+            **self.node("new", "b", "user", "We use Redis already."),
+        }
+        path = tmp_path / "conversations.json"
+        conversation = {"title": "Caching", "create_time": 1767950000.5, "id": "c1",
+                        "current_node": "new", "mapping": mapping}  # fmt: skip
+        path.write_text(json.dumps([conversation, {"title": "Empty", "mapping": {}}]), "utf-8")
+
+        first, second = drafts(path, Format.CHATGPT)
+
+        assert first.content == "How do I cache?\n\n---\n\nWe use Redis already."
+        assert (first.key, first.title, first.private) == ("c1", "Caching", True)
+        assert (first.type, first.created and first.created.year) == (Kind.CONTEXT, 2026)
+        assert second.skipped == "it has no words of the user"
+
+    def test_a_circle_of_messages_ends(self, tmp_path):
+        path = tmp_path / "conversations.json"
+        mapping = {**self.node("a", "b", "user", "x"), **self.node("b", "a", "user", "y")}
+        path.write_text(json.dumps([{"id": "1", "mapping": mapping, "current_node": "a"}]), "utf-8")
+
+        assert drafts(path)[0].content == "y\n\n---\n\nx"
+
+    def test_claude_exports_have_conversations_and_documents_of_projects(self, tmp_path):
+        write(
+            tmp_path / "export",
+            {
+                "conversations.json": json.dumps([
+                    {"uuid": "u1", "name": "Cache", "created_at": "2026-01-02T03:04:05Z",
+                     "chat_messages": [
+                         {"sender": "human", "text": "",
+                         "content": [{"type": "text", "text": "Hi"}]},
+                         {"sender": "assistant", "text": "Hello"}]},
+                ]),
+                "projects.json": json.dumps([
+                    {"uuid": "p1", "name": "Shop", "prompt_template": "Be brief",
+                     "created_at": "2026-01-01T00:00:00Z",
+                     "docs": [{"uuid": "d1", "filename": "api.md", "content": "50 a second"}]},
+                ]),
+            },
+        )  # fmt: skip
+
+        imported = memories(tmp_path / "export", Format.CLAUDE_CHATS)
+
+        assert imported["Cache"].content == "Hi"
+        assert (imported["api.md"].content, imported["api.md"].topic) == ("50 a second", "Shop")
+        assert imported["instructions"].content == "Be brief"
+        assert all(draft.private for draft in drafts(tmp_path / "export"))
+
+
+class TestNotes:
+    def test_obsidian(self, tmp_path):
+        folder = write(
+            tmp_path / "Vault",
+            {
+                ".obsidian/app.json": "{}",
+                "Tea.md": "---\ntags: [drinks]\naliases: [Cha]\ncreated: 2025-04-05\n"
+                "rating: 5\n---\nSee [[Pots#Iron|the pot]], [[Nowhere]], ![[leaf.png]] #hot/black\n"
+                "`[[Pots]]`\n\n```\n[[Pots]]\n#notag\n```\n",
+                "kit/Pots.md": "# Pots\n\nFor [[cha]] and [text](../Tea.md).",
+                "empty.md": "",
+            },
+        )
+
+        with sources.opened(folder) as source:
+            result = resolved(
+                list(READERS[Format.OBSIDIAN](source)), Format.OBSIDIAN.value, {}, now=NOW
+            )
+
+        tea, pots = (item.memory for item in result.items if item.memory)
+        assert [item.skipped for item in result.items if item.skipped] == ["the file is empty"]
+        assert tea.tags == ("drinks", "hot/black")
+        assert tea.created == datetime(2025, 4, 5, tzinfo=UTC)
+        assert tea.extra == {"aliases": ["Cha"], "rating": 5}
+        assert f"See [[{pots.id}#Iron|the pot]], [[Nowhere]], ![[leaf.png]]" in tea.content
+        assert tea.content.count("[[Pots]]") == 2
+        assert f"For [[{tea.id}|cha]]" in pots.content
+        assert pots.extra == {"undated": True}
+        assert [link.to for link in pots.links] == [tea.id]
+        assert (result.links, result.unresolved) == (3, 1)
+
+    def test_basic_memory(self):
+        imported = memories(SAMPLES / "basic-memory", Format.BASIC_MEMORY)
+
+        retries, keys = imported["Payment retries"], imported["Idempotency keys"]
+        assert retries.tags == ("payments", "reliability")
+        assert "- [decision] Retry three times with exponential backoff" in retries.content
+        assert ("depends_on", "Idempotency keys") in links(retries, imported)
+        assert ("part_of", "Payment retries") in links(keys, imported)
+        assert keys.tags == ("payments", "ttl")
+        assert keys.extra["permalink"] == "demo/design/idempotency-keys"
+        assert keys.extra["basic_memory_type"] == "guide"
+
+    def test_nb(self, tmp_path):
+        folder = tmp_path / "nb"
+        shutil.copytree(SAMPLES / "nb", folder)
+
+        imported = memories(folder, Format.NB)
+
+        assert imported["Rollback"].tags == ("ops",)
+        todo = imported["Measure the queue"]
+        assert (todo.type, todo.status, todo.tags) == (Kind.PLAN, "open", ("ops",))
+        assert todo.created == datetime(2026, 11, 23, 16, 51, 3, tzinfo=UTC)
+
+    def test_okf(self, tmp_path):
+        folder = write(
+            tmp_path / "bundle",
+            {
+                "index.md": '---\nokf_version: "0.2"\n---\n* [Orders](tables/orders.md)',
+                "log.md": "# Log\n\n## 2026-01-01\n* **Creation**: x",
+                "tables/orders.md": "---\ntype: BigQuery Table\ntitle: Orders\n"
+                "description: One row per order.\ntags: [sales]\nstatus: deprecated\n"
+                "generated: { by: agent/1, at: 2026-05-28T14:30:00Z }\n---\n"
+                "# Schema\n\nJoined with [customers](/tables/customers.md).",
+                "tables/customers.md": "---\ntype: BigQuery Table\n---\n# Customers",
+            },
+        )
+
+        imported = memories(folder, Format.OKF)
+
+        orders = imported["Orders"]
+        assert orders.content.startswith("One row per order.\n\n# Schema")
+        assert orders.created == datetime(2026, 5, 28, 14, 30, tzinfo=UTC)
+        assert (orders.status, orders.tags) == ("deprecated", ("sales",))
+        assert orders.extra["okf_type"] == "BigQuery Table"
+        assert orders.extra["generated"]["by"] == "agent/1"
+        assert links(orders, imported) == {("relates_to", "Customers")}
+
+    def test_both_generations_of_claudes_memory(self, tmp_path):
+        folder = write(
+            tmp_path / "memory",
+            {
+                "MEMORY.md": "# Memory\n\n- [Small PRs](small-prs.md) - keep them small\n"
+                "- Run the linter first\n",
+                "old.md": "---\nname: Deploy window\ndescription: When to deploy\n"
+                "type: project\n---\nOnly on Tuesdays.",
+                "small-prs.md": "---\nname: small-prs\ndescription: Keep pull requests small\n"
+                "metadata:\n  type: feedback\nmodified: 2026-02-03T04:05:06Z\n---\n"
+                "Keep them small, see [[Deploy window]].\n\n**Why:** reviews",
+            },
+        )
+
+        imported = memories(folder, Format.CLAUDE_MEMORY)
+
+        old, new = imported["Deploy window"], imported["small-prs"]
+        assert (old.type, old.extra["claude_type"]) == (Kind.FACT, "project")
+        assert old.content == "When to deploy\n\nOnly on Tuesdays."
+        assert (new.type, new.extra["claude_type"]) == (Kind.INSIGHT, "feedback")
+        assert new.created == datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+        assert f"[[{old.id}|Deploy window]]" in new.content
+        assert "Run the linter first" in imported
+        assert len(imported) == 3
+
+    def test_rules_are_the_items_of_lists(self, tmp_path):
+        folder = write(
+            tmp_path,
+            {
+                "CLAUDE.md": "# Shop\n\nAn introduction.\nOf two lines.\n\n## Style\n\n"
+                "- Use uv\n  - never pip\n\n  ```sh\n  - not a rule\n  ```\n* Short names\n\n"
+                "```\n- code\n```\n\n"
+                "<!-- MIND:CONTEXT sha=0123456789ab -->\n- ours\n<!-- MIND:END -->\n"
+                "### Tests\n1. Run them\n@docs/more.md\n",
+            },
+        )
+
+        imported = drafts(folder / "CLAUDE.md")
+
+        kept = [(draft.topic, draft.content) for draft in imported if not draft.skipped]
+        assert kept == [
+            ("Style", "Use uv\n- never pip\n\n```sh\n- not a rule\n```"),
+            ("Style", "Short names"),
+            ("Tests", "Run them"),
+        ]
+        assert [draft.group for draft in imported if draft.skipped] == ["paragraphs"] * 2
+        assert "ours" not in str(imported)
+
+
+class TestDecisionRecords:
+    MADR = (
+        "---\nstatus: accepted\ndate: 2025-06-07\ndecision-makers: [ana, ben]\n---\n"
+        "# Use PostgreSQL\n\n## Context and Problem Statement\n\nWe need one database.\n\n"
+        "## Considered Options\n\n* SQLite\n* PostgreSQL\n\n## Decision Outcome\n\n"
+        'Chosen option: "PostgreSQL", because all know it.\n\n### Consequences\n\n'
+        "* Good, because backups exist\n"
+    )
+    MADR_2 = (
+        "# ADR-0002: Use UUIDs\n\n* Status: superseded by [ADR-0003](0003-use-ulids.md)\n"
+        "* Deciders: ana\n* Date: 2024-01-02\n\n## Decision Outcome\n\nUUID v4.\n"
+    )
+    NYGARD = (
+        "# 3. Use ULIDs\n\nDate: 2025-02-03\n\n## Status\n\nAccepted\n\n"
+        "Supersedes [2. Use UUIDs](0002-use-uuids.md)\n\n## Context\n\nThey sort.\n\n"
+        "## Decision\n\nULIDs.\n\n## Consequences\n\nA library.\n"
+    )
+
+    @pytest.fixture
+    def imported(self, tmp_path):
+        folder = write(
+            tmp_path / "adr",
+            {"0001-use-postgresql.md": self.MADR, "0002-use-uuids.md": self.MADR_2,
+             "0003-use-ulids.md": self.NYGARD},
+        )  # fmt: skip
+        return memories(folder, Format.ADR)
+
+    def test_madr(self, imported):
+        record = imported["Use PostgreSQL"]
+
+        assert (record.type, record.topic, record.status) == (
+            Kind.DECISION, "Use PostgreSQL", "accepted",
+        )  # fmt: skip
+        assert record.created == datetime(2025, 6, 7, tzinfo=UTC)
+        assert record.content.startswith('Chosen option: "PostgreSQL"')
+        assert "* Good, because backups exist" in record.content
+        assert (
+            "### Context and Problem Statement\n\nWe need one database."
+            in (record.sections[Section.REASONING])
+        )
+        assert record.extra["decision-makers"] == ["ana", "ben"]
+
+    def test_superseding_is_a_link_of_the_newer_record_whichever_states_it(self, imported):
+        assert links(imported["Use ULIDs"], imported) == {("supersedes", "Use UUIDs")}
+        assert imported["Use UUIDs"].links == ()
+        assert imported["Use UUIDs"].status == "superseded by ADR-0003"
+        assert imported["Use UUIDs"].created == datetime(2024, 1, 2, tzinfo=UTC)
+
+    def test_nygard(self, imported):
+        record = imported["Use ULIDs"]
+
+        assert record.content == "ULIDs."
+        assert record.sections[Section.REASONING] == (
+            "### Context\n\nThey sort.\n\n### Consequences\n\nA library."
+        )
+        assert record.created == datetime(2025, 2, 3, tzinfo=UTC)
+
+    def test_other_files_are_skipped(self, tmp_path):
+        folder = write(tmp_path / "adr", {"0001-x.md": self.MADR, "README.md": "# Records"})
+
+        assert [draft.skipped is None for draft in drafts(folder)] == [True, False]
+
+
+HEAD = {"kind": "mind", "format": 1, "project": "shop"}
+MEMORY = {
+    "kind": "memory", "id": "decision_auth", "type": "decision", "topic": "auth",
+    "created": "2026-01-01T00:00:00Z", "content": "Use JWT", "outcome": "SUCCESS",
+    "source": "a talk", "links": [{"to": "x", "type": "supersedes"}],
+    "sections": {"Reasoning": "It is simple"}, "private": True,
+}  # fmt: skip
+
+
+class TestOwnExports:
+    @staticmethod
+    def export(path: Path, *lines: object) -> Path:
+        path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        return path
+
+    def test_a_memory_is_the_same_again(self, tmp_path):
+        path = self.export(tmp_path / "x.jsonl", HEAD, MEMORY, {"kind": "end", "memories": 1})
+
+        (draft,) = drafts(path)
+
+        assert draft.private
+        memory = draft.whole
+        assert memory is not None
+        assert (memory.id, memory.source, memory.outcome) == (
+            "decision_auth", "a talk", Outcome.SUCCESS,
+        )  # fmt: skip
+        assert memory.sections == {Section.REASONING: "It is simple"}
+        assert resolved([draft], "mind", {}, now=NOW).items[0].memory == memory
+
+    def test_a_file_that_was_cut_is_refused(self, tmp_path):
+        path = self.export(tmp_path / "x.jsonl", HEAD, MEMORY)
+
+        with pytest.raises(Invalid, match="not complete"):
+            drafts(path)
+
+    def test_a_later_format_is_refused(self, tmp_path):
+        path = self.export(tmp_path / "x.jsonl", {**HEAD, "format": 2})
+
+        with pytest.raises(Invalid, match="has format 2"):
+            drafts(path)

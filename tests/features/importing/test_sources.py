@@ -1,0 +1,467 @@
+"""`mind import` opens a source safely, imports it once, and can undo that."""
+
+import json
+import os
+import sqlite3
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.common import TrustLabel
+from mimo.errors import Denied, Invalid, NoProject, NotFound, StorageFailed
+from mimo.features import importing
+from mimo.features.importing import sources
+from mimo.features.importing.commands import Done, Import, import_
+from mimo.features.importing.sources import Format
+from mimo.features.notes.commands import edit
+from mimo.features.notes.reading import show
+from mimo.features.search.commands import search
+from mimo.mind import Mind
+from mimo.store import files
+from tests import privacy_fakes
+from tests.privacy_fakes import Draw
+
+GRAPH: list[dict[str, object]] = [
+    {"type": "entity", "name": "Ana", "entityType": "person", "observations": ["Owns payments"]},
+    {"type": "entity", "name": "Pay", "entityType": "service", "observations": ["In Python"]},
+    {"type": "relation", "from": "Ana", "to": "Pay", "relationType": "maintains"},
+]
+
+
+def lines(path: Path, *objects: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(map(json.dumps, objects)), encoding="utf-8")
+    return path
+
+
+def write(folder: Path, **contents: str) -> Path:
+    for name, text in contents.items():
+        path = folder / f"{name.replace('__', '/')}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def vault(folder: Path, **contents: str) -> Path:
+    (folder / ".obsidian").mkdir(parents=True)
+    return write(folder, **contents)
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    return lines(tmp_path / "other" / "memory.jsonl", *GRAPH)
+
+
+def written(mind: Mind) -> dict[str, str]:
+    paths = sorted(mind.folder.rglob("*.md"))
+    return {path.relative_to(mind.folder).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def totals(result: Import) -> tuple[int, int, int, int]:
+    """Returns the numbers of new, replaced, existing and skipped memories."""
+    rows = result.groups
+    return (
+        sum(row.new for row in rows),
+        sum(row.replaced for row in rows),
+        sum(row.already_there for row in rows),
+        sum(row.skipped for row in rows),
+    )
+
+
+def id_of(mind: Mind, name: str) -> str:
+    (path,) = (path for path in mind.folder.rglob("*.md") if name in path.stem)
+    return path.stem
+
+
+class TestImporting:
+    def test_memories_have_their_origin_and_are_not_approved(self, mind, graph):
+        mind.trust.follow(False)
+        result = import_(mind, str(graph))
+
+        assert (result.done, result.format, result.verified) == (
+            Done.IMPORTED, Format.MCP_MEMORY, True,
+        )  # fmt: skip
+        ana = show(mind, id_of(mind, "ana"))
+        assert ana.source == "mcp-memory:Ana"
+        assert ana.trust is TrustLabel.UNTRUSTED
+        assert [(link.to, link.type) for link in ana.links] == [(id_of(mind, "pay"), "maintains")]
+
+    def test_a_user_can_approve_what_is_imported(self, mind, graph):
+        mind.trust.follow(False)
+        import_(mind, str(graph))
+        assert show(mind, id_of(mind, "ana")).trust is TrustLabel.UNTRUSTED
+
+        import_(mind, str(graph), trust=True)
+
+        assert show(mind, id_of(mind, "ana")).trust is TrustLabel.TRUSTED
+
+    @pytest.mark.attack("approval by an agent")
+    def test_an_agent_can_not_approve_what_is_imported(self, mind, graph):
+        mind.agent = "claude-code"
+
+        with pytest.raises(Denied, match="only a person"):
+            import_(mind, str(graph), trust=True)
+        assert import_(mind, str(graph)).verified
+
+    def test_an_unknown_date_is_not_made_up(self, mind, graph, clock):
+        import_(mind, str(graph))
+
+        text = next(text for name, text in written(mind).items() if "ana" in name)
+
+        assert "undated: true" in text
+        assert f"created: {clock.now:%Y-%m-%d}" in text
+
+    def test_a_dry_run_writes_nothing(self, mind, graph):
+        before = written(mind)
+
+        result = import_(mind, str(graph), dry_run=True)
+
+        assert written(mind) == before
+        assert not (mind.folder / ".local" / "imports").exists()
+        assert (result.done, totals(result)) == (Done.PLANNED, (2, 0, 0, 0))
+        assert [row.title for row in result.first] == ["Ana", "Pay"]
+
+    def test_private_memories_stay_out_of_git(self, mind, graph):
+        import_(mind, str(graph), private=True)
+
+        assert all(name.startswith("private/") for name in written(mind) if "fact" in name)
+
+    def test_a_memory_with_a_secret_is_skipped_with_the_reason(self, mind, tmp_path):
+        secret = privacy_fakes.TOKENS["github_token"][0](Draw(9))
+        graph = lines(
+            tmp_path / "m.jsonl",
+            *GRAPH,
+            {"type": "entity", "name": "CI", "entityType": "t", "observations": [f"use {secret}"]},
+        )
+
+        result = import_(mind, str(graph))
+
+        assert totals(result) == (2, 0, 0, 1)
+        assert secret not in repr(result) + "".join(written(mind).values())
+
+    def test_without_a_project_the_error_names_init(self, home, graph):
+        lost = Mind(home=home, project=None, environ={})
+
+        with pytest.raises(NoProject) as error:
+            import_(lost, str(graph))
+
+        assert "mind init" in error.value.hint
+
+
+class TestAgain:
+    def test_a_second_import_changes_nothing(self, mind, graph, clock):
+        import_(mind, str(graph))
+        before = written(mind)
+        clock.forward(days=3)
+
+        result = import_(mind, str(graph))
+
+        assert totals(result) == (0, 0, 2, 0)
+        assert written(mind) == before
+
+    def test_what_changed_in_the_source_is_replaced_and_what_is_new_is_added(self, mind, graph):
+        import_(mind, str(graph))
+        changed = {**GRAPH[0], "observations": ["Owns payments", "On leave in May"]}
+        lines(graph, changed, *GRAPH[1:], {**GRAPH[1], "name": "Mail"})
+
+        result = import_(mind, str(graph))
+
+        assert totals(result) == (1, 1, 1, 0)
+        assert result.verified
+        assert "On leave in May" in show(mind, id_of(mind, "ana")).content
+        assert import_(mind, str(graph), rollback=True).removed == 3
+
+    def test_a_memory_that_was_changed_here_stays(self, mind, graph):
+        import_(mind, str(graph))
+        edit(mind, id_of(mind, "ana"), content="Ana owns payments and mail")
+        lines(graph, {**GRAPH[0], "observations": ["Owns nothing"]}, *GRAPH[1:])
+
+        result = import_(mind, str(graph))
+
+        assert totals(result) == (0, 0, 2, 0)
+        assert show(mind, id_of(mind, "ana")).content == "Ana owns payments and mail"
+        assert any("changed here" in note for note in result.notes)
+
+    def test_a_moved_source_is_the_same_source(self, mind, tmp_path):
+        first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.")
+        import_(mind, str(first))
+        second = tmp_path / "b" / "Notes"
+        second.parent.mkdir()
+        first.rename(second)
+
+        assert totals(import_(mind, str(second))) == (0, 0, 1, 0)
+
+    def test_a_renamed_memory_file_is_recognised_by_its_origin(self, mind, graph):
+        import_(mind, str(graph))
+        path = next(mind.folder.rglob("fact_ana*.md"))
+        path.write_text(
+            path.read_text("utf-8").replace(f"id: {path.stem}", "id: ana"), encoding="utf-8"
+        )
+        path.rename(path.with_name("ana.md"))
+
+        assert totals(import_(mind, str(graph))) == (0, 0, 2, 0)
+
+    @pytest.mark.parametrize("broken_at", [0, 3, 9])
+    def test_an_interrupted_import_is_completed(self, mind, tmp_path, monkeypatch, broken_at):
+        many = [{"type": "entity", "name": f"e{n}", "observations": [f"o{n}"]} for n in range(12)]
+        graph = lines(tmp_path / "m.jsonl", *many)
+        monkeypatch.setattr(importing, "BATCH", 4)
+        really, given = files._give_name, list[Path]()
+
+        def interrupted(temporary: Path, path: Path) -> None:
+            if len(given) == broken_at:
+                raise KeyboardInterrupt
+            given.append(path)
+            really(temporary, path)
+
+        monkeypatch.setattr(files, "_give_name", interrupted)
+        with suppress(KeyboardInterrupt):
+            import_(mind, str(graph))
+        monkeypatch.setattr(files, "_give_name", really)
+
+        result = import_(mind, str(graph))
+
+        assert result.verified
+        assert sum(row.new + row.already_there for row in result.groups) == 12
+        assert import_(mind, rollback=True).removed == 12
+
+
+class TestRollingBack:
+    def test_a_rollback_removes_what_was_imported(self, mind, graph):
+        before = written(mind)
+        import_(mind, str(graph))
+
+        plan = import_(mind, rollback=True, dry_run=True)
+        result = import_(mind, str(graph), rollback=True)
+
+        assert (plan.done, plan.removed) == (Done.ROLLBACK_PLANNED, 2)
+        assert (result.done, result.removed) == (Done.ROLLED_BACK, 2)
+        assert written(mind) == before
+        assert search(mind, "payments").total == 0
+
+    def test_one_of_two_sources_must_be_named(self, mind, graph, tmp_path):
+        import_(mind, str(graph))
+        import_(mind, str(vault(tmp_path / "Notes", tea="# Tea")))
+
+        with pytest.raises(Invalid, match="2 sources were imported"):
+            import_(mind, rollback=True)
+        assert import_(mind, rollback=True, from_=Format.OBSIDIAN).removed == 1
+
+    def test_nothing_to_roll_back_is_an_error(self, mind):
+        with pytest.raises(NotFound, match="nothing was imported here"):
+            import_(mind, rollback=True)
+
+
+class TestRecognising:
+    def test_a_missing_source_is_an_error(self, mind, tmp_path):
+        with pytest.raises(Invalid, match="the source is missing"):
+            import_(mind)
+        with pytest.raises(NotFound, match="does not exist"):
+            import_(mind, str(tmp_path / "nothing"))
+
+    def test_an_empty_folder_is_an_error(self, mind, tmp_path):
+        (tmp_path / "empty").mkdir()
+
+        with pytest.raises(Invalid, match="has no files"):
+            import_(mind, str(tmp_path / "empty"))
+
+    def test_an_unclear_folder_needs_a_format(self, mind, tmp_path):
+        notes = write(tmp_path / "notes", tea="# Tea\n\nGreen.")
+
+        with pytest.raises(Invalid, match="may be of several formats") as error:
+            import_(mind, str(notes))
+
+        assert "--from obsidian" in error.value.hint
+        assert import_(mind, str(notes), from_=Format.OBSIDIAN).verified
+
+    def test_an_unknown_file_is_an_error_that_names_the_formats(self, mind, tmp_path):
+        path = tmp_path / "a.txt"
+        path.write_text("just prose", encoding="utf-8")
+
+        with pytest.raises(Invalid, match="is not known") as error:
+            import_(mind, str(path))
+
+        assert "mcp-memory" in error.value.hint
+
+    def test_a_wrong_format_is_an_error_with_the_reason(self, mind, tmp_path, graph):
+        with pytest.raises(Invalid, match="not an export of conversations"):
+            import_(mind, str(lines(tmp_path / "a.json", {"a": 1})), from_=Format.CHATGPT)
+        with pytest.raises(Invalid, match="is not an SQLite database"):
+            import_(mind, str(graph), from_=Format.CLAUDE_MEM)
+        with pytest.raises(Invalid, match="no memories that can be read as adr: it is not a deci"):
+            import_(mind, str(write(tmp_path / "notes", tea="# Tea")), from_=Format.ADR)
+
+    def test_a_database_of_mama_has_its_own_importer(self, mind, tmp_path):
+        from tests import mama_databases
+
+        path = mama_databases.make(tmp_path / "m.db")
+
+        with pytest.raises(Invalid) as error:
+            import_(mind, str(path))
+
+        assert "mind import mama" in error.value.hint
+
+    def test_broken_json_names_the_line(self, mind, tmp_path):
+        path = tmp_path / "a.json"
+        path.write_text('[\n{"id": 1,\n', encoding="utf-8")
+
+        with pytest.raises(Invalid, match="line 3: not JSON"):
+            import_(mind, str(path))
+
+
+@pytest.mark.attack("hostile file")
+class TestHostileSources:
+    def test_links_and_special_files_in_a_folder_are_not_read(self, mind, tmp_path):
+        secret = tmp_path / "secret.md"
+        secret.write_text("not for the memory", encoding="utf-8")
+        notes = vault(tmp_path / "Notes", tea="# Tea")
+        (notes / "link.md").symlink_to(secret)
+        (notes / "folder").symlink_to(tmp_path)
+        os.mkfifo(notes / "pipe.md")
+
+        result = import_(mind, str(notes))
+
+        assert totals(result) == (1, 0, 0, 0)
+        assert "not for the memory" not in "".join(written(mind).values())
+        assert any("symbolic link" in note and "link.md" in note for note in result.notes)
+        assert any("not a regular file: pipe.md" in note for note in result.notes)
+
+    def test_a_pipe_is_refused(self, mind, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+
+        with pytest.raises(Invalid, match="neither a file nor a folder"):
+            import_(mind, str(tmp_path / "pipe"))
+
+    def test_a_huge_file_is_refused_before_it_is_read(self, mind, tmp_path):
+        huge = tmp_path / "huge.json"
+        with huge.open("wb") as file:
+            file.write(b"[")
+            file.truncate(1 << 30)
+        notes = vault(tmp_path / "Notes", tea="# Tea")
+        with (notes / "big.md").open("wb") as file:
+            file.truncate(1 << 30)
+
+        with pytest.raises(Invalid, match="too large"):
+            import_(mind, str(huge))
+        result = import_(mind, str(notes))
+
+        assert totals(result) == (1, 0, 0, 1)
+        assert "too large" in result.skipped[0].reason
+
+    def test_headers_that_attack_a_parser_are_skipped(self, mind, tmp_path):
+        bomb = "a: &a [x, x]\n" + "".join(
+            f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(9)
+        )
+        notes = vault(
+            tmp_path / "Notes",
+            tea="# Tea",
+            bomb=f"---\n{bomb}---\nbody",
+            deep=f"---\na: {'[' * 900}\n---\nbody",
+            tag="---\na: !!python/object:os.system x\n---\nbody",
+        )
+
+        result = import_(mind, str(notes))
+
+        assert totals(result) == (1, 0, 0, 3)
+
+    def test_json_that_is_nested_too_deep_is_refused(self, mind, tmp_path):
+        path = tmp_path / "deep.json"
+        path.write_text("[" * 100_000, encoding="utf-8")
+
+        with pytest.raises(Invalid, match="not JSON"):
+            import_(mind, str(path))
+
+    @pytest.mark.parametrize("size", [16, 4096, 20_000])
+    def test_a_broken_database_is_an_error(self, mind, tmp_path, size):
+        path = tmp_path / "m.db"
+        with sqlite3.connect(path) as sql:
+            sql.execute("CREATE TABLE memories (id, content, content_hash)")
+            sql.executemany(
+                "INSERT INTO memories VALUES (?, ?, ?)", [(n, "x" * 500, n) for n in range(99)]
+            )
+        sql.close()
+        path.write_bytes(path.read_bytes()[:size] + b"\xff" * 9000)
+
+        with pytest.raises((Invalid, StorageFailed)):
+            import_(mind, str(path))
+
+        assert not list(mind.folder.rglob("fact_*"))
+
+    def test_ids_in_an_export_can_not_leave_the_memory(self, mind, tmp_path):
+        export = lines(
+            tmp_path / "x.jsonl",
+            {"kind": "mind", "format": 1, "project": "p"},
+            *(
+                {"kind": "memory", "id": id, "type": "fact", "created": "2026-01-01T00:00:00Z",
+                 "content": "x"}
+                for id in ("../../evil", ".hidden", "a/b", "fine", "FINE")
+            ),
+            {"kind": "end", "memories": 5},
+        )  # fmt: skip
+
+        result = import_(mind, str(export))
+
+        assert [name for name in written(mind) if "fact" in name] == ["facts/fine.md"]
+        assert totals(result) == (1, 0, 0, 4)
+
+
+@pytest.mark.attack("hostile archive")
+class TestArchives:
+    @staticmethod
+    def make(path: Path, contents: dict[str, str]) -> Path:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in contents.items():
+                archive.writestr(name, text)
+        return path
+
+    def test_a_vault_in_an_archive_is_imported(self, mind, tmp_path):
+        path = self.make(
+            tmp_path / "x.zip", {"Notes/.obsidian/app.json": "{}", "Notes/tea.md": "# Tea"}
+        )
+
+        result = import_(mind, str(path))
+
+        assert (result.format, totals(result)) == (Format.OBSIDIAN, (1, 0, 0, 0))
+        assert "source: obsidian:Notes/tea.md" in "".join(written(mind).values())
+
+    def test_paths_that_lead_out_and_links_are_not_read(self, mind, tmp_path):
+        path = self.make(
+            tmp_path / "x.zip",
+            {".obsidian/x": "", "tea.md": "# Tea", "../evil.md": "# Evil", "/root.md": "# Root"},
+        )
+        with zipfile.ZipFile(path, "a") as archive:
+            link = zipfile.ZipInfo("link.md")
+            link.external_attr = 0o120777 << 16
+            archive.writestr(link, "/etc/passwd")
+
+        result = import_(mind, str(path))
+
+        assert totals(result) == (1, 0, 0, 0)
+        assert any("leads out" in note for note in result.notes)
+        assert any("symbolic link" in note for note in result.notes)
+
+    def test_a_bomb_is_not_unpacked(self, mind, tmp_path):
+        path = self.make(
+            tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "b.md": "a" * 5_000_000}
+        )
+
+        result = import_(mind, str(path))
+
+        assert totals(result) == (1, 0, 0, 0)
+        assert any("200 times its size" in note for note in result.notes)
+
+    def test_an_archive_that_unpacks_to_too_much_is_refused(self, mind, tmp_path, monkeypatch):
+        monkeypatch.setattr(sources, "LARGEST", 10)
+        path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea\n\nLonger than that."})
+
+        with pytest.raises(Invalid, match="have more than 10 bytes"):
+            import_(mind, str(path))
+
+    def test_a_cut_archive_is_an_error(self, mind, tmp_path):
+        path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea"})
+        path.write_bytes(path.read_bytes()[:30])
+
+        with pytest.raises(Invalid, match="damaged archive"):
+            import_(mind, str(path))

@@ -1,0 +1,84 @@
+"""The turns of conversations, for frameworks that keep them: on this machine only, never in git.
+
+Turns are not memories: no search finds them, and the trash does not keep them.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.guard.privacy import redacted
+from mimo.mind import Mind
+from mimo.store.local import LocalDatabase
+
+_SCHEMA = (
+    "CREATE TABLE turns (conversation TEXT NOT NULL, place INTEGER NOT NULL, turn TEXT NOT NULL, "
+    "added REAL NOT NULL, PRIMARY KEY (conversation, place)) WITHOUT ROWID"
+)
+MOST_NAME = 400
+"""The longest name of a conversation, in characters."""
+MOST_CHARACTERS = 20_000_000
+"""The longest turn, as JSON: pictures are part of it."""
+
+
+def _database(mind: Mind) -> closing[LocalDatabase]:
+    return closing(LocalDatabase(mind.project.root, "conversations.db", _SCHEMA))
+
+
+def _checked(conversation: str) -> str:
+    if not conversation.strip() or len(conversation) > MOST_NAME:
+        raise Invalid(f"a conversation has a name of 1 to {MOST_NAME} characters")
+    return conversation
+
+
+def add(mind: Mind, conversation: str, turns: list[Any]) -> int:
+    """Adds turns at the end of a conversation, all or none, and returns their number.
+
+    Secrets in them are masked first. Raises `Invalid` and `StorageFailed`.
+    """
+    texts = [_packed(turn) for turn in redacted(turns).value]
+    now = mind.now().timestamp()
+    with _database(mind) as database, database.writing() as connection:
+        query = "SELECT COALESCE(MAX(place), 0) FROM turns WHERE conversation = ?"
+        (last,) = connection.execute(query, (_checked(conversation),)).fetchone()
+        rows = [(conversation, last + n, text, now) for n, text in enumerate(texts, 1)]
+        connection.executemany("INSERT INTO turns VALUES (?, ?, ?, ?)", rows)
+    return len(rows)
+
+
+def _packed(turn: Any) -> str:
+    text = json.dumps(turn, separators=(",", ":"))
+    if len(text) > MOST_CHARACTERS:
+        raise Invalid(f"a turn has {len(text):,} characters, at most {MOST_CHARACTERS:,} are kept")
+    return text
+
+
+def newest(mind: Mind, conversation: str, limit: int | None) -> list[Any]:
+    """Returns the last turns of a conversation, all without a limit, in their order."""
+    query = "SELECT turn FROM turns WHERE conversation = ? ORDER BY place DESC LIMIT ?"
+    values = (_checked(conversation), -1 if limit is None else max(0, limit))
+    with _database(mind) as database, database.reading() as connection:
+        rows = connection.execute(query, values).fetchall() if connection else []
+    return [json.loads(text) for (text,) in reversed(rows)]
+
+
+def pop(mind: Mind, conversation: str) -> Any:
+    """Removes the last turn of a conversation and returns it; None if there is none."""
+    query = "SELECT place, turn FROM turns WHERE conversation = ? ORDER BY place DESC LIMIT 1"
+    with _database(mind) as database, database.writing() as connection:
+        row = connection.execute(query, (_checked(conversation),)).fetchone()
+        if row is None:
+            return None
+        remove = "DELETE FROM turns WHERE conversation = ? AND place = ?"
+        connection.execute(remove, (conversation, row[0]))
+    return json.loads(row[1])
+
+
+def clear(mind: Mind, conversation: str) -> int:
+    """Removes all turns of a conversation and returns their number."""
+    with _database(mind) as database, database.writing() as connection:
+        remove = "DELETE FROM turns WHERE conversation = ?"
+        return connection.execute(remove, (_checked(conversation),)).rowcount

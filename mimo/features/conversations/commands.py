@@ -1,0 +1,87 @@
+"""The commands of conversations, which `mimo.adapters` offers to programs only."""
+
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Json, Tool, command
+from mimo.errors import Invalid, StorageFailed
+from mimo.features import conversations
+from mimo.frozen import frozen
+from mimo.mind import Mind
+
+CONVERSATIONS = Tool(name="conversations", description="Turns of conversations")
+
+Name = Annotated[str, Arg("Name of the conversation")]
+
+
+@frozen
+class Turns:
+    """Turns of a conversation, in their order."""
+
+    turns: tuple[Json, ...]
+
+
+@frozen
+class Counted:
+    """The number of turns that were added or removed."""
+
+    count: int
+
+
+@command(
+    CONVERSATIONS,
+    operation="read",
+    effect=Effect.READ,
+    toolset="adapters",
+    errors=(Invalid, StorageFailed),
+)
+def read(
+    mind: Mind,
+    conversation: Name,
+    *,
+    limit: Annotated[int | None, Arg("Number of turns; all by default")] = None,
+) -> Turns:
+    """Return the last turns of a conversation"""
+    return Turns(turns=tuple(conversations.newest(mind, conversation, limit)))
+
+
+@command(
+    CONVERSATIONS,
+    operation="add",
+    effect=Effect.WRITE,
+    toolset="adapters",
+    errors=(Invalid, StorageFailed),
+)
+def add(
+    mind: Mind,
+    conversation: Name,
+    turns: Annotated[Json, Arg("List of turns; secrets are masked", compared=True)],
+) -> Counted:
+    """Add turns to a conversation"""
+    if not isinstance(turns, list):
+        raise Invalid("`turns` must be a list")
+    return Counted(count=conversations.add(mind, conversation, turns))
+
+
+@command(
+    CONVERSATIONS,
+    operation="pop",
+    effect=Effect.DESTROY,
+    toolset="adapters",
+    errors=(Invalid, StorageFailed),
+)
+def pop(mind: Mind, conversation: Name) -> Turns:
+    """Remove and return the last turn of a conversation"""
+    turn = conversations.pop(mind, conversation)
+    return Turns(turns=() if turn is None else (turn,))
+
+
+@command(
+    CONVERSATIONS,
+    operation="clear",
+    effect=Effect.DESTROY,
+    toolset="adapters",
+    errors=(Invalid, StorageFailed),
+)
+def clear(mind: Mind, conversation: Name) -> Counted:
+    """Remove all turns of a conversation"""
+    return Counted(count=conversations.clear(mind, conversation))

@@ -141,7 +141,7 @@ fix:            ## Format, and mend what can be mended
 EPOCH = $(shell git log -1 --format=%ct 2> /dev/null || echo 1577836800)
 
 dist: setup     ## Build the wheel and the source package in dist/, the same bytes for the same commit
-	rm -rf dist
+	rm -rf dist/*.whl dist/*.tar.gz
 	SOURCE_DATE_EPOCH=$(EPOCH) $(BIN)/python -m hatchling build -d dist
 
 # Tools for releases, in an environment of their own.

@@ -82,7 +82,7 @@ async def talk(line: list[str], folder: Path, environ: dict[str, str]) -> list[s
     server = StdioServerParameters(command=line[0], args=line[1:], env=environ, cwd=folder)
     async with Client(server) as client:
         tools = await client.list_tools()
-        await client.call_tool("memory_store", {"content": "Green tea is served at noon"})
+        await client.call_tool("save_insight", {"insight": "Green tea is served at noon"})
         matches = await client.call_tool("mind_search", {"query": "tea at noon"})
         if "Green tea" not in str(matches.content):
             raise SystemExit(f"the memory was not found: {matches.content}")

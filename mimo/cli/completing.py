@@ -217,20 +217,6 @@ def _words(param: Param, start: str, project: str | None, *, of_user: bool = Fal
 MOST = 50
 """The maximum number of candidates."""
 
-QUERIES = {
-    "handle": "SELECT handle, title, content FROM memories WHERE shadowed = 0"
-    " AND substr(handle, 1, ?) = ? GROUP BY handle HAVING count(*) = 1"
-    " ORDER BY created DESC, handle LIMIT ?",
-    "id": "SELECT id, title, content FROM memories WHERE shadowed = 0"
-    " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
-    "tag": "SELECT tag, '', '' FROM tags WHERE substr(tag, 1, ?) = ?"
-    " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
-    "topic": "SELECT topic, title, content, max(created) FROM memories WHERE shadowed = 0"
-    " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
-    " GROUP BY topic_key ORDER BY max(created) DESC, topic_key LIMIT ?",
-}
-"""Queries for words, each with the title and the content that describe it."""
-
 COMMITS = 10
 """The number of commits that are offered as revisions, beside branches and tags."""
 
@@ -248,17 +234,19 @@ def candidates(
     `A..B`). If the project can't be read, there are none. With `of_user`, ids of the user's memory
     for all projects follow.
     """
+    from mimo.index.schema import WORDS
+
     try:
         if kind == "id":
-            handles = _ids(QUERIES["handle"], start, project, of_user=of_user)
-            return handles or _ids(QUERIES["id"], start, project, of_user=of_user)
+            handles = _ids(WORDS["handle"], start, project, of_user=of_user)
+            return handles or _ids(WORDS["id"], start, project, of_user=of_user)
         if kind == "memory":
             ids = candidates("id", start, project, of_user=of_user)
             topics = candidates("topic", start, project)
             # zsh lists words with the same help in one line.
             return ids + [(word, f"topic: {help}") for word, help in topics]
-        if kind in QUERIES:
-            return _from_index(QUERIES[kind], start, project)
+        if kind in WORDS:
+            return _from_index(WORDS[kind], start, project)
         if kind == "revisions":
             return _two_revisions(start, project)
         items = [item for item in SOURCES[kind](project) if item[0].startswith(start)]

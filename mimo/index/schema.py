@@ -277,3 +277,23 @@ def portions(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """Yields parts of many values, each of them few enough for `marks`."""
     for start in range(0, len(values), _AT_ONCE):
         yield values[start : start + _AT_ONCE]
+
+
+WORDS = {
+    "handle": "SELECT handle, title, content FROM memories WHERE shadowed = 0"
+    " AND substr(handle, 1, ?) = ? GROUP BY handle HAVING count(*) = 1"
+    " ORDER BY created DESC, handle LIMIT ?",
+    "id": "SELECT id, title, content FROM memories WHERE shadowed = 0"
+    " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
+    "of_handle": "SELECT id, title, content FROM memories WHERE shadowed = 0"
+    " AND substr(handle, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
+    "tag": "SELECT tag, '', '' FROM tags WHERE substr(tag, 1, ?) = ?"
+    " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
+    "topic": "SELECT topic, title, content, max(created) FROM memories WHERE shadowed = 0"
+    " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
+    " GROUP BY topic_key ORDER BY max(created) DESC, topic_key LIMIT ?",
+}
+"""Queries for words by their beginning, each with the title and the content that describe it.
+
+They take the length of the beginning, the beginning, and the number of words.
+"""

@@ -4,7 +4,7 @@ import json
 import logging
 import re
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Condition, Event
@@ -21,6 +21,8 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    CompleteRequestParams,
+    CompleteResult,
     GetPromptRequestParams,
     GetPromptResult,
     ListPromptsResult,
@@ -43,8 +45,9 @@ from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error, redacted
 from mimo.mind import Mind, Progress
 from mimo.operations.listening import Memory
-from mimo.server import prompts, resources
+from mimo.server import completions, prompts, resources
 from mimo.server.exposure import Listing
+from mimo.server.subscriptions import Subscriptions
 from mimo.server.tools import INSTRUCTIONS, described
 from mimo.server.wording import for_agents, reworded
 
@@ -128,6 +131,7 @@ class App:
         names = listed(self._tools, toolsets)
         self._listed = {name: described(self._tools[name], naming) for name in names}
         self.listing = listing or Listing()
+        self.subscriptions = Subscriptions(self._followed, self.listing)
         self._working = 0
         self._idle = Condition()
 
@@ -146,13 +150,21 @@ class App:
             on_list_prompts=self.list_prompts,
             on_get_prompt=self.get_prompt,
             cache_hints=self.listing.lifetimes(),
+            on_completion=self.complete,
+            get_tool_input_schema=self.schema_of,
         )
-        self.listing.attach(server)
+        self.subscriptions.attach(server)
         return server
 
     async def memory_of(self, ctx: Context) -> Memory:
         """Returns the memory that a request works on; a transport may choose it."""
         return self._memory
+
+    def schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """Returns the schema of the arguments of a listed tool; None for any other."""
+        specs = called(self._tools, name)
+        tool = self._listed.get(specs[0].name) if specs else None
+        return tool.input_schema if tool else None
 
     async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         """Returns the tools in a fixed order."""
@@ -229,6 +241,17 @@ class App:
         given = params.arguments or {}
         return await self._reading(
             ctx, lambda mind, caller: prompts.prompt(mind, caller, params.name, given)
+        )
+
+    async def _followed(self, ctx: Context, uris: Collection[str]) -> Memory:
+        """Returns the memory of a client that may follow resources."""
+        await self._reading(ctx, lambda mind, caller: resources.follow(mind, caller, uris))
+        return await self.memory_of(ctx)
+
+    async def complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
+        """Returns the values that an argument of a prompt or a resource may have."""
+        return await self._reading(
+            ctx, lambda mind, caller: completions.completed(mind, caller, params)
         )
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

@@ -8,8 +8,8 @@ doubt, every tool is listed.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,9 @@ import anyio
 from mcp.server import NotificationOptions
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp_types import (
-    RequestParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    Tool,
-)
+from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
+from mcp_types import Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mimo.errors import MindError
@@ -95,8 +89,7 @@ class Listing:
         self._session: ServerSession | None = None
         self._sessions: list[str] = []
         self._subscribers = 0
-        self._bus = InMemorySubscriptionBus()
-        self._listen = ListenHandler(self._bus)
+        self.bus = InMemorySubscriptionBus()
 
     def chosen(self, tools: Mapping[str, Tool]) -> list[Tool]:
         """Returns the listed ones of all tools by their canonical names, in a fixed order."""
@@ -158,34 +151,17 @@ class Listing:
             fixed += ["tools/list", "server/discover"]
         return dict.fromkeys(fixed, CacheHint(ttl_ms=LIFETIME_MS))
 
-    def attach(self, server: Server[Any]) -> None:
-        """Lets clients of the newer protocol subscribe to changes of the list of tools."""
-        if self.mode is Mode.STATIC:
-            return
-        server.add_request_handler(
-            "subscriptions/listen", SubscriptionsListenRequestParams, self._subscribed
-        )
-        discover = server.get_request_handler("server/discover")
-        if discover is None:
-            return
+    @property
+    def changes(self) -> bool:
+        """True if clients are notified of changes of the list."""
+        return self.mode is not Mode.STATIC
 
-        async def honest(ctx: Context, params: RequestParams | None) -> Any:
-            """Returns the capabilities without notifications of changed resources."""
-            result: Any = await discover.handler(ctx, params)
-            if result.capabilities.resources:
-                result.capabilities.resources.list_changed = False
-                result.capabilities.resources.subscribe = False
-            return result
-
-        server.add_request_handler("server/discover", RequestParams, honest)
-
-    async def _subscribed(
-        self, ctx: Context, params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        counts = bool(params.notifications.tools_list_changed)
+    @contextmanager
+    def followed(self, *, counts: bool) -> Iterator[None]:
+        """Counts a stream of notifications while it is open."""
         self._subscribers += counts
         try:
-            return await self._listen(ctx, params)
+            yield
         finally:
             self._subscribers -= counts
 
@@ -266,7 +242,7 @@ class Listing:
 
     async def _notify(self) -> None:
         if self._subscribers:
-            await self._bus.publish(ToolsListChanged())
+            await self.bus.publish(ToolsListChanged())
         elif self._session is not None:
             await self._session.send_tool_list_changed()
 

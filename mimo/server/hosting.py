@@ -112,6 +112,8 @@ class Hosting:
     async def finish_calls(self) -> None:
         """Waits until running calls are answered, for a limited time; new ones are refused."""
         self.is_ending = True
+        for hosted in self._hosted.values():
+            hosted.app.subscriptions.close()
         with anyio.move_on_after(GRACE_SECONDS):
             while any(hosted.calls for hosted in self._hosted.values()):
                 await anyio.sleep(0.05)
@@ -173,6 +175,7 @@ class Hosting:
                 task_status.started()
                 await hosted.ended.wait()
         finally:
+            hosted.app.subscriptions.close()
             if self._hosted.get(root) is hosted:
                 del self._hosted[root]
             with anyio.CancelScope(shield=True):

@@ -29,6 +29,7 @@ DECIDE = Prompt(
     arguments=[
         PromptArgument(name="decision", description="What was decided", required=False),
         PromptArgument(name="topic", description="Topic of the decision", required=False),
+        PromptArgument(name="tags", description="Tags, separated by commas", required=False),
     ],
 )
 PROMPTS = (RESUME, DECIDE)
@@ -97,9 +98,10 @@ def record_decision(
     *,
     decision: Annotated[str, Arg("Decision that was made")] = "",
     topic: Annotated[str, Arg("Topic of the decision")] = "",
+    tags: Annotated[str, Arg("Tags, separated by commas")] = "",
 ) -> PromptText:
     """Return the prompt that records a decision"""
-    return PromptText(text=_deciding(decision, topic))
+    return PromptText(text=_deciding(decision, topic, tags))
 
 
 _RESUMING, _DECIDING = declared(resume_work), declared(record_decision)
@@ -128,10 +130,12 @@ def _notes(mind: Mind) -> ContextShown | None:
     return shown(mind)
 
 
-def _deciding(decision: str, topic: str) -> str:
-    decision, topic = decision.strip()[:_LONGEST], topic.strip()[:_LONGEST]
+def _deciding(decision: str, topic: str, tags: str) -> str:
+    decision, topic, tags = (text.strip()[:_LONGEST] for text in (decision, topic, tags))
     what = f"this decision: {decision}" if decision else "the decision that we just made"
-    return _RECORD.format(what=f"{what} (topic: {topic})" if topic else what)
+    named = {"topic": topic, "tags": tags}
+    given = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
+    return _RECORD.format(what=f"{what} ({given})" if given else what)
 
 
 def _message(prompt: Prompt, answer: object) -> GetPromptResult:

@@ -1,5 +1,6 @@
 """Memories as MCP resources: `mind://memory/{id}` is the Markdown of a memory."""
 
+from collections.abc import Iterable
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -8,7 +9,8 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 from mimo.commands.common import TrustLabel, trust_of
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
-from mimo.errors import NotFound
+from mimo.disk import sha256
+from mimo.errors import MindError, NotFound
 from mimo.features.context import files
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -55,6 +57,13 @@ class ResourceRows:
     """The newest memories."""
 
     rows: tuple[ResourceRow, ...]
+
+
+@frozen
+class ResourceFollowed:
+    """A resource that a client follows."""
+
+    uri: str
 
 
 @frozen
@@ -109,6 +118,39 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
     )
 
 
+def follow(mind: Mind, caller: Caller, uris: Iterable[str]) -> None:
+    """Checks that a client may follow resources.
+
+    Raises `NotFound` if a URI is not one of ours, and what `invoke` raises.
+    """
+    for uri in uris:
+        spec, arguments = (_OF_NOTES, {}) if uri == CONTEXT.uri else (_OF_MEMORY, {"uri": uri})
+        invoke(spec, mind, caller, arguments)
+
+
+def state(mind: Mind, uri: str) -> str | None:
+    """Returns a digest of a resource, which is not recorded as a use; None if there is none."""
+    try:
+        if uri == CONTEXT.uri:
+            text = files.shown_to_client(mind)
+        else:
+            text = _state_of(mind, unquote(uri.removeprefix(MEMORY_URI)))
+    except (MindError, OSError):
+        return None
+    return sha256(text.encode("utf-8", "surrogatepass")).hex()
+
+
+def _state_of(mind: Mind, id: str) -> str:
+    try:
+        record = finding.one(mind, id)
+    except MindError:
+        user = mind.user()
+        if user is None:
+            raise
+        mind, record = user, finding.one(user, id)
+    return f"{trust_of(mind, record).value} {record.memory.text}"
+
+
 @command(
     "resources/list",
     effect=Effect.READ,
@@ -154,9 +196,7 @@ def read_notes(mind: Mind) -> ResourceText:
 )
 def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:
     """Return the Markdown file of a memory"""
-    if not uri.startswith(MEMORY_URI):
-        hint = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
-        raise NotFound(f"there is no resource `{uri}`", hint=hint)
+    _check(uri)
     record = finding.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     finding.note(mind, [record])
     text = record.memory.text if record.parent else saving.file_text(mind, record)
@@ -164,4 +204,40 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     return ResourceText(text=text, trust=trust_of(mind, record), stale=stale)
 
 
+@command(
+    "resources/subscribe",
+    operation="context",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_context"),
+)
+def follow_notes(mind: Mind) -> ResourceFollowed:
+    """Report changes of the notes"""
+    return ResourceFollowed(uri=CONTEXT.uri)
+
+
+@command(
+    "resources/subscribe",
+    operation="memory",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_show"),
+    needs_project=False,
+    errors=(NotFound,),
+)
+def follow_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceFollowed:
+    """Report changes of a memory"""
+    _check(uri)
+    return ResourceFollowed(uri=uri)
+
+
+def _check(uri: str) -> None:
+    if not uri.startswith(MEMORY_URI):
+        hint = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
+        raise NotFound(f"there is no resource `{uri}`", hint=hint)
+
+
 _LISTING, _NOTES, _READING = map(declared, (list_resources, read_notes, read_memory))
+_OF_NOTES, _OF_MEMORY = map(declared, (follow_notes, follow_memory))

@@ -358,7 +358,8 @@ def test_a_client_of_the_newer_protocol_follows_over_a_pipe(project: Path) -> No
     (everything, resuming, deciding, again, hidden), capabilities = anyio.run(talk)
 
     assert capabilities.tools.list_changed is True
-    assert (capabilities.resources.list_changed, capabilities.resources.subscribe) == (False, False)
+    assert (capabilities.resources.list_changed, capabilities.resources.subscribe) == (False, True)
+    assert capabilities.prompts.list_changed is False
     assert (resuming, deciding, again) == (RESUME, DECIDE, everything)
     assert hidden is False
 

@@ -46,7 +46,7 @@ def test_the_list_of_prompts_contains_no_memory(mind: Mind) -> None:
     saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     listed = asked(mind, lambda client: client.list_prompts()).prompts
     assert [prompt.name for prompt in listed] == ["resume_work", "record_decision"]
-    assert [argument.name for argument in listed[1].arguments] == ["decision", "topic"]
+    assert [argument.name for argument in listed[1].arguments] == ["decision", "topic", "tags"]
     assert not any(argument.required for argument in listed[1].arguments)
     assert "JWT" not in repr(listed)
 

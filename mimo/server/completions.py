@@ -1,0 +1,123 @@
+"""Completion of arguments: the topics and tags of prompts, and the ids of resources."""
+
+from typing import Annotated
+
+from mcp_types import (
+    CompleteRequestParams,
+    CompleteResult,
+    Completion,
+    PromptReference,
+    ResourceTemplateReference,
+)
+
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
+from mimo.errors import NotFound
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.index.schema import WORDS
+from mimo.mind import Mind
+from mimo.operations import refresh
+from mimo.server import prompts, resources
+
+MOST = 100
+"""The number of values that the protocol permits."""
+
+
+@frozen
+class Completions:
+    """Words that begin with a text."""
+
+    values: tuple[str, ...]
+    has_more: bool = False
+
+
+def completed(mind: Mind, caller: Caller, params: CompleteRequestParams) -> CompleteResult:
+    """Returns the values that an argument may have.
+
+    An argument without known values has none. Raises `NotFound` if there is no such prompt or
+    resource, and what `invoke` raises.
+    """
+    kind = _kind(params)
+    before, comma, start = params.argument.value.rpartition(",")
+    if kind != "tag":
+        before, comma, start = "", "", params.argument.value
+    if kind is None or not (mind.has_project or kind == "id"):
+        return CompleteResult(completion=Completion(values=[]))
+    spec = _COMPLETING[kind]
+    words = invoke(spec, mind, caller, {"start": start.lstrip()})
+    if not isinstance(words, Completions):
+        raise TypeError(words)
+    values = [f"{before}{comma}{word}" for word in words.values]
+    return CompleteResult(completion=Completion(values=values, has_more=words.has_more))
+
+
+def _kind(params: CompleteRequestParams) -> str | None:
+    """Returns the kind of words of an argument, or None if any text fits."""
+    kinds: dict[str, str] = {}
+    match params.ref:
+        case PromptReference(name=name):
+            if name not in [prompt.name for prompt in prompts.PROMPTS]:
+                raise NotFound(f"there is no prompt `{name}`")
+            if name == prompts.DECIDE.name:
+                kinds = {"topic": "topic", "tags": "tag"}
+        case ResourceTemplateReference(uri=uri):
+            if uri not in (resources.TEMPLATE.uri_template, resources.CONTEXT.uri):
+                raise NotFound(f"there is no resource template `{uri}`")
+            if uri == resources.TEMPLATE.uri_template:
+                kinds = {"id": "id"}
+    return kinds.get(params.argument.name)
+
+
+def _beginning(mind: Mind, kind: str, start: str) -> Completions:
+    rows = refresh.up_to_date(mind).ask(
+        lambda sql: sql.execute(WORDS[kind], (len(start), start, MOST + 1)).fetchall()
+    )
+    return Completions(values=tuple(row[0] for row in rows[:MOST]), has_more=len(rows) > MOST)
+
+
+@command(
+    "completion/complete",
+    operation="topic",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_list"),
+)
+def topics(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+    """Return topics by their beginning"""
+    return _beginning(mind, "topic", start)
+
+
+@command(
+    "completion/complete",
+    operation="tag",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_list"),
+)
+def tags(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+    """Return tags by their beginning"""
+    return _beginning(mind, "tag", start)
+
+
+@command(
+    "completion/complete",
+    operation="id",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_list"),
+)
+def ids(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
+    """Return ids by their beginning, or by that of their short form"""
+    words = _beginning(mind, "id", start)
+    return words if words.values else _beginning(mind, "of_handle", start)
+
+
+_COMPLETING = {
+    "topic": declared(topics),
+    "tag": declared(tags),
+    "id": declared(ids),
+}

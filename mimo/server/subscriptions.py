@@ -1,0 +1,232 @@
+"""Notifications of changed resources, and of the list of tools, to clients that ask for them.
+
+Clients of the older protocol subscribe to a URI, those of the newer one listen to a stream. Files
+also change by hand and by git, so the memory is compared while a client is subscribed.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from contextlib import suppress
+from typing import Any
+
+import anyio.to_thread
+from mcp import MCPError
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.subscriptions import ListenHandler, ResourceUpdated
+from mcp_types import (
+    INVALID_PARAMS,
+    EmptyResult,
+    RequestParams,
+    SubscribeRequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    UnsubscribeRequestParams,
+)
+
+from mimo.errors import MindError
+from mimo.index import catalog
+from mimo.mind import Mind
+from mimo.operations import refresh
+from mimo.operations.listening import Memory
+from mimo.server import resources
+from mimo.server.exposure import Listing
+
+log = logging.getLogger("mind")
+
+Context = ServerRequestContext[Any, Any]
+
+POLL_SECONDS = 1.0
+SKIPPED = 15
+"""The number of comparisons that are left out while the index does not change.
+
+Approvals and the age of notes change without it.
+"""
+
+MOST_URIS = 50
+"""The number of resources that a client may subscribe to."""
+
+MOST_CLIENTS = 256
+"""The number of clients that may be subscribed at once; the oldest is dropped."""
+
+
+class Subscriptions:
+    """The clients of one server that are subscribed, and the resources that they follow."""
+
+    def __init__(
+        self,
+        allow: Callable[[Context, Collection[str]], Awaitable[Memory]],
+        listing: Listing,
+        *,
+        poll: float = POLL_SECONDS,
+    ) -> None:
+        """`allow` returns the memory of a client, or raises if it may not follow resources."""
+        self._allow, self._listing, self._poll = allow, listing, poll
+        self._listen = ListenHandler(listing.bus, max_subscriptions=MOST_CLIENTS)
+        self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
+        self._streams: list[tuple[Memory, frozenset[str]]] = []
+        self._following: dict[Memory, asyncio.Task[None]] = {}
+
+    def attach(self, server: Server[Any]) -> None:
+        """Answers the requests of both protocols, and lets `server/discover` claim no more."""
+        add = server.add_request_handler
+        add("resources/subscribe", SubscribeRequestParams, self.subscribe)
+        add("resources/unsubscribe", UnsubscribeRequestParams, self.unsubscribe)
+        add("subscriptions/listen", SubscriptionsListenRequestParams, self.listen)
+        discover = server.get_request_handler("server/discover")
+        if discover is None:
+            return
+
+        async def honest(ctx: Context, params: RequestParams | None) -> Any:
+            """Returns the capabilities with the notifications that are sent."""
+            result: Any = await discover.handler(ctx, params)
+            capabilities = result.capabilities
+            if capabilities.prompts:
+                capabilities.prompts.list_changed = False
+            if capabilities.resources:
+                capabilities.resources.list_changed = False
+            if capabilities.tools:
+                capabilities.tools.list_changed = self._listing.changes
+            return result
+
+        add("server/discover", RequestParams, honest)
+
+    async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        """Follows a resource for a client of the older protocol."""
+        uri = str(params.uri)
+        memory, name = await self._allow(ctx, [uri]), _name(ctx)
+        _, _, uris = self._clients.setdefault(name, (ctx.session, memory, set()))
+        if len(uris) >= MOST_URIS and uri not in uris:
+            raise MCPError(INVALID_PARAMS, f"more than {MOST_URIS} resources are subscribed")
+        self._clients[name] = ctx.session, memory, uris | {uri}
+        self._clients.move_to_end(name)
+        if len(self._clients) > MOST_CLIENTS:
+            self._clients.popitem(last=False)
+        await self._follow(memory)
+        return EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+        """Stops following a resource."""
+        if client := self._clients.get(_name(ctx)):
+            client[2].discard(str(params.uri))
+            if not client[2]:
+                del self._clients[_name(ctx)]
+        return EmptyResult()
+
+    async def listen(
+        self, ctx: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serves a stream of the newer protocol until the client or the server ends it."""
+        asked = params.notifications
+        uris = frozenset(map(str, (asked.resource_subscriptions or ())[:MOST_URIS]))
+        tools = True if asked.tools_list_changed and self._listing.changes else None
+        served = asked.model_copy(
+            update={
+                "tools_list_changed": tools,
+                "prompts_list_changed": None,
+                "resources_list_changed": None,
+                "resource_subscriptions": sorted(uris) or None,
+            }
+        )
+        stream = await self._allow(ctx, uris), uris
+        self._streams.append(stream)
+        try:
+            if uris:
+                await self._follow(stream[0])
+            with self._listing.followed(counts=bool(tools)):
+                return await self._listen(ctx, params.model_copy(update={"notifications": served}))
+        finally:
+            self._streams.remove(stream)
+
+    def close(self) -> None:
+        """Ends all streams, and the comparing."""
+        self._listen.close()
+        for task in self._following.values():
+            task.cancel()
+
+    def _uris(self, memory: Memory) -> set[str]:
+        """Returns the resources of a memory that are followed."""
+        uris: set[str] = set()
+        for _, other, own in self._clients.values():
+            uris |= own if other is memory else set()
+        for other, streamed in self._streams:
+            uris |= streamed if other is memory else set()
+        return uris
+
+    async def _follow(self, memory: Memory) -> None:
+        """Returns after the present state of the followed resources of a memory is known."""
+        if memory in self._following:
+            return
+        compared = _Compared(memory)
+        await compared.changed(self._uris(memory))
+        if memory not in self._following:
+            task = asyncio.get_running_loop().create_task(self._compare(memory, compared))
+            self._following[memory] = task
+
+    async def _compare(self, memory: Memory, compared: "_Compared") -> None:
+        try:
+            while uris := self._uris(memory):
+                await asyncio.sleep(self._poll)
+                for uri in await compared.changed(uris):
+                    await self._report(memory, uri)
+        finally:
+            del self._following[memory]
+
+    async def _report(self, memory: Memory, uri: str) -> None:
+        for session, other, uris in list(self._clients.values()):
+            if other is memory and uri in uris:
+                await session.send_resource_updated(uri)
+        if any(other is memory and uri in uris for other, uris in self._streams):
+            await self._listing.bus.publish(ResourceUpdated(uri=uri))
+
+
+class _Compared:
+    """The states of a memory's resources when they were last compared."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._states: dict[str, str | None] = {}
+        self._revision: object = None
+        self._skipped = 0
+        self._free = anyio.CapacityLimiter(1)
+
+    async def changed(self, uris: Iterable[str]) -> list[str]:
+        """Returns the resources that changed since the last call; a new one has not."""
+        wanted = frozenset(uris)
+        return await anyio.to_thread.run_sync(
+            self._changes, wanted, limiter=self._free, abandon_on_cancel=True
+        )
+
+    def _changes(self, uris: frozenset[str]) -> list[str]:
+        try:
+            mind = self._memory.mind()
+            revision = _revision(mind), uris
+        except (MindError, OSError) as error:
+            log.info("resources were not compared: %s", type(error).__name__)
+            return []
+        self._skipped += 1
+        if revision == self._revision and self._skipped < SKIPPED:
+            return []
+        self._revision, self._skipped = revision, 0
+        states = {uri: resources.state(mind, uri) for uri in uris}
+        before, self._states = self._states, states
+        return sorted(uri for uri in uris if uri in before and before[uri] != states[uri])
+
+
+def _revision(mind: Mind) -> list[int]:
+    """Returns numbers that change whenever the memory or the user's memory does."""
+    minds = [mind if mind.has_project else None, mind.user()]
+    revisions = []
+    for each in filter(None, minds):
+        with suppress(MindError):
+            revisions.append(refresh.up_to_date(each).ask(catalog.totals).revision)
+    return revisions
+
+
+def _name(ctx: Context) -> str:
+    """Returns the id of an HTTP session; on a pipe there is one client."""
+    return str(getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER, ""))

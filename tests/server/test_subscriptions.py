@@ -1,0 +1,210 @@
+"""Notifications of changed resources, and completion, over HTTP and over a pipe."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+from mcp.shared.subscriptions import ResourceUpdated
+from mcp_types import (
+    EmptyResult,
+    PromptReference,
+    ResourceTemplateReference,
+    ResourceUpdatedNotification,
+    SubscribeRequest,
+    SubscribeRequestParams,
+    UnsubscribeRequest,
+    UnsubscribeRequestParams,
+)
+
+from mimo.store.init import init
+from tests.conftest import NOW
+from tests.server.over_http import Served, served
+from tests.server.test_stdio import asked
+
+CONTEXT = "mind://context"
+TEMPLATE = ResourceTemplateReference(uri="mind://memory/{id}")
+DECIDE = PromptReference(name="record_decision")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("subscriptions")
+    for name in ("shop", "bank"):
+        (folder / name).mkdir()
+        init(folder / name, folder / "home", now=NOW)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Served]:
+    with served(folder / "home", folder=folder) as running:
+        yield running
+
+
+async def decide(client: Client, topic: str, decision: str, **more: Any) -> str:
+    arguments = {"topic": topic, "decision": decision, "reasoning": "It was measured", **more}
+    result = await client.call_tool("save_decision", arguments)
+    assert not result.is_error, result.content
+    return str(result.structured_content["id"])
+
+
+def named(event: object) -> str:
+    assert isinstance(event, ResourceUpdated)
+    return event.uri
+
+
+async def subscribe(client: Client, uri: str) -> None:
+    params = SubscribeRequestParams(uri=uri)
+    await client.session.send_request(SubscribeRequest(params=params), EmptyResult)
+
+
+async def unsubscribe(client: Client, uri: str) -> None:
+    params = UnsubscribeRequestParams(uri=uri)
+    await client.session.send_request(UnsubscribeRequest(params=params), EmptyResult)
+
+
+async def change(client: Client, id: str, text: str) -> None:
+    result = await client.call_tool("mind_edit", {"id": id, "content": text})
+    assert not result.is_error, result.content
+
+
+@pytest.mark.parametrize("name", ["shop", "bank"])
+def test_a_listening_client_hears_of_changes_to_what_it_follows(server: Served, name: str) -> None:
+    async def talk(client: Client) -> list[str]:
+        followed = await decide(client, f"{name} cache", "Use Redis")
+        other = await decide(client, f"{name} queue", "Use RabbitMQ")
+        uri = f"mind://memory/{followed}"
+        with anyio.fail_after(20):
+            async with client.listen(
+                resource_subscriptions=[uri], prompts_list_changed=True
+            ) as changes:
+                await change(client, other, "Use Kafka")
+                await change(client, followed, "Use Valkey")
+                events = aiter(changes)
+                return [uri, named(await anext(events))]
+
+    wanted, reported = server.asked("2026-07-28", talk, at=f"/{name}")
+
+    assert reported == wanted
+
+
+def test_a_subscribed_client_hears_until_it_unsubscribes(server: Served) -> None:
+    reported: list[str] = []
+    arrived = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            reported.append(str(message.params.uri))
+            arrived.set()
+
+    async def talk(client: Client) -> str:
+        followed = await decide(client, "login", "Use passkeys")
+        uri = f"mind://memory/{followed}"
+        await subscribe(client, uri)
+        await subscribe(client, CONTEXT)
+        await unsubscribe(client, CONTEXT)
+        await change(client, followed, "Use passkeys and a password")
+        with anyio.fail_after(20):
+            await arrived.wait()
+        return uri
+
+    uri = server.asked("legacy", talk, at="/shop", message_handler=hear)
+
+    assert set(reported) == {uri}
+
+
+def test_an_edited_file_changes_the_notes_over_a_pipe(project: Path) -> None:
+    async def talk(client: Client) -> str:
+        async with client.listen(resource_subscriptions=[CONTEXT]) as changes:
+            await decide(client, "deploys", "Deploy on Fridays")
+            with anyio.fail_after(20):
+                return named(await anext(aiter(changes)))
+
+    assert asked(project, "2026-07-28", talk) == CONTEXT
+
+
+def test_another_resource_can_not_be_subscribed(server: Served) -> None:
+    async def talk(client: Client) -> str:
+        with pytest.raises(MCPError) as raised:
+            await subscribe(client, "file:///etc/passwd")
+        return raised.value.error.message
+
+    assert "there is no resource `file:///etc/passwd`" in server.asked("legacy", talk, at="/shop")
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+def test_capabilities_claim_what_is_sent(server: Served, era: Any) -> None:
+    async def talk(client: Client) -> Any:
+        return client.server_capabilities
+
+    capabilities = server.asked(era, talk, at="/shop")
+
+    assert not capabilities.prompts.list_changed
+    assert not capabilities.tools.list_changed
+    assert not capabilities.resources.list_changed
+    assert capabilities.resources.subscribe is True
+    assert capabilities.completions is not None
+    assert capabilities.logging is None
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+def test_topics_tags_and_ids_are_completed(server: Served, era: Any) -> None:
+    async def talk(client: Client) -> dict[str, Any]:
+        id = await decide(client, "release train", "Ship on Tuesdays", tags=["release", "ci"])
+        questions: dict[str, tuple[Any, str, str]] = {
+            "topic": (DECIDE, "topic", "rel"),
+            "tags": (DECIDE, "tags", "ci, rel"),
+            "id": (TEMPLATE, "id", id[:16]),
+            "handle": (TEMPLATE, "id", id[-6:]),
+            "text": (DECIDE, "decision", "S"),
+            "none": (DECIDE, "topic", "zzz"),
+        }
+        answers = {
+            name: (await client.complete(ref, {"name": argument, "value": value})).completion.values
+            for name, (ref, argument, value) in questions.items()
+        }
+        return answers | {"own": id}
+
+    answers = server.asked(era, talk, at="/shop")
+
+    assert answers["topic"] == ["release train"]
+    assert answers["tags"] == ["ci,release"]
+    assert answers["own"] in answers["id"]
+    assert answers["handle"] == [answers["own"]]
+    assert (answers["text"], answers["none"]) == ([], [])
+
+
+def test_completion_of_an_unknown_prompt_is_refused(server: Served) -> None:
+    async def talk(client: Client) -> str:
+        with pytest.raises(MCPError) as raised:
+            await client.complete(PromptReference(name="other"), {"name": "x", "value": ""})
+        return raised.value.error.message
+
+    assert "there is no prompt `other`" in server.asked("auto", talk, at="/shop")
+
+
+@pytest.mark.parametrize("era", ["auto", "legacy"])
+def test_ingest_reports_its_progress(server: Served, folder: Path, era: Any) -> None:
+    steps: list[tuple[float, float | None, str | None]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        steps.append((progress, total, message))
+
+    notes = folder / "shop" / f"notes-{era}"
+    notes.mkdir()
+
+    async def talk(client: Client) -> Any:
+        for number in range(5):
+            (notes / f"{number}.md").write_text(f"# Note {number} {era}\n\nText of it.\n")
+        return await client.call_tool("ingest", {"path": str(notes)}, progress_callback=hear)
+
+    answer = server.asked(era, talk, at="/shop")
+
+    assert not answer.is_error, answer.content
+    ingesting = [step for step in steps if step[2] == "Ingesting"]
+    assert [done for done, _, _ in ingesting] == sorted(done for done, _, _ in ingesting)
+    assert {total for _, total, _ in ingesting} == {5.0}

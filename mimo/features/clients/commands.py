@@ -1,8 +1,11 @@
 """`mind install` and `mind uninstall`, for programs that speak MCP."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
+from mimo.commands import all_commands, listed
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.config import setting
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
@@ -10,7 +13,8 @@ from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind
+from mimo.mind import Mind, Question
+from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
 
@@ -34,6 +38,10 @@ class Installation:
         Omitted[bool],
         Out("Whether its hooks may ask the agent what a session leaves; if they can", omit=True),
     ] = None
+    toolsets: Annotated[
+        tuple[str, ...], Out("Groups of tools that the server lists; none for the documented ones")
+    ] = ()
+    tools: Annotated[Omitted[int], Out("Number of tools that the server lists", omit=True)] = None
     clients: tuple[ClientRow, ...] = ()
     notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
 
@@ -52,6 +60,7 @@ class Installation:
         "mind install",
         "mind install claude-code",
         "mind install codex --scope user --dry-run",
+        "mind install cursor --toolsets core",
     ),
 )
 def install(
@@ -61,18 +70,26 @@ def install(
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry of the same name that differs")] = False,
+    toolsets: Annotated[
+        str | None,
+        Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),
+    ] = None,
 ) -> Installation:
     """Add mind to an MCP client, such as Claude Code
 
     Adds the server's entry, and the hooks of clients that have them, to the client's own
     configuration. Everything else in it stays byte for byte, and a copy is kept in
-    $MIND_HOME/clients.
+    $MIND_HOME/clients. The tools that the server lists are your setting `mcp.toolsets`, for all
+    clients; on a terminal, the first installation asks for it.
     """
     here = machine(mind)
     if client is None:
+        if toolsets is not None:
+            raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
         return Installation(clients=tuple(clients.states(mind, here)))
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
+    wanted = None if toolsets is None else _toolsets_of(toolsets)
     rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
     notices = []
     if here.which("mind") is None:
@@ -85,6 +102,7 @@ def install(
             "if they are shared, use --scope user"
         )
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
+    shown = _chosen(mind, wanted, dry_run=dry_run)
     return Installation(
         client=client,
         scope=for_scope,
@@ -92,8 +110,57 @@ def install(
         files=rows,
         then=chosen.after if changed else None,
         capture=mind.config["hook.capture"] == "on" if chosen.can_ask else None,
+        toolsets=shown,
+        tools=_count(shown),
         notice="; ".join(notices) or None,
     )
+
+
+_TOOLSETS = "mcp.toolsets"
+_DEFAULT = "default"
+"""The word for the documented tools: nothing is set for them."""
+
+_CHOICES = ("core", _DEFAULT, "all")
+_ANSWER_SECONDS = 300.0
+
+
+def _count(toolsets: Sequence[str]) -> int:
+    """Returns the number of tools that a server lists. Raises `Invalid` for an unknown group."""
+    return len(listed(all_commands().tools(), toolsets))
+
+
+def _toolsets_of(text: str) -> tuple[str, ...]:
+    """Returns the groups that a user names, by commas. Raises `Invalid` for an unknown one."""
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    names = () if names == (_DEFAULT,) else names
+    _count(names)
+    return names
+
+
+def _chosen(mind: Mind, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tuple[str, ...]:
+    """Returns the groups that the server lists, after the user's choice was stored.
+
+    Without a choice, the user is asked on a terminal, unless the setting has a value.
+    """
+    current = tuple(mind.config[_TOOLSETS])
+    if dry_run:
+        return current if wanted is None else wanted
+    if wanted is None:
+        if mind.ask is None or mind.config.origins[_TOOLSETS] != "default":
+            return current
+        sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in _CHOICES)
+        question = Question(f"Which tools shall agents see: {sizes}?", _CHOICES)
+        answer = mind.ask(question, _ANSWER_SECONDS)
+        if answer is None:
+            return current
+        wanted = _groups(answer)
+    if wanted != current or mind.config.origins[_TOOLSETS] == "default":
+        settings.change(mind, setting(_TOOLSETS), ",".join(wanted), user=True)
+    return wanted
+
+
+def _groups(name: str) -> tuple[str, ...]:
+    return () if name == _DEFAULT else (name,)
 
 
 @command(
@@ -148,18 +215,33 @@ def _(result: Installation, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for file in result.files:
-        if file.action is not Action.YOURS:
-            would = "would be " if result.dry_run and file.diff else ""
-            screen.line(_MARKS[file.action], f"{would}{file.action}  ", accent(file.file))
-        if file.note:
-            screen.line(warn(file.note), indent=2)
-        if file.backup:
-            screen.line(dim(f"copy of the earlier content: {file.backup}"), indent=2)
-        if file.diff:
-            screen.verbatim(file.diff)
+        _show_file(file, screen, dry_run=result.dry_run)
+    if result.tools is not None:
+        _show_tools(result, screen)
     if result.then:
         screen.line("next: ", result.then)
         _show_option(result, screen)
+
+
+def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
+    if file.action is not Action.YOURS:
+        would = "would be " if dry_run and file.diff else ""
+        screen.line(_MARKS[file.action], f"{would}{file.action}  ", accent(file.file))
+    if file.note:
+        screen.line(warn(file.note), indent=2)
+    if file.backup:
+        screen.line(dim(f"copy of the earlier content: {file.backup}"), indent=2)
+    if file.diff:
+        screen.verbatim(file.diff)
+
+
+def _show_tools(result: Installation, screen: Screen) -> None:
+    """Write how many tools agents see, and how to change that."""
+    every = _count(("all",))
+    names = ",".join(result.toolsets) or "default"
+    screen.line(f"tools: {result.tools} of {every} are listed ({names})")
+    if result.tools != every:
+        screen.line(dim("all of them: "), accent("mind config mcp.toolsets all --user"), indent=2)
 
 
 def _show_option(result: Installation, screen: Screen) -> None:

@@ -16,7 +16,7 @@ from mimo.frozen import field, frozen, replace
 SERVER = "mind"
 """The name that the server has in every client."""
 
-ARGUMENTS = ("mcp", "--toolsets", "core")
+ARGUMENTS = ("mcp",)
 
 
 class Scope(StrEnum):

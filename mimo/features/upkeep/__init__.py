@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Omitted, Out
-from mimo.config import MAX_BYTES, Scope, Setting
-from mimo.errors import Invalid, MindError
+from mimo.errors import MindError
 from mimo.features import audit, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
@@ -20,47 +19,10 @@ from mimo.index import survey
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import asking, freshness, refresh, syncing
-from mimo.store import files, git, init, projects
+from mimo.store import git, init, projects
 
 _MOST_LINKS = 20
 """The number of dangling links that are listed."""
-
-
-def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
-    """Writes one setting (None removes it) and returns the memory with the new settings.
-
-    Comments and other settings are not changed. Raises `Invalid` for a wrong value, or a setting of
-    the other file.
-    """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
-    scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
-    if target.scope is Scope.PROJECT and user:
-        raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
-    path = (mind.home if scope is Scope.USER else mind.folder) / "config.toml"
-    value = None if text is None else target.parse(text)
-    before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
-    try:
-        document = tomlkit.parse(before.decode())
-    except (TOMLKitError, UnicodeDecodeError) as error:
-        raise Invalid(
-            f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
-        ) from None
-    table: Any = document
-    *tables, key = target.key.split(".")
-    for name in tables:
-        table = table.setdefault(name, tomlkit.table())
-    if value is None:
-        table.pop(key, None)
-    else:
-        table[key] = list(value) if isinstance(value, tuple) else value
-    after = document.as_string().encode()
-    if path.exists():
-        files.replace(path, after, expect=files.digest(before))
-    else:
-        files.write_new(path, after)
-    return mind.reopened()
 
 
 class Verdict(StrEnum):

@@ -21,7 +21,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind, Question
-from mimo.operations import across, encoding, finding, overview, refresh, syncing
+from mimo.operations import across, encoding, finding, overview, refresh, settings, syncing
 from mimo.operations.overview import Health
 from mimo.store import projects
 from mimo.store.init import init as make
@@ -80,7 +80,7 @@ def init(
     report = make(root, mind.home, now=mind.now())
     project = report.project
     if zone:
-        upkeep.change(mind, setting(ZONE), zone, user=True)
+        settings.change(mind, setting(ZONE), zone, user=True)
     syncing.install(project.root)
     arrived = None
     with suppress(MindError):
@@ -370,7 +370,7 @@ def config(
     """
     rows = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):
-        mind = upkeep.change(mind, rows[0], value, user=user)
+        mind = settings.change(mind, rows[0], value, user=user)
     values = mind.config
     return Settings(
         settings=tuple(

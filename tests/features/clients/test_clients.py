@@ -21,7 +21,7 @@ from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.store import files, projects
 
-ARGS = ["mcp", "--toolsets", "core"]
+ARGS = ["mcp"]
 MIND = "{bin}/mind"
 STDIO = {"type": "stdio", "command": "mind", "args": ARGS}
 ABSOLUTE = {"type": "stdio", "command": MIND, "args": ARGS}
@@ -460,7 +460,7 @@ def test_an_entry_of_another_program_is_replaced_only_by_force(
 def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: Machine) -> None:
     install(mind, "opencode", "project", here)
     file = project / "opencode.json"
-    changed = file.read_text().replace('"core"', '"all"')
+    changed = file.read_text().replace('"mcp"]', '"mcp", "--toolsets", "all"]')
     file.write_text(changed)
     step, _ = install(mind, "opencode", "project", here)
 

@@ -1,0 +1,48 @@
+"""Changing one setting in a file that people write, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mimo import disk
+from mimo.config import MAX_BYTES, Scope, Setting
+from mimo.errors import Invalid
+from mimo.mind import Mind
+from mimo.store import files
+
+
+def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
+    """Writes one setting (None removes it) and returns the memory with the new settings.
+
+    Comments and other settings are not changed. Raises `Invalid` for a wrong value, or a setting of
+    the other file.
+    """
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
+    if target.scope is Scope.PROJECT and user:
+        raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
+    path = (mind.home if scope is Scope.USER else mind.folder) / "config.toml"
+    value = None if text is None else target.parse(text)
+    before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
+    try:
+        document = tomlkit.parse(before.decode())
+    except (TOMLKitError, UnicodeDecodeError) as error:
+        raise Invalid(
+            f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
+        ) from None
+    table: Any = document
+    *tables, key = target.key.split(".")
+    for name in tables:
+        table = table.setdefault(name, tomlkit.table())
+    if value is None:
+        table.pop(key, None)
+    else:
+        table[key] = list(value) if isinstance(value, tuple) else value
+    after = document.as_string().encode()
+    if path.exists():
+        files.replace(path, after, expect=files.digest(before))
+    else:
+        files.write_new(path, after)
+    return mind.reopened()

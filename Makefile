@@ -49,7 +49,7 @@ $(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	@touch $@
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
-	$(RUN) -m tests.real_clients $(CLIENTS)
+	$(RUN) -m tests.real_clients $(or $(CLIENTS),--write docs/clients.md)
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase

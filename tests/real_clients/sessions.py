@@ -129,13 +129,20 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         session.mind("uninstall", *install[1:])
         evidence.restored = _tree(session) == before
         session.mind(*install)
-        added = {path for path, data in _tree(session).items() if before.get(path) != data}
+        installed = _tree(session)
+        added = {path for path, data in installed.items() if before.get(path) != data}
+        folders = {path for path, data in installed.items() if data is None} - before.keys()
         done = _prompt(session, model)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
         session.mind("uninstall", *install[1:])
         after = _tree(session)
         left = sorted(path for path in added if after.get(path) != before.get(path))
+        left += [
+            folder
+            for folder in sorted(folders & after.keys())
+            if not any(path.startswith(f"{folder}/") for path in after)
+        ]
         for name in recipe.rewrites:
             file = place.home / name
             left += [name] if file.is_file() and '"mind"' in file.read_text() else []

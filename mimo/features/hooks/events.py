@@ -129,6 +129,8 @@ def recognised(data: Any, client: str = "") -> Event | None:
     dialect = _dialect(data, CLIENTS.get(client))
     name = _text(data, "hook_event_name", "hookEventName") or _unnamed(data)
     moment = _MOMENTS.get(name.lower(), Moment.OTHER)
+    if moment is Moment.PROMPT and _prompt(data).startswith(REQUEST):
+        moment = Moment.OTHER
     roots = data.get("workspace_roots")
     root = roots[0] if isinstance(roots, list) and roots else None
     return Event(
@@ -151,7 +153,7 @@ def recognised(data: Any, client: str = "") -> Event | None:
         may_ask=name.lower() in _ENDS_OF_A_TURN and _has_ended(data),
         # Claude Code takes it since 2.1.196, the first version that sends this key.
         adds_at_stop=dialect is Dialect.CLAUDE and "prompt_id" in data,
-        by_user=_text(data, "source") in _BY_THE_USER and not _prompt(data).startswith(REQUEST),
+        by_user=_text(data, "source") in _BY_THE_USER,
     )
 
 

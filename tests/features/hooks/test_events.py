@@ -236,12 +236,12 @@ def test_the_notes_of_a_start_that_gemini_puts_into_a_prompt_are_no_part_of_it()
     assert event.prompt == "why <b>?"
 
 
-def test_a_request_that_comes_as_a_prompt_is_not_the_users() -> None:
+def test_a_request_that_comes_as_a_prompt_is_none() -> None:
     asked = capture.worded("underscore", "")
     for payload in (COPILOT | {"prompt": asked}, CURSOR | {"prompt": asked}):
         event = recognised(payload | {"hook_event_name": "UserPromptSubmit"})
         assert event is not None
-        assert not event.by_user
+        assert event.moment is Moment.OTHER
 
 
 def test_the_command_line_decides_if_the_keys_do_not() -> None:

@@ -453,6 +453,7 @@ def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
 
 
 STARTS_PROGRAMS = {
+    "cli/external.py",  # `mind foo` is `mind-foo`, from an absolute folder of the PATH
     "features/clients/__init__.py",
     "features/daemon/process.py",
     "features/procedures/actions.py",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo import disk
 from mimo.commands.arguments import decode
-from mimo.commands.spec import EVERYWHERE, Effect, Spec, Surface
+from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec, Surface
 from mimo.errors import Denied, Internal, MindError, NoProject, NotFound
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -61,6 +61,7 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         try:
             with span("memory.tool", _attributes(call)):
                 values = decode(spec, arguments, caller.surface)
+                values.pop(BUDGET.attribute, None)  # The server applies it to the result.
                 owner = _owner(spec, mind, values)
                 call = _named(call, spec, values)
                 with span("memory.permission_check", _attributes(call)):

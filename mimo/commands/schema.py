@@ -73,10 +73,6 @@ def _object(properties: Schema, required: list[str]) -> Schema:
     return schema | ({"required": required} if required else {})
 
 
-def _closed(properties: Schema, required: list[str]) -> Schema:
-    return _object(properties, required) | {"additionalProperties": False}
-
-
 def parameter_schema(param: Param) -> Schema:
     """Returns the schema of one parameter with its default and without its help."""
     schema = {"type": "object"} if param.arg.object else _shape(param.shape)
@@ -234,8 +230,8 @@ def _record(cls: type) -> Schema:
         inner = split_null(field.type)[0] if field.omit else field.type
         help = {"description": field.help} if field.help else {}
         properties[field.name] = _value(inner) | help
-    required = [field.name for field in fields_of(cls) if not field.omit]
-    return _closed(properties, required)
+    required = [f.name for f in fields_of(cls) if not f.omit and f.usual is None]
+    return _object(properties, required)
 
 
 def _merge(first: Schema, other: Schema) -> Schema:
@@ -263,7 +259,7 @@ def _merge_properties(first: Schema, other: Schema) -> Schema:
     fields, others = first["properties"], other["properties"]
     shared = {name: _merge(fields[name], others[name]) for name in fields.keys() & others.keys()}
     required = [name for name in first.get("required", ()) if name in other.get("required", ())]
-    return _closed(fields | others | shared, required)
+    return _object(fields | others | shared, required)
 
 
 def _types(schema: Schema) -> list[str]:

@@ -42,6 +42,10 @@ class Out(NamedTuple):
     """The published name if it differs from the attribute's."""
     omit: bool = False
     """True if the field is absent when it is None."""
+    usual: object = None
+    """The value that answers to agents leave out; None for a field that they always have."""
+    page: int = 0
+    """The most items in an answer to an agent, by default: the last ones if it is negative."""
 
 
 Omitted = Annotated[T | None, Out(omit=True)]
@@ -241,6 +245,18 @@ class Param:
         return option[2:].upper() if self.positional else option
 
 
+BUDGET = Param(
+    name="budget",
+    attribute="budget",
+    shape=Shape(kind="integer"),
+    arg=Arg("Tokens that the answer may take", agents="", ge=1, le=20_000, surfaces=Surface.MCP),
+    required=False,
+    positional=False,
+    default=None,
+)
+"""The argument of tools with `has_budget`, which the server applies; no function takes it."""
+
+
 def singular(word: str) -> str:
     """Returns the singular of a plural: `tags` -> `tag`, `categories` -> `category`."""
     if word.endswith("ies"):
@@ -286,6 +302,8 @@ class Spec:
     """Returns the memory that a call works on, from the open one and the arguments."""
     is_long: bool = False
     """True if the command line has `--long` for details."""
+    has_budget: bool = False
+    """True if agents may choose the size of the answer, with the argument `budget`."""
 
     @property
     def key(self) -> str:
@@ -320,7 +338,8 @@ class Spec:
 
         Raises `TypeError` if one has no help, or a type outside the closed set.
         """
-        return params_of(self.function)
+        params = params_of(self.function)
+        return (*params, BUDGET) if self.has_budget else params
 
     @property
     def result(self) -> Any:
@@ -346,6 +365,7 @@ def command(
     description: str | None = None,
     instead: str | None = None,
     is_long: bool = False,
+    has_budget: bool = False,
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -374,6 +394,7 @@ def command(
             of_user=of_user,
             owner=owner,
             is_long=is_long,
+            has_budget=has_budget,
         )
         setattr(function, ATTRIBUTE, spec)
         return function
@@ -455,6 +476,8 @@ class Published(NamedTuple):
     type: Any
     help: str
     omit: bool
+    usual: object
+    page: int
 
 
 @cache
@@ -475,6 +498,8 @@ def fields_of(cls: type) -> tuple[Published, ...]:
                 type=annotation,
                 help=next(filter(None, helps), ""),
                 omit=any(out.omit for out in outs),
+                usual=next((out.usual for out in outs if out.usual is not None), None),
+                page=next((out.page for out in outs if out.page), 0),
             )
         )
     return tuple(published)
@@ -489,9 +514,10 @@ COMMAND_LINES = frozenset({"actions"})
 def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
 
-    `guide` changes the texts of the fields in `GUIDES`, and none that were stored. Raises
-    `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type that a
-    result may not have.
+    `guide` makes it an answer to an agent: it changes the texts of the fields in `GUIDES`, and none
+    that were stored; fields with their usual value and parts of seconds are left out. Raises
+    `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type that
+    a result may not have.
     """
     if isinstance(value, Enum):
         return value.value
@@ -507,7 +533,8 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a result's time must have a zone")
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        timespec = "auto" if guide is None else "seconds"
+        return value.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
     if isinstance(value, Mapping):
         return {str(key): to_json(item, guide) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -517,8 +544,14 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     return {
         field.name: _member(field.name, member, guide)
         for field, member in members
-        if member is not None or not field.omit
+        if not _is_left_out(field, member, briefly=guide is not None)
     }
+
+
+def _is_left_out(field: Published, member: Any, *, briefly: bool) -> bool:
+    if member is None:
+        return field.omit
+    return briefly and field.usual is not None and member == field.usual
 
 
 def _member(name: str, value: Any, guide: Callable[[str], str] | None) -> Any:

@@ -298,11 +298,16 @@ _LONGEST_IN_DAYS, _LONGEST_IN_WEEKS, _YEAR = 14, 9 * 7, 365
 
 
 def age(moment: datetime, screen: Screen) -> str:
+    """Returns the age of a memory on a screen."""
+    return short_age(moment, screen.setting.now or system_clock())
+
+
+def short_age(moment: datetime, now: datetime) -> str:
     """Returns the age of a memory in at most four characters: `now`, `5m`, `3h`, `12d`, `5w`, `2y`.
 
     Months are `mo`. A time in the future is `new`.
     """
-    seconds = ((screen.setting.now or system_clock()) - moment).total_seconds()
+    seconds = (now - moment).total_seconds()
     minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86_400)
     if seconds < 0:
         return "new"

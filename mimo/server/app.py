@@ -1,6 +1,5 @@
 """The MCP server: the answers to each kind of request, whichever transport carries it."""
 
-import json
 import logging
 import re
 from asyncio import CancelledError
@@ -32,62 +31,24 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
-    TextContent,
 )
 
 from mimo import __version__
 from mimo.commands import Registry, called, listed, near
-from mimo.commands.arguments import choose
-from mimo.commands.invoke import Caller, fault, invoke
-from mimo.commands.leniency import understood
-from mimo.commands.spec import Spec, Surface, to_json
+from mimo.commands.invoke import Caller, fault
+from mimo.commands.spec import Surface
 from mimo.errors import Internal, MindError
 from mimo.guard.privacy import redact_error, redacted
 from mimo.mind import Mind, Progress
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
+from mimo.server.answers import answer, refused
 from mimo.server.exposure import Listing
 from mimo.server.subscriptions import Subscriptions
 from mimo.server.tools import INSTRUCTIONS, described
-from mimo.server.wording import for_agents, reworded
+from mimo.server.wording import reworded
 
 log = logging.getLogger("mind")
-
-
-def answer(
-    specs: Sequence[Spec], mind: Mind, caller: Caller, arguments: Mapping[str, Any]
-) -> CallToolResult:
-    """Returns the result of a tool, or an error that the model can read."""
-    try:
-        spec, rest = choose(specs, arguments)
-        result = invoke(spec, mind, caller, understood(spec, rest))
-        data = to_json(result, guide=partial(for_agents, specs=specs))
-    except MindError as error:
-        redact_error(error)
-        return refused(error, specs)
-    except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
-        unexpected = fault()
-        unexpected.__cause__ = error
-        return refused(unexpected)
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return CallToolResult(content=[TextContent(text=text)], structured_content=data)
-
-
-def refused(error: MindError, specs: Sequence[Spec] = ()) -> CallToolResult:
-    """Returns an error as the result of a tool.
-
-    Structured content stays empty, because clients validate it against the output schema.
-    """
-    if isinstance(error, Internal):
-        log.error("a call failed", exc_info=error.__cause__ or error)
-    error = reworded(error, specs)
-    text = f"error: {error.message} [{error.code}]"
-    hint = f"\nhint: {error.hint}" if error.hint else ""
-    return CallToolResult(
-        content=[TextContent(text=text + hint)],
-        is_error=True,
-        _meta={"mind/error": to_json(error.wire())},
-    )
 
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from functools import cache
 from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 from mimo.text.families import kinds, may_have_nouns, nouns, root
+from mimo.text.phrases import cut
 
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -162,6 +163,22 @@ def matching_words(text: str, query: str) -> list[str]:
         # In a script without spaces, a word is a whole clause, and its tokens are parts of it.
         words += shared if shared and compiled(_UNSPACED).match(word) else [word] * bool(shared)
     return words
+
+
+def excerpt(text: str, query: str, most: int) -> str:
+    """Returns at most `most` characters of a text, from where it matches a query best."""
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    lines = text.splitlines(keepends=True)
+    shared = [len(matching_words(line, query)) for line in lines]
+    best = shared.index(max(shared))
+    start = sum(map(len, lines[:best]))
+    words = matching_words(lines[best], query)
+    place = min((lines[best].find(word) for word in words), default=0)
+    if place > most // 2:  # A long line: its beginning would leave out the match.
+        start = text.find(" ", start + place - most // 4) + 1
+    return f"{'… ' if start else ''}{cut(text[start:].lstrip(), most)}"
 
 
 def _split(text: str) -> list[str]:

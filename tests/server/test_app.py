@@ -205,7 +205,7 @@ def test_the_answer_is_the_same_as_structured_content_and_as_text(era: Any) -> N
 
     assert not result.is_error
     assert result.structured_content == {"text": "é", "by": None}
-    assert [block.text for block in result.content] == ['{"text":"é","by":null}']
+    assert [block.text for block in result.content] == ["text: é\nby: null"]
 
 
 def test_an_optional_argument_that_is_null_counts_as_absent() -> None:

@@ -225,6 +225,7 @@ def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] |
 @command(
     "load/context",
     effect=Effect.READ,
+    has_budget=True,
     toolset="load",
     errors=(NotFound, AmbiguousId),
     examples=("mind load context", "mind load context auth_strategy", "mind load context k3v7mq"),

@@ -64,7 +64,7 @@ class Ingested:
     chunks_created: int
     file_size: Annotated[int, Out("In bytes; the sum for several files")]
     strategy_used: Annotated[str, Out("The strategy used; `mixed` if the files differ")]
-    ids: Annotated[tuple[str, ...], Out("Ids of the chunks, in the order of the text")]
+    ids: Annotated[tuple[str, ...], Out("Ids of the chunks, in the order of the text", page=20)]
     source_id: Annotated[Omitted[str], Out("Id for all of its chunks", omit=True)] = None
     file: Annotated[Omitted[str], Out("The file that holds its chunks", omit=True)] = None
     already_ingested: Annotated[
@@ -72,11 +72,12 @@ class Ingested:
     ] = None
     replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
     dry_run: Annotated[Omitted[bool], Out("True if nothing was written", omit=True)] = None
-    chunks: Annotated[Omitted[tuple[ChunkRow, ...]], Out("The chunks of a dry run", omit=True)] = (
-        None
-    )
+    chunks: Annotated[
+        Omitted[tuple[ChunkRow, ...]], Out("The chunks of a dry run", omit=True, page=20)
+    ] = None
     files: Annotated[
-        Omitted[tuple[FileRow, ...]], Out("Each file, if there can be several", omit=True)
+        Omitted[tuple[FileRow, ...]],
+        Out("Each file, if there can be several", omit=True, page=20),
     ] = None
     failed: Annotated[Omitted[int], Out("Number of named files skipped", omit=True)] = None
     notice: Omitted[str] = None

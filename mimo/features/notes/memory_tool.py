@@ -20,6 +20,7 @@ from mimo.commands.common import (
     Owner,
     Private,
     Stale,
+    Tagged,
     Tags,
     TimeFilter,
     ToDate,
@@ -110,13 +111,14 @@ class FoundMemory:
     score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     created_at: datetime
     importance: float
-    tags: tuple[str, ...]
+    tags: Tagged
     trust: Trust
     file: File
     line: Annotated[int, Out("Line of the best passage")]
     source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
         None
     )
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
@@ -145,7 +147,7 @@ class ListedMemory:
     importance: float
     decay_score: Annotated[float, Out("Remaining strength, 0 to 1")]
     created_at: datetime
-    tags: tuple[str, ...]
+    tags: Tagged
     protected: Annotated[bool, Out("Whether it never fades")]
     trust: Trust
     file: File
@@ -207,6 +209,7 @@ def store(
     MEMORY,
     operation="search",
     effect=Effect.READ,
+    has_budget=True,
     toolset="memory",
     of_user=True,
     errors=(Invalid,),
@@ -242,6 +245,7 @@ def search(
     MEMORY,
     operation="list",
     effect=Effect.READ,
+    has_budget=True,
     toolset="memory",
     of_user=True,
     errors=(Invalid,),
@@ -298,9 +302,11 @@ def delete(mind: Mind, id: Id) -> Deleted:
 def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
     is_long = len(memory.text) > MAX_CONTENT_BYTES
+    is_whole = hit.passage.strip() == memory.text.strip()
     return facts_of(mind, mind.trust.checker(), hit.record, hit.newer, None, stale).row(
         FoundMemory,
         content=hit.passage if is_long else memory.text,
+        passage=None if is_long or is_whole else hit.passage,
         excerpt=is_long or None,
         category=memory.type.category,
         score=round(hit.score, 4),

@@ -17,6 +17,7 @@ from mimo.commands.common import (
     Reference,
     Stale,
     TagFilter,
+    Tagged,
     TimeFilter,
     ToDate,
     Trust,
@@ -110,7 +111,7 @@ class MemoryRow:
     id: str
     type: Kind
     title: str
-    tags: tuple[str, ...]
+    tags: Tagged
     importance: float
     created_at: datetime
     trust: Trust
@@ -149,6 +150,7 @@ class MemoryRows:
     "mind_show",
     cli="show",
     effect=Effect.READ,
+    has_budget=True,
     toolset="extra",
     of_user=True,
     errors=(Invalid, NotFound, AmbiguousId),
@@ -230,6 +232,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     "mind_list",
     cli="list",
     effect=Effect.READ,
+    has_budget=True,
     toolset="extra",
     of_user=True,
     errors=(Invalid, NotFound),

@@ -28,6 +28,8 @@ from mimo.store import files
 
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
+LAST_STEPS = -20
+"""The most transitions, and lines of its log, that an agent gets of a run: the last ones."""
 EXAMPLE = """\
 ---
 name: greet
@@ -74,6 +76,11 @@ Text = Annotated[str | None, Arg("The whole Markdown of the procedure", agents="
 Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
+Log = Annotated[
+    tuple[str, ...] | None, Out("The lines of its log steps", omit=True, page=LAST_STEPS)
+]
+
+
 @frozen
 class Moved:
     """One transition of a run."""
@@ -93,10 +100,12 @@ class Ran:
     pid: Annotated[str | None, Out("Of an async run: the process that runs it", omit=True)] = None
     final_state: Annotated[str | None, Out("The state it ended in", omit=True)] = None
     context: Annotated[dict[str, Json] | None, Out("The context at the end", omit=True)] = None
-    history: Annotated[tuple[Moved, ...] | None, Out("All transitions, in order", omit=True)] = None
+    history: Annotated[
+        tuple[Moved, ...] | None, Out("All transitions, in order", omit=True, page=LAST_STEPS)
+    ] = None
     duration_ms: Annotated[int | None, Out("Milliseconds it took", omit=True)] = None
     error: Annotated[str | None, Out("Why it failed or was interrupted", omit=True)] = None
-    log: Annotated[tuple[str, ...] | None, Out("The lines of its log steps", omit=True)] = None
+    log: Log = None
     rollback: Annotated[str | None, Out("The run that undid this failed one", omit=True)] = None
     warnings: Annotated[
         tuple[str, ...] | None, Out("Violations of the context's schema", omit=True)
@@ -118,13 +127,13 @@ class Progress:
     context: dict[str, Json]
     elapsed_ms: Annotated[int, Out("Milliseconds it has taken, without interruptions")]
     procedure: Annotated[str, Out("Its procedure, as name@version")]
-    history: tuple[Moved, ...]
+    history: Annotated[tuple[Moved, ...], Out(page=LAST_STEPS)]
     error: Annotated[str | None, Out("Why it failed or stopped, or why its last action failed")]
     waits_for: Annotated[
         tuple[str, ...] | None, Out("Events, one of which must be sent to it", omit=True)
     ] = None
     question: Annotated[str | None, Out("Its question", omit=True)] = None
-    log: Annotated[tuple[str, ...] | None, Out("The lines of its log steps", omit=True)] = None
+    log: Log = None
     rollback: Annotated[str | None, Out("The run that undoes this failed one", omit=True)] = None
 
 

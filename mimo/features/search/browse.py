@@ -83,6 +83,7 @@ class Recent:
 @command(
     "search/by_topic",
     effect=Effect.READ,
+    has_budget=True,
     toolset="search",
     examples=("mind search by-topic auth_strategy",),
     description="""\
@@ -119,6 +120,7 @@ def by_topic(
 @command(
     "search/by_context",
     effect=Effect.READ,
+    has_budget=True,
     toolset="search",
     errors=(Invalid, SearchFailed),
     examples=('mind search by-context "how do users log in"',),
@@ -160,6 +162,7 @@ def by_context(
 @command(
     "search/recent",
     effect=Effect.READ,
+    has_budget=True,
     toolset="search",
     errors=(Invalid,),
     examples=("mind search recent", "mind search recent --type decision --when 'last week'"),

@@ -15,6 +15,7 @@ from mimo.commands.common import (
     Query,
     Stale,
     TagFilter,
+    Tagged,
     TimeFilter,
     Trust,
     Types,
@@ -42,8 +43,8 @@ from mimo.rendering.results import (
     row_labels,
     tagged,
 )
-from mimo.text.phrases import cut, notices
-from mimo.text.tokens import matching_words
+from mimo.text.phrases import notices
+from mimo.text.tokens import excerpt, matching_words
 
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
@@ -84,7 +85,7 @@ class SearchResult:
     confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
     relevance: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     date: datetime
-    tags: tuple[str, ...]
+    tags: Tagged
     trust: Trust
     scope: Owner = None
     source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
@@ -115,6 +116,7 @@ class SearchResults:
     "mind_search",
     cli="search",
     effect=Effect.READ,
+    has_budget=True,
     toolset="search",
     needs_project=False,
     of_user=True,
@@ -260,22 +262,6 @@ def _grouped(results: Sequence[SearchResult]) -> dict[str, list[SearchResult]]:
     return groups
 
 
-def _excerpt(text: str, query: str, most: int) -> str:
-    """Returns at most `most` characters of a text, from where it matches a query best."""
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    lines = text.splitlines(keepends=True)
-    shared = [len(matching_words(line, query)) for line in lines]
-    best = shared.index(max(shared))
-    start = sum(map(len, lines[:best]))
-    words = matching_words(lines[best], query)
-    place = min((lines[best].find(word) for word in words), default=0)
-    if place > most // 2:  # A long line: its beginning would leave out the match.
-        start = text.find(" ", start + place - most // 4) + 1
-    return f"{'… ' if start else ''}{cut(text[start:].lstrip(), most)}"
-
-
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, indent: int) -> None:
     weak = (dim("  weak"),) if row.weak else ()
     place = dim(f"  {row.project}" if project and not row.scope else "")
@@ -301,5 +287,5 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, inde
         body = f"{body}\nbecause {because}".strip()
     if body:
         most = MOST_CONTENT if screen.setting.details else _PASSAGE
-        passage = first_lines(_excerpt(body, query, most), _LINES)
+        passage = first_lines(excerpt(body, query, most), _LINES)
         screen.text(passage, terms=matching_words(passage, query), indent=indent + below)

@@ -119,6 +119,7 @@ def list_values(
     "getMemory",
     cli="value get",
     effect=Effect.READ,
+    has_budget=True,
     toolset="values",
     needs=Needs(Operation.READ, namespace="namespace", key="key"),
     errors=(*_REFUSED, NotFound),

@@ -1,0 +1,145 @@
+"""Calls of tools: the result for an agent, in two forms and below a ceiling."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import CallToolResult, TextContent
+
+from mimo.commands.arguments import choose
+from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.leniency import understood
+from mimo.commands.schema import output_schema
+from mimo.commands.spec import BUDGET, Spec, declared, to_json
+from mimo.errors import Internal, MindError
+from mimo.guard.privacy import redact_error
+from mimo.server import fitting
+from mimo.server.fitting import BYTES_PER_TOKEN, FORM, LEAST_BUDGET, SCALES, Cut
+from mimo.server.reading import Reader
+from mimo.server.wording import for_agents, reworded
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mimo.mind import Mind
+
+log = logging.getLogger("mind")
+
+_PORTIONS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
+"""Shares of the room to shorten the data to: the text of the same data may be longer."""
+
+_REST = 400
+"""Bytes of the field `truncated`."""
+
+_MESSAGE, _HINT, _DETAILS = 3_000, 1_000, 4_000
+"""The most characters of an error's message and hint, and bytes of its details."""
+
+
+def answer(
+    specs: Sequence[Spec], mind: Mind, caller: Caller, arguments: Mapping[str, Any]
+) -> CallToolResult:
+    """Returns the result of a tool, or an error that the model can read."""
+    try:
+        spec, rest = choose(specs, arguments)
+        given = understood(spec, rest)
+        result = invoke(spec, mind, caller, given)
+        data, text = _forms(result, specs, spec, given, mind.now)
+    except MindError as error:
+        redact_error(error)
+        return refused(error, specs)
+    except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
+        unexpected = fault()
+        unexpected.__cause__ = error
+        return refused(unexpected)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+
+
+def refused(error: MindError, specs: Sequence[Spec] = ()) -> CallToolResult:
+    """Returns an error as the result of a tool.
+
+    Structured content stays empty, because clients validate it against the output schema.
+    """
+    if isinstance(error, Internal):
+        log.error("a call failed", exc_info=error.__cause__ or error)
+    error = reworded(error, specs)
+    text = f"error: {_cut(error.message, _MESSAGE)} [{error.code}]"
+    hint = f"\nhint: {_cut(error.hint, _HINT)}" if error.hint else ""
+    wire, _ = fitting.fitted(to_json(error.wire()), {}, _DETAILS)
+    return CallToolResult(
+        content=[TextContent(text=text + hint)], is_error=True, _meta={"mind/error": wire}
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _forms(
+    result: object,
+    specs: Sequence[Spec],
+    spec: Spec,
+    given: Mapping[str, Any],
+    now: Callable[[], datetime],
+) -> tuple[dict[str, Any], str]:
+    """Returns the structured content and the text of a result."""
+    data: dict[str, Any] = to_json(result, guide=partial(for_agents, specs=specs))
+    cuts = fitting.paged(result, data)
+    ends = [field.name for field in fitting.published_of(result) if field.page < 0]
+    schema = _schema(tuple(each.function for each in specs))
+    return formed(data, schema, spec, given, Reader(now), cuts, ends)
+
+
+def formed(
+    data: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    spec: Spec,
+    given: Mapping[str, Any],
+    reader: Reader,
+    cuts: Sequence[Cut] = (),
+    ends: Sequence[str] = (),
+) -> tuple[dict[str, Any], str]:
+    """Returns the data of a result and their text, neither of which is too long.
+
+    An agent's budget is for one of them. What is left out is named in the field `truncated`.
+    """
+    budget = given.get(BUDGET.name) if spec.has_budget else None
+    most = max(budget, LEAST_BUDGET) * BYTES_PER_TOKEN if isinstance(budget, int) else FORM
+    aim = 2 * most if budget else min(fitting.aim(data), 2 * most)
+    query = given.get("query")
+    asked = query if isinstance(query, str) else None
+
+    def form(shorter: dict[str, Any], more: Sequence[Cut]) -> tuple[dict[str, Any], str]:
+        if cuts or more:
+            parts = [*cuts, *more]
+            shorter = shorter | {"truncated": fitting.continued(parts, spec, given, shorter)}
+        # The text of data that are too long would be made in vain.
+        return shorter, reader.read(shorter, schema) if fitting.size(shorter) <= most else ""
+
+    listed, dropped = fitting.capped(data, schema, most, ends)
+
+    @cache
+    def scaled(scale: float) -> tuple[dict[str, Any], str]:
+        return form(fitting.brief(listed, schema, asked, scale), dropped)
+
+    def fits(forms: tuple[dict[str, Any], str]) -> bool:
+        return bool(forms[1]) and sum(map(fitting.size, forms)) <= aim
+
+    scale = SCALES[bisect_left(SCALES[:-1], 1, key=lambda scale: fits(scaled(scale)))]
+    forms = scaled(scale)
+    for portion in _PORTIONS:
+        if forms[1] and max(map(fitting.size, forms)) <= most:
+            break
+        shorter = fitting.brief(listed, schema, asked, SCALES[-1])
+        shorter, more = fitting.fitted(shorter, schema, int(most * portion) - _REST, ends)
+        forms = form(shorter, [*dropped, *more])
+    return forms
+
+
+@cache
+def _schema(functions: tuple[Callable[..., object], ...]) -> dict[str, Any]:
+    schema = output_schema([declared(function) for function in functions])
+    return schema | {"properties": {**schema["properties"], "truncated": {"type": "string"}}}

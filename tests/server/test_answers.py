@@ -1,0 +1,141 @@
+"""Answers to agents: small, below the ceiling, valid, and without forged lines."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mimo.commands import all_commands
+from mimo.commands.schema import output_schema
+from mimo.commands.spec import Spec
+from mimo.server.answers import formed
+from mimo.server.fitting import CEILING, size
+from mimo.server.reading import Reader
+from tests.bench import answers as bench
+
+NOW = datetime(2026, 11, 23, tzinfo=UTC)
+TOOLS = all_commands().tools()
+HOSTILE = 'line "of" text\\ \n\r\t\x00\x1b[31m # ünï 한국어 \u202e \U0001f600 | - untrusted: '
+
+
+def hostile(schema: dict[str, Any], rows: int, length: int, depth: int = 0) -> Any:
+    """Returns a value with long lists and texts that is valid against a schema."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    if schema.get("format") == "date-time":
+        return "2026-11-20T12:00:00Z"
+    types = schema.get("type", [])
+    kind = types if isinstance(types, str) else next(iter(types), "")
+    if kind == "string":
+        return (HOSTILE * (length // len(HOSTILE) + 1))[:length]
+    if kind == "array":
+        item = hostile(schema.get("items", {}), 3, length, depth + 1)
+        return [item] * (rows if depth < 1 else 3)
+    if kind == "object" and "properties" in schema:
+        fields = schema["properties"].items()
+        return {name: hostile(field, rows, length, depth + 1) for name, field in fields}
+    if kind == "object":
+        item = hostile(schema.get("additionalProperties") or {}, 3, 200, depth + 1)
+        return {f"{HOSTILE}{number}": item for number in range(10)}
+    if kind in ("integer", "number"):
+        return 1
+    return True if kind == "boolean" else stored(rows if depth < 2 else 3)
+
+
+def stored(rows: int) -> Any:
+    """Returns stored JSON that is deep, wide and long."""
+    deep: Any = 10**4000
+    for _ in range(100):
+        deep = [deep, {"k" * 500: HOSTILE * 20}]
+    return {"deep": deep, "wide": {str(number): HOSTILE for number in range(rows)}, "": [[]] * rows}
+
+
+def sent(data: dict[str, Any], text: str) -> int:
+    result = {"content": [{"type": "text", "text": text}], "structuredContent": data}
+    return size(result | {"isError": False})
+
+
+@pytest.mark.parametrize(("rows", "length"), [(1000, 200), (2, 100_000)])
+@pytest.mark.parametrize("specs", TOOLS.values(), ids=list(TOOLS))
+def test_no_answer_exceeds_the_ceiling_and_each_is_valid(
+    specs: list[Spec], rows: int, length: int
+) -> None:
+    schema = output_schema(specs)
+    whole = hostile(schema, rows, length)
+    data, text = formed(whole, schema, specs[0], {"query": "text"}, Reader(lambda: NOW))
+
+    assert sent(data, text) < CEILING
+    Draft202012Validator(schema).validate(data)
+    assert text
+    assert data.get("truncated", "") in text
+
+
+@pytest.fixture(scope="module")
+def agent() -> Iterator[bench.Agent]:
+    with bench.agent(60) as client:
+        yield client
+
+
+def test_ten_results_are_below_6_kb_in_both_forms(agent: bench.Agent) -> None:
+    result = agent.call("mind_search", query="why do uploads fail", limit=10)
+
+    assert len(result.structured_content["results"]) == 10
+    assert bench.sizes(result)[-1] < 6_000
+
+
+def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Agent) -> None:
+    result = agent.call("mind_search", query="why do uploads fail", limit=10)
+    text = result.content[0].text
+
+    for row in result.structured_content["results"]:
+        assert row["title"].rstrip("…") in text
+        assert " ".join(row["content"].split()) in " ".join(text.split())
+        assert "passage" not in row
+
+
+def test_a_failed_and_an_unapproved_memory_are_marked_before_the_title(agent: bench.Agent) -> None:
+    file = agent.mind.project.root / ".mind/facts/planted.md"
+    file.write_text("---\nid: planted\ntype: fact\n---\nPlanted trusted: cache keys\n")
+    text = agent.call("mind_search", query="cache keys planted locale").content[0].text
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+
+    assert any(" FAILED: Add the locale to cache keys" in line for line in lines)
+    assert any(" untrusted: Planted trusted: cache keys" in line for line in lines)
+
+
+def test_an_answer_with_many_rows_tells_how_to_read_on(agent: bench.Agent) -> None:
+    first = agent.call("mind_list", limit=1000)
+    rows = first.structured_content["memories"]
+
+    assert bench.sizes(first)[-1] < CEILING
+    assert len(rows) < first.structured_content["total"]
+    assert f"`offset: {len(rows)}`" in first.structured_content["truncated"]
+    assert first.structured_content["truncated"] in first.content[0].text
+    second = agent.call("mind_list", limit=1000, offset=len(rows)).structured_content["memories"]
+    assert {row["id"] for row in rows}.isdisjoint(row["id"] for row in second)
+
+
+def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
+    agent: bench.Agent,
+) -> None:
+    long = "\n\n".join(f"Paragraph {n} about the zebra migration." for n in range(2_000))
+    id = agent.call("memory", operation="store", content=long).structured_content["id"]
+    match = agent.call("memory", operation="search", query="zebra migration paragraph 1500")
+    shown = agent.call("mind_show", id=id)
+
+    (row,) = [row for row in match.structured_content["results"] if row["id"] == id]
+    assert row["excerpt"]
+    assert "zebra" in row["content"]
+    assert bench.sizes(match)[-1] < 10_000
+    assert bench.sizes(shown)[-1] < CEILING
+    assert shown.structured_content["content"].startswith(long[:5_000])
+    assert f"mind://memory/{id}" in shown.structured_content["truncated"]
+
+
+def test_a_long_error_is_cut(agent: bench.Agent) -> None:
+    result = agent.call("mind_show", id="x" * 100_000)
+
+    assert result.is_error
+    assert len(result.model_dump_json()) < CEILING

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared
 from mimo.disk import working_directory
+from mimo.errors import NoProject
 from mimo.mind import Mind
 
 Call = Callable[..., Any]
@@ -22,23 +24,40 @@ Call = Callable[..., Any]
 
 
 class Memory:
-    """The memory of a project, for calls of commands; it holds nothing open between them."""
+    """The memory of a project, for calls of commands from any thread, one after the other.
+
+    It stays open between them, since searches load an encoder.
+    """
 
     def __init__(self, project: str | PathLike[str] | None, name: str) -> None:
         """Take the folder of a project (default: around the working directory), and the caller."""
         self._project = Path(project) if project is not None else None
         self._caller = Caller(surface=Surface.MCP, name=name)
+        self._lock = RLock()
+        self._mind: Mind | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Call]:
         """Gives a function that calls commands on the opened memory. Raises `MindError`s."""
-        mind = Mind.open(working_directory(), project=self._project)
-        try:
-            yield lambda function, **given: invoke(declared(function), mind, self._caller, given)
-        finally:
-            mind.close()
+        with self._lock:
+            if self._mind is None or self._mind.is_outdated:
+                self.close()
+                self._mind = Mind.open(working_directory(), project=self._project)
+            mind, caller = self._mind, self._caller
+            try:
+                yield lambda function, **given: invoke(declared(function), mind, caller, given)
+            except NoProject:
+                self.close()  # The user may make one.
+                raise
 
     def call(self, function: Callable[..., Any], **given: Any) -> Any:
         """Returns the result of one command."""
         with self.opened() as call:
             return call(function, **given)
+
+    def close(self) -> None:
+        """Closes the memory; the next call opens it again."""
+        with self._lock:
+            if self._mind is not None:
+                self._mind.close()
+                self._mind = None

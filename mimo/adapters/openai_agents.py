@@ -53,6 +53,10 @@ class MindSession:
         """Removes all items."""
         await self._call(commands.clear)
 
+    def close(self) -> None:
+        """Closes the files of the memory; the next call opens them again."""
+        self._memory.close()
+
     @property
     def _limit(self) -> int | None:
         settings = self.session_settings

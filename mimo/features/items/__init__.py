@@ -1,0 +1,171 @@
+"""Items of other frameworks: JSON objects under a key in a namespace, each of them a memory.
+
+So searches find an item by words and by meaning, and people read it as Markdown: a lone `content`
+is the text of the file, any other value is a block of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from mimo import disk
+from mimo.disk import STORE
+from mimo.errors import Invalid
+from mimo.frozen import frozen, replace
+from mimo.memory import ids
+from mimo.memory.codec.document import BLANK, trim
+from mimo.memory.codec.file import read_moment
+from mimo.memory.codec.front_matter import moment
+from mimo.memory.model import Memory, Record
+from mimo.privacy.secrets import secrets_in
+from mimo.store.files import PRIVATE
+from mimo.text.phrases import cut
+
+TAG = "item"
+"""The tag of every item, by which lists and searches leave out other memories."""
+_HEADER = "item"
+"""The key of the header that has namespace and key."""
+_UPDATED = "updated"
+_FENCE, _END = "```json\n", "\n```"
+_TITLE = 80
+_DIGEST = 16
+
+
+@frozen
+class Item:
+    """An item as a framework has it."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: dict[str, Any]
+    created: datetime
+    updated: datetime
+    is_searched: bool = True
+    """False if its framework does not want searches to find it."""
+
+
+def place_of(namespace: Sequence[str], key: str, *, private: bool) -> str:
+    """Returns the file of an item. Raises `Invalid` for a name that can't be one."""
+    if not namespace or not all(namespace) or not key:
+        raise Invalid("an item needs a namespace of at least one label, and a key")
+    name = json.dumps([*namespace, key])
+    digest = disk.sha256(name.encode()).hex()[:_DIGEST]
+    words = f"{namespace[-1]} {key}"
+    words = ids.slug(words) if not secrets_in(words) else ""
+    stem = f"{words}-{digest}" if words and not ids.holds_secret(words) else digest
+    return f"{PRIVATE if private else f'{STORE}/'}items/{stem}.md"
+
+
+def written(memory: Memory, item: Item) -> Memory:
+    """Returns a memory with the text and the header of an item. Raises `Invalid`."""
+    header: dict[str, Any] = {"namespace": list(item.namespace), "key": item.key}
+    if not item.is_searched:
+        header["searched"] = False
+    extra = {**memory.extra, _HEADER: header}
+    if item.updated > item.created:
+        extra[_UPDATED] = moment(item.updated)
+    return replace(
+        memory,
+        content=_text(item.value),
+        title=_title(item.value) or item.key,
+        extra=extra,
+    )
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    if len(value) == 1 and isinstance(text := value.get("content"), str) and _is_plain(text):
+        return text
+    try:
+        return f"{_FENCE}{json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)}{_END}"
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"the value of an item must be JSON: {error}") from None
+
+
+def _is_plain(text: str) -> bool:
+    """Returns whether a file gives back a text exactly as it is."""
+    is_trimmed = bool(text.strip(BLANK)) and trim(text) == text
+    return is_trimmed and not ({"\r", "\0"} & set(text)) and not text.startswith(_FENCE)
+
+
+def _title(value: Any) -> str | None:
+    """Returns the beginning of the longest text in a value; None without one."""
+    texts = [" ".join(text.split()) for text in _texts(value)]
+    return cut(max(texts, key=len), _TITLE) or None if texts else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
+
+
+def item_of(record: Record) -> Item | None:
+    """Returns the item in a memory; None if it is another memory."""
+    memory = record.memory
+    header = memory.extra.get(_HEADER)
+    if not isinstance(header, Mapping):
+        return None
+    namespace, key = header.get("namespace"), header.get("key")
+    if not isinstance(namespace, list) or not namespace or key is None:
+        return None
+    updated = read_moment(str(memory.extra.get(_UPDATED, "")))
+    return Item(
+        namespace=tuple(map(str, namespace)),
+        key=str(key),
+        value=_value(memory.content),
+        created=memory.created,
+        updated=updated or memory.created,
+        is_searched=header.get("searched") is not False,
+    )
+
+
+def _value(content: str) -> dict[str, Any]:
+    """Returns the value in a text; a person may have changed it, so any text is one."""
+    if content.startswith(_FENCE) and content.endswith(_END):
+        try:
+            value = json.loads(content[len(_FENCE) : -len(_END)])
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, dict):
+            return value
+    return {"content": content}
+
+
+def matches(value: Any, wanted: Any) -> bool:
+    """Returns whether a value meets a filter: equal, or by the operators `$eq` to `$lte`.
+
+    A value that can't be compared with that of an operator does not meet it. Raises `Invalid` for
+    an unknown operator.
+    """
+    if isinstance(wanted, Mapping):
+        if any(name.startswith("$") for name in wanted):
+            return all(_compared(value, name, other) for name, other in wanted.items())
+        return isinstance(value, Mapping) and all(
+            matches(value.get(name), other) for name, other in wanted.items()
+        )
+    if isinstance(wanted, list | tuple):
+        return (
+            isinstance(value, list)
+            and len(value) == len(wanted)
+            and all(map(matches, value, wanted))
+        )
+    return bool(value == wanted)
+
+
+def _compared(value: Any, operator: str, other: Any) -> bool:
+    if operator in ("$eq", "$ne"):
+        return (value == other) is (operator == "$eq")
+    if operator not in ("$gt", "$gte", "$lt", "$lte"):
+        raise Invalid(f"`{operator}` is not an operator of filters")
+    try:
+        value, other = float(value), float(other)
+    except (TypeError, ValueError):
+        return False
+    if value == other:
+        return operator in ("$gte", "$lte")
+    return (value > other) is operator.startswith("$gt")

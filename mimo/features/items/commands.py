@@ -1,0 +1,230 @@
+"""The commands of items, which `mimo.adapters` offers to programs only."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Json, Needs, Tool, command
+from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
+from mimo.features.items import TAG, Item, item_of, matches, place_of, written
+from mimo.frozen import frozen, replace
+from mimo.guard import Operation
+from mimo.memory.model import Filter, Kind, Problem, Record
+from mimo.mind import Mind
+from mimo.operations import finding, saving
+from mimo.store import files
+
+ITEMS = Tool(name="items", description="Items of other frameworks")
+_FILTER = Filter(tags=frozenset({TAG}), approved=True)
+_TRIES = 5
+
+Namespace = Annotated[tuple[str, ...], Arg("Labels of the namespace, the outermost first")]
+Key = Annotated[str, Arg("Key of the item in its namespace")]
+
+
+@frozen
+class ItemRow:
+    """An item, and how well it matches."""
+
+    namespace: tuple[str, ...]
+    key: str
+    value: Json
+    created: datetime
+    updated: datetime
+    score: float | None = None
+
+
+@frozen
+class ItemRows:
+    """Items; none or one if a single one was asked for."""
+
+    items: tuple[ItemRow, ...]
+
+
+@frozen
+class Namespaces:
+    """Namespaces that have items."""
+
+    namespaces: tuple[tuple[str, ...], ...]
+
+
+@frozen
+class Changed:
+    """The result of a change: True if there was an item."""
+
+    changed: bool
+
+
+@command(
+    ITEMS,
+    operation="put",
+    effect=Effect.WRITE,
+    toolset="adapters",
+    needs=Needs(Operation.WRITE, like="mind_add"),
+    errors=(Conflict, Invalid, SecretDetected, StorageFailed),
+)
+def put(
+    mind: Mind,
+    namespace: Namespace,
+    key: Key,
+    value: Annotated[Json, Arg("The value", object=True)],
+    *,
+    private: Annotated[bool, Arg("Keep it on this machine")] = True,
+    searched: Annotated[bool, Arg("Whether searches for items find it")] = True,
+) -> Changed:
+    """Store an item, or replace its value"""
+    if not isinstance(value, dict):
+        raise Invalid("the value of an item must be an object")
+    tries = _TRIES
+    while True:
+        tries -= 1
+        try:
+            return Changed(changed=_put(mind, namespace, key, value, private, searched))
+        except Conflict:
+            if not tries:
+                raise
+
+
+def _put(
+    mind: Mind, namespace: tuple[str, ...], key: str, value: Json, private: bool, searched: bool
+) -> bool:
+    """Stores an item and returns whether there was one."""
+    now = mind.now()
+    item = Item(
+        namespace=namespace,
+        key=key,
+        value=dict(value) if isinstance(value, dict) else {},
+        created=now,
+        updated=now,
+        is_searched=searched,
+    )
+    record = _record(mind, namespace, key, private=private)
+    if record is not None:
+        memory = written(record.memory, replace(item, created=record.memory.created))
+        changes = {"content": memory.content, "title": memory.title, "extra": memory.extra}
+        saving.edit(mind, record, **changes)
+        return True
+    place = place_of(namespace, key, private=private)
+    if mind.store.stamp(place) is not None:
+        # The text of another author does not become the user's by replacing a part of it.
+        files.remove(files.safe_path(mind.project.root, place))
+    draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
+    saving.store(mind, draft, private=private, path=place)
+    return False
+
+
+@command(
+    ITEMS,
+    operation="get",
+    effect=Effect.READ,
+    toolset="adapters",
+    needs=Needs(Operation.READ, like="mind_show"),
+    errors=(Invalid,),
+)
+def get(mind: Mind, namespace: Namespace, key: Key) -> ItemRows:
+    """Return an item"""
+    record = _either(mind, namespace, key)
+    item = item_of(record) if record else None
+    if record is None or item is None:
+        return ItemRows(items=())
+    finding.note(mind, [record])
+    return ItemRows(items=(_row(item),))
+
+
+@command(
+    ITEMS,
+    operation="delete",
+    effect=Effect.DESTROY,
+    toolset="adapters",
+    needs=Needs(Operation.WRITE, like="mind_rm"),
+    errors=(Conflict, Invalid, StorageFailed),
+)
+def delete(mind: Mind, namespace: Namespace, key: Key) -> Changed:
+    """Remove an item; the user can restore it"""
+    record = _either(mind, namespace, key)
+    if record is not None:
+        saving.remove_record(mind, record)
+    return Changed(changed=record is not None)
+
+
+@command(
+    ITEMS,
+    operation="search",
+    effect=Effect.READ,
+    toolset="adapters",
+    needs=Needs(Operation.READ, like="mind_search"),
+    errors=(Invalid,),
+)
+def search(
+    mind: Mind,
+    namespace: Annotated[tuple[str, ...], Arg("First labels of the namespaces")] = (),
+    *,
+    query: Annotated[str | None, Arg("Words to look for")] = None,
+    filter: Annotated[Json, Arg("Conditions on members of the value")] = None,
+    limit: Annotated[int, Arg("Maximum number of items", ge=0)] = 10,
+    offset: Annotated[int, Arg("Number of items to skip", ge=0)] = 0,
+) -> ItemRows:
+    """Return the items of some namespaces: the newest, or those that best match a query"""
+    rows = _matching(mind, query) if query else _newest(mind)
+    chosen = [
+        _row(item, score)
+        for item, score in rows
+        if item.namespace[: len(namespace)] == namespace and matches(item.value, filter or {})
+    ]
+    return ItemRows(items=tuple(chosen[offset : offset + limit]))
+
+
+@command(
+    ITEMS,
+    operation="namespaces",
+    effect=Effect.READ,
+    toolset="adapters",
+    needs=Needs(Operation.READ, like="mind_list"),
+)
+def namespaces(mind: Mind) -> Namespaces:
+    """Return the namespaces that have items, sorted"""
+    return Namespaces(namespaces=tuple(sorted({item.namespace for item, _ in _newest(mind)})))
+
+
+def _newest(mind: Mind) -> list[tuple[Item, float | None]]:
+    """Returns all items, the last changed first."""
+    records = finding.listing(mind, finding.Options(filter=_FILTER)).records
+    items = [item for record in records if (item := item_of(record))]
+    items.sort(key=lambda item: item.updated, reverse=True)
+    return [(item, None) for item in items]
+
+
+def _matching(mind: Mind, query: str) -> list[tuple[Item, float | None]]:
+    """Returns the items that match a query, the best first."""
+    most = finding.listing(mind, finding.Options(filter=_FILTER, limit=1)).total
+    options = finding.Options(filter=_FILTER, limit=max(1, most), threshold=0.0)
+    hits = finding.search(mind, query, options).hits
+    items = [(item, hit.score) for hit in hits if (item := item_of(hit.record))]
+    return [(item, score) for item, score in items if item.is_searched]
+
+
+def _either(mind: Mind, namespace: tuple[str, ...], key: str) -> Record | None:
+    """Returns the memory of an item, a private one before a shared one."""
+    private = _record(mind, namespace, key, private=True)
+    return private or _record(mind, namespace, key, private=False)
+
+
+def _record(mind: Mind, namespace: tuple[str, ...], key: str, *, private: bool) -> Record | None:
+    """Returns the memory of an item; None if it is missing, or the user has not approved it."""
+    place = place_of(namespace, key, private=private)
+    records = mind.store.read(place) if mind.store.stamp(place) else ()
+    if isinstance(records, Problem) or not records:
+        return None
+    item = item_of(records[0])
+    is_same = item is not None and (item.namespace, item.key) == (namespace, key)
+    return records[0] if is_same and mind.trust.trusted(records[0].place.digest) else None
+
+
+def _row(item: Item, score: float | None = None) -> ItemRow:
+    return ItemRow(
+        namespace=item.namespace,
+        key=item.key,
+        value=item.value,
+        created=item.created,
+        updated=item.updated,
+        score=score,
+    )

@@ -12,6 +12,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from mimo.features.procedures.commands import PROGRAM_WAITS_MS
 from tests.sample_procedures import GREET, WAIT, text
 
 SLOW = """\
@@ -129,6 +130,29 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
     assert (waits["question"], waits["waits_for"]) == ("Go on?", ["yes", "no"])
     assert (done["status"], done["current_state"], done["context"]) == ("completed", "done", {})
     assert isinstance(done["elapsed_ms"], int)
+
+
+@pytest.mark.req("000-08")
+@pytest.mark.req("000-28")
+def test_a_run_that_asks_returns_at_once_with_the_events_that_answer_it(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "wait", WAIT)
+        with anyio.fail_after(PROGRAM_WAITS_MS / 1000):
+            asks = await told(client, "run_procedure", name="wait")
+        id_ = asks["execution_id"]
+        seen = await told(client, "procedure_status", execution_id=id_)
+        sent = await told(client, "send_event", execution_id=id_, event="yes")
+        return asks, seen, sent, await told(client, "resume_procedure", execution_id=id_)
+
+    asks, seen, sent, done = asked(project, talk)
+
+    assert asks["status"] == "interrupted"
+    assert (asks["question"], asks["waits_for"]) == ("Go on?", ["yes", "no"])
+    id_ = asks["execution_id"]
+    assert f"`send_event(execution_id: {id_}, event: yes)`" in asks["notice"]
+    assert (seen["question"], seen["waits_for"]) == ("Go on?", ["yes", "no"])
+    assert f"`resume_procedure(execution_id: {id_})`" in sent["notice"]
+    assert (done["status"], done["final_state"]) == ("completed", "done")
 
 
 @pytest.mark.req("000-14")

@@ -81,6 +81,13 @@ Log = Annotated[
 ]
 
 
+WaitsFor = Annotated[
+    tuple[str, ...] | None,
+    Out("Events, one of which must be sent to it; then resume it if it is interrupted", omit=True),
+]
+Asks = Annotated[str | None, Out("Its question", omit=True)]
+
+
 @frozen
 class Moved:
     """One transition of a run."""
@@ -105,6 +112,9 @@ class Ran:
     ] = None
     duration_ms: Annotated[int | None, Out("Milliseconds it took", omit=True)] = None
     error: Annotated[str | None, Out("Why it failed or was interrupted", omit=True)] = None
+    waits_for: WaitsFor = None
+    question: Asks = None
+    notice: Omitted[str] = None
     log: Log = None
     rollback: Annotated[str | None, Out("The run that undid this failed one", omit=True)] = None
     warnings: Annotated[
@@ -129,10 +139,8 @@ class Progress:
     procedure: Annotated[str, Out("Its procedure, as name@version")]
     history: Annotated[tuple[Moved, ...], Out(page=LAST_STEPS)]
     error: Annotated[str | None, Out("Why it failed or stopped, or why its last action failed")]
-    waits_for: Annotated[
-        tuple[str, ...] | None, Out("Events, one of which must be sent to it", omit=True)
-    ] = None
-    question: Annotated[str | None, Out("Its question", omit=True)] = None
+    waits_for: WaitsFor = None
+    question: Asks = None
     log: Log = None
     rollback: Annotated[str | None, Out("The run that undoes this failed one", omit=True)] = None
 
@@ -165,6 +173,7 @@ class Sent:
     execution_id: str
     event: str
     current_state: Annotated[str, Out("Its state when the event was sent")]
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -271,7 +280,9 @@ def run(
     """Run a procedure
 
     Only a text that was approved on this machine runs. On a terminal it asks before a text runs for
-    the first time, and asks the procedure's questions. An interrupted run can be resumed.
+    the first time, and asks the procedure's questions. An interrupted run can be resumed. For a
+    program, a run that needs an answer is interrupted at once, with its question and the events
+    that answer it, unless `--timeout` is given: send one, then resume the run.
     """
     initial = context if isinstance(context, dict) else {}
     execution = executing.begin(mind, name, version, initial, asynchronous=async_)
@@ -372,7 +383,14 @@ def send(
 ) -> Sent:
     """Send an event to a run that waits for one"""
     report = executing.send(mind, executing.executions(mind).find(execution_id), event)
-    return Sent(execution_id=report.id, event=event, current_state=report.run.state)
+    is_stopped = report.status is not Status.RUNNING
+    notice = f"it is interrupted: `mind procedure resume {report.id}` continues it"
+    return Sent(
+        execution_id=report.id,
+        event=event,
+        current_state=report.run.state,
+        notice=notice if is_stopped else None,
+    )
 
 
 @command(
@@ -403,8 +421,9 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
     if in_background:
         pid = executing.start(mind, execution)
         return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
-    wait_ms = PROGRAM_WAITS_MS if timeout is None and mind.author is not None else timeout
-    report = executing.carry_out(mind, execution, wait_ms=wait_ms)
+    is_program = timeout is None and mind.author is not None
+    wait_ms = PROGRAM_WAITS_MS if is_program else timeout
+    report = executing.carry_out(mind, execution, wait_ms=wait_ms, waits=not is_program)
     run = report.run
     return Ran(
         execution_id=report.id,
@@ -414,15 +433,28 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
         history=_moves(run),
         duration_ms=report.elapsed_ms,
         error=run.error,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
+        notice=_answered(report),
         log=tuple(run.log) or None,
         rollback=run.rollback,
         warnings=report.warnings or None,
     )
 
 
+def _answered(report: Report) -> str | None:
+    """Returns the way to answer a run that was interrupted because it needs an event."""
+    if not report.run.accepts:
+        return None
+    event = report.run.accepts[0]
+    return (
+        f"`mind procedure send {report.id} {event}` answers it, then "
+        f"`mind procedure resume {report.id}` continues it"
+    )
+
+
 def _progress(report: Report) -> Progress:
     run = report.run
-    running = report.status is Status.RUNNING
     lost = report.status is not run.status
     return Progress(
         execution_id=report.id,
@@ -433,8 +465,8 @@ def _progress(report: Report) -> Progress:
         procedure=run.procedure.key,
         history=_moves(run),
         error="its process ended unexpectedly; resume it" if lost else run.error,
-        waits_for=(run.awaits or None) if running else None,
-        question=run.question if running else None,
+        waits_for=run.accepts or None,
+        question=run.question if run.accepts else None,
         log=tuple(run.log) or None,
         rollback=run.rollback,
     )

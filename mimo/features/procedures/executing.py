@@ -67,17 +67,19 @@ class Runner:
         *,
         rollback: str | None,
         stopped: Callable[[], str | None],
+        waits: bool = True,
     ) -> None:
         """Continue the run after its last record.
 
         `rollback` is the text of the procedure that undoes it; `stopped` returns the reason why it
-        must stop, or None.
+        must stop, or None. Without `waits`, it stops where it needs an event that was not sent.
         """
         self._mind = mind
         self._execution = execution
         self._run = run
         self._rollback = rollback
         self._stopped = stopped
+        self._waits = waits
         limit = run.procedure.timeout_ms
         self._pace = Pace(mind.timer, spent_ms=run.at, limit_ms=limit, stopped=stopped)
         self._scope = Scope(mind=mind, run=run, pace=self._pace, id=execution.id)
@@ -139,6 +141,8 @@ class Runner:
                 self._write(machine.after_action(run, late, self._pace.at))
                 return
             if ask is None:
+                if not self._waits:
+                    raise Stopped("no answer yet")
                 self._pace.pause(SLICE)
                 continue
             self._pace.check()
@@ -164,8 +168,14 @@ class Runner:
             records, run = _loaded(execution)
             if run.status not in (Status.COMPLETED, Status.FAILED):
                 _continue(self._mind, execution, records, run)
-                stopped = self._stopped
-                Runner(self._mind, execution, run, rollback=None, stopped=stopped).go()
+                Runner(
+                    self._mind,
+                    execution,
+                    run,
+                    rollback=None,
+                    stopped=self._stopped,
+                    waits=self._waits,
+                ).go()
         if run.status is Status.INTERRUPTED:
             raise Stopped(self._stopped() or "the rollback was interrupted")
 
@@ -265,9 +275,12 @@ def _create(
     return execution
 
 
-def carry_out(mind: Mind, execution: Execution, *, wait_ms: int | None = None) -> Report:
+def carry_out(
+    mind: Mind, execution: Execution, *, wait_ms: int | None = None, waits: bool = True
+) -> Report:
     """Runs an execution from its current state to its end, or until it is stopped.
 
+    Without `waits`, it is interrupted where it needs an event that was not sent.
     Raises `Conflict` if another process runs it or it has ended, and `Untrusted`.
     """
     deadline = None if wait_ms is None else mind.timer.monotonic() + wait_ms / 1000
@@ -285,7 +298,7 @@ def carry_out(mind: Mind, execution: Execution, *, wait_ms: int | None = None) -
         if inherited is None:
             _continue(mind, execution, records, run)
         rollback = records[0].get("rollback_text")
-        Runner(mind, execution, run, rollback=rollback, stopped=stopped).go()
+        Runner(mind, execution, run, rollback=rollback, stopped=stopped, waits=waits).go()
     return report(mind, execution)
 
 
@@ -365,19 +378,20 @@ def report(mind: Mind, execution: Execution) -> Report:
 
 
 def send(mind: Mind, execution: Execution, event: str) -> Report:
-    """Sends an event to a run. Raises `Conflict` if it is not running, `Invalid` for a wrong event.
+    """Sends an event to a run. Raises `Conflict` if it takes none, `Invalid` for a wrong event.
 
-    If no state waits yet, an event of any of the procedure's states is kept for that state.
+    If no state waits yet, an event of any of the procedure's states is kept for that state. A run
+    that was interrupted while it waited takes the event when it is resumed.
     """
     before = report(mind, execution)
-    if before.status is not Status.RUNNING:
+    if before.status is not Status.RUNNING and not before.run.accepts:
         hint = f"resume it with `mind procedure resume {execution.id}`"
         raise Conflict(
             f"`{execution.id}` is {before.status}: it takes no events",
             hint=hint if before.status is Status.INTERRUPTED else "",
         )
     states = before.run.procedure.states.values()
-    events = before.run.awaits or tuple({e for state in states for e in state.transitions})
+    events = before.run.accepts or tuple({e for state in states for e in state.transitions})
     if event not in events:
         raise Invalid(
             f"`{event}` is not an event that `{before.run.state}` waits for",

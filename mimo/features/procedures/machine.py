@@ -65,9 +65,14 @@ class Run:
     @property
     def awaits(self) -> tuple[str, ...]:
         """Returns the events that it waits for, which must be sent to it."""
+        return self.accepts if self.status is Status.RUNNING else ()
+
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """Returns the events that it waits for, or will wait for once it is resumed."""
         idle = self.waiting or self.current.action is None
-        listens = idle and self.status is Status.RUNNING and not self.failing
-        return tuple(self.current.transitions) if listens else ()
+        is_open = self.status in (Status.RUNNING, Status.INTERRUPTED) and not self.failing
+        return tuple(self.current.transitions) if idle and is_open else ()
 
     @property
     def answer_by(self) -> int | None:

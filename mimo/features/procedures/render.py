@@ -45,6 +45,10 @@ def _(result: Ran, screen: Screen) -> None:
     if result.rollback:
         screen.line(dim("undone by "), result.rollback, indent=2)
     screen.line(dim(result.execution_id), indent=2)
+    if result.waits_for:
+        screen.line(warn(result.question or "it waits for an event"), indent=2)
+        events = "|".join(result.waits_for)
+        screen.line(dim(f"mind procedure send {result.execution_id} {events}"), indent=2)
     if result.status is Status.INTERRUPTED:
         screen.line(dim(f"mind procedure resume {result.execution_id}"), indent=2)
 
@@ -96,6 +100,8 @@ def _(result: Runs, screen: Screen) -> None:
 @render.register
 def _(result: Sent, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.event), " sent, in state ", result.current_state)
+    if result.notice:
+        screen.note(result.notice)
 
 
 def _trace(result: Ran | Progress, screen: Screen) -> None:

@@ -1,10 +1,13 @@
 # The MCP server in a container; docs/install.md has the command that a client runs.
 FROM python:3.13-slim AS build
 WORKDIR /source
-COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY pyproject.toml README.md LICENSE NOTICE requirements-dev.txt ./
 COPY man man
 COPY mimo mimo
-RUN python -m venv /opt/mind && /opt/mind/bin/pip install --no-cache-dir .
+# The locked versions; pip takes no hashes beside a folder.
+RUN sed -e '/--hash/d' -e 's/ [\\]$//' requirements-dev.txt > locked.txt \
+    && python -m venv --without-pip /opt/mind \
+    && python -m pip --python /opt/mind/bin/python install --no-cache-dir --constraint locked.txt .
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="mind" \

@@ -234,7 +234,8 @@ WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
 
 HELP_HELP = f"""{SUMMARIES["help"]}
 
-Without COMMAND it lists the commands to start with, with --all every command.
+Without COMMAND it lists the commands to start with, with --all every command, and the programs
+mind-NAME on PATH, which `mind NAME` runs.
 """
 
 

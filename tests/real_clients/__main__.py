@@ -7,7 +7,6 @@ service. Exits with 1 if a client did less than mind's table of clients promises
 """
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -73,10 +72,10 @@ def installed(recipe: Recipe) -> Path | None:
 
 
 COLUMNS = [
-    *("client", "scope", "version", "tools listed", "tool called"),
+    *("client", "scope", "version", "run on", "tools listed", "tool called"),
     *("notes at the start", "notes with a prompt", "edit at a known edge stopped once"),
     "asked once, and recorded",
-    *("hooks that mind logged", "restored"),
+    *("hooks that mind logged", "quiet without mind", "restored"),
 ]
 
 
@@ -86,10 +85,12 @@ def cells(recipe: Recipe, scope: str, evidence: Evidence) -> list[str]:
         recipe.client,
         scope,
         evidence.version,
+        str(system_clock().date()),
         str(len(evidence.listed)),
         *map(_word, (evidence.called, evidence.start, evidence.prompt, evidence.stopped)),
         _word(evidence.asked == 1 and evidence.recorded),
         ", ".join(evidence.hooks) or "none",
+        _word(evidence.quiet),
         _word(evidence.restored),
     ]
 
@@ -108,15 +109,15 @@ def _word(value: bool) -> str:
 
 
 def write(page: Path, rows: dict[str, list[str]]) -> None:
-    """Writes the table and its date into a page."""
-    table = [COLUMNS, ["---"] * len(COLUMNS), *rows.values()]
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in table)
-    today = system_clock().date()
-    node = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False)
-    text = f"{BEGIN}\nRun on {today} with Node.js {node.stdout.strip()[1:]}.\n\n{lines}\n{END}"
+    """Writes the rows into the table of a page, in place of earlier rows for the same client."""
     old = page.read_text(encoding="utf-8")
-    new = re.sub(f"{BEGIN}.*?{END}", lambda _: text, old, flags=re.DOTALL)
-    page.write_text(new, encoding="utf-8")
+    before, _, rest = old.partition(BEGIN)
+    earlier, _, after = rest.partition(END)
+    table = [line.strip("| ").split(" | ") for line in earlier.strip().splitlines()[2:]]
+    merged = {f"{row[0]} {row[1]}": row for row in table if len(row) == len(COLUMNS)} | rows
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *merged.values()]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in lines)
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

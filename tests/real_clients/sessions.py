@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -10,7 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class Evidence:
     """Number of times that the hook asked to record the session."""
     recorded: bool = False
     """True if the model read that, recorded a decision, and it is stored."""
+    quiet: bool = False
+    """True if a session without mind on the PATH wrote a file, and reported no hook."""
     restored: bool = False
     """True if the files and folders are as they were before the installation."""
     hooks: tuple[str, ...] = ()
@@ -66,13 +69,18 @@ class Session:
     place: Place
     bin: Path
     """The folder with the client's program."""
+    has_mind: bool = True
+    """False if mind is not on the PATH."""
 
     def surroundings(self) -> dict[str, Any]:
         """Returns the folder, environment and input of a program, as from a small shell."""
         environ = {
             "HOME": str(self.place.home),
             "PATH": os.pathsep.join(
-                (str(Path(sys.executable).parent), str(self.bin), _folder_of("node"), os.defpath)
+                (
+                    *((str(Path(sys.executable).parent),) if self.has_mind else ()),
+                    *(str(self.bin), _folder_of("node"), os.defpath),
+                )
             ),
             "LANG": "C.UTF-8",
             "TERM": "dumb",
@@ -135,6 +143,7 @@ def observe(recipe: Recipe, bin: Path, base: Path, scope: str) -> Evidence:
         done = _prompt(session, model)
         (base / "output.txt").write_text(f"{done.returncode}\n{done.stdout}\n{done.stderr}")
         _read(evidence, model, session)
+        evidence.quiet = _is_quiet_without_mind(session, model)
         session.mind("uninstall", *install[1:])
         after = _tree(session)
         left = sorted(path for path in added if after.get(path) != before.get(path))
@@ -174,6 +183,21 @@ def _prompt(session: Session, model: Model) -> subprocess.CompletedProcess[str]:
     if recipe.daemon and daemon.exists():
         os.kill(json.loads(daemon.read_text())["pid"], signal.SIGTERM)
     return done
+
+
+def _is_quiet_without_mind(session: Session, model: Model) -> bool:
+    """Returns whether the session of a colleague without mind works, with the installed files."""
+    file = session.place.project / "c.py"
+    calls, model.calls = model.calls, (session.recipe.edit(file, "x = 1\n"),)
+    search, model.search = model.search, None
+    requests = len(model.requests)
+    done = _prompt(replace(session, has_mind=False), model)
+    output = f"{done.stdout}{done.stderr}"
+    (session.place.home.parent / "output-without-mind.txt").write_text(output)
+    model.calls, model.search = calls, search
+    del model.requests[requests:]
+    failed = re.search(r"hook[^\n]*(?:fail|error|not found|denied|127)", output, re.IGNORECASE)
+    return file.exists() and failed is None
 
 
 def _free_port() -> int:

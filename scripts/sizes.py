@@ -20,8 +20,8 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 285
-MOST_LINES = 72_700
+MOST_MODULES = 290
+MOST_LINES = 74_100
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

@@ -67,6 +67,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "log": "history",
         "blame": "history",
         "restore": "history",
+        "export": "exporting",
     },
     "Trust and privacy": {
         "review": "review",
@@ -167,6 +168,7 @@ Only words with a single meaning, for commands that read: a guess must not write
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "approve": ("trust",),
     "ask": ("recall", "search"),
+    "backup": ("export --private", "sync"),
     "browser": ("web",),
     "bug": ("edges add",),
     "change": ("edit",),
@@ -179,6 +181,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "decision": ("save decision", "load context"),
     "decisions": ("list --type decision",),
     "delete": ("rm",),
+    "dump": ("export",),
     "forget": ("rm", "rm --purge"),
     "get": ("show", "value get"),
     "gotcha": ("pitfalls",),

@@ -46,6 +46,7 @@ SUMMARIES = {
     "log": "Show the commits that changed the memory, newest first",
     "blame": "Show who wrote each line of a memory, and when",
     "restore": "Restore a memory from an earlier revision",
+    "export": "Write the memories for another program or project",
     "review": "List items that need a decision, most urgent first",
     "review settle": "Choose one of several versions or memories",
     "review keep": "Hide an item until it changes",

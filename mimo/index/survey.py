@@ -13,9 +13,10 @@ from itertools import pairwise
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
+from mimo.index.catalog import condition
 from mimo.index.schema import from_digest, from_sql, marks, newest_first, portions, to_digest
 from mimo.memory.decay import never_fades
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Filter, Kind, Record
 
 
 @frozen
@@ -51,6 +52,31 @@ def months(sql: sqlite3.Connection) -> list[tuple[str, int]]:
         "SELECT strftime('%Y-%m', created / 1000000, 'unixepoch') AS month, count(*)"
         " FROM memories WHERE shadowed = 0 GROUP BY month ORDER BY month"
     ).fetchall()
+
+
+class Standing(NamedTuple):
+    """A memory's id, file and approval, by which an export chooses."""
+
+    id: str
+    type: Kind
+    path: str
+    parent: str | None
+    private: bool
+    approved: bool
+
+
+def standings(sql: sqlite3.Connection, filter: Filter) -> list[Standing]:
+    """Returns the memories that pass the filter, oldest first, without their texts."""
+    where, values = condition(filter)
+    selected = sql.execute(
+        "SELECT m.id, m.type, m.path, m.parent, m.private, approved(m.digest) FROM memories m"
+        f" WHERE {where} ORDER BY m.created, m.id",
+        values,
+    )
+    return [
+        Standing(id, Kind(type), from_sql(path), parent, bool(private), bool(approved))
+        for id, type, path, parent, private, approved in selected
+    ]
 
 
 def sessions(sql: sqlite3.Connection, gap: int) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from mimo.errors import Invalid
-from mimo.frozen import NamedTuple
+from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.file import KEYS, understand, written
 from mimo.memory.codec.front_matter import moment
-from mimo.memory.model import Memory, Section, Version
+from mimo.memory.model import Kind, Memory, Section, Version
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +24,33 @@ if TYPE_CHECKING:
 FORMAT = 1
 """The version of the format. A reader refuses a later one."""
 
+LINKS = "<!-- mind: links -->"
+"""The line after the text of a memory in a Markdown export; the links below are for people."""
+
 _REQUIRED = ("id", "type", "created")
 
 
+class Target(NamedTuple):
+    """A memory that a link leads to."""
+
+    id: str
+    type: Kind
+    title: str
+
+
 class Exported(NamedTuple):
-    """A memory in an export, and what the export adds to it."""
+    """A memory in an export, its secrets masked, and the facts that its file does not have."""
 
     memory: Memory
     private: bool = False
     untrusted: bool = False
     """True if its text was not approved on the exporting machine."""
+    path: str = ""
+    """Its file, relative to the project."""
+    successor: str | None = None
+    """The id of the memory that supersedes it, if that is exported, too."""
+    targets: Mapping[str, Target] = MappingProxyType({})
+    """The exported memories at the other end of its links, by `to` of the link."""
 
 
 def header_line(project: str, *, user: bool = False) -> str:
@@ -120,3 +138,18 @@ def _list(value: Any, name: str) -> list[Any]:
     if not isinstance(value, list):
         raise Invalid(f"`{name}` must be a list")
     return value
+
+
+# A file of a Markdown export.
+
+
+def without_links(data: bytes) -> bytes:
+    """Returns a file of a Markdown export without the links that were added below the text."""
+    return data.rpartition(f"\n{LINKS}\n".encode())[0] or data
+
+
+def without_additions(memory: Memory) -> Memory:
+    """Returns the memory of such a file without the keys that were added to its header."""
+    added = {"aliases": [memory.heading], "trust": "untrusted"}
+    extra = {k: v for k, v in memory.extra.items() if k not in added or added[k] != v}
+    return replace(memory, extra=extra)

@@ -21,6 +21,10 @@ from mimo.disk import PRIVATE_FOLDERS, STORE, WAIT_SECONDS
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.frozen import NamedTuple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 CONFIG = "config.toml"
 """The settings file. A `.mind/` without it is not a project; the user's is in $MIND_HOME."""
 
@@ -307,19 +311,46 @@ def _check(path: Path, expect: str | None) -> None:
 
 
 @contextmanager
+def written(path: Path, *, over: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Gives an open file that takes its name once the block has ended, and is removed if it fails.
+
+    With `over`, it replaces a file of that name. The folder must exist. Raises `Conflict` if the
+    name is taken, and `StorageFailed`.
+    """
+    with reported("write", path):
+        _clean(path.parent)
+        with _opened(path, mode) as (file, temporary):
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            if over:
+                temporary.replace(path)
+            else:
+                _give_name(temporary, path)
+        flush_folder(path.parent)
+
+
+@contextmanager
 def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Iterator[Path]:
     """Gives a temporary file with `data` beside `path`, and removes it afterwards."""
-    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
-    temporary = path.parent / name
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.NO_FOLLOW | disk.CLOSE_ON_EXEC
-    mode = disk.mode_for(path, mode)
-    try:
-        with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
+    with _opened(path, mode) as (file, temporary):
+        with file:
             file.write(data)
             file.flush()
             if flush:
                 os.fsync(file.fileno())
         yield temporary
+
+
+@contextmanager
+def _opened(path: Path, mode: int) -> Iterator[tuple[BinaryIO, Path]]:
+    """Gives a new open file beside `path` and its name, which is removed afterwards."""
+    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+    temporary = path.parent / name
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.NO_FOLLOW | disk.CLOSE_ON_EXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, disk.mode_for(path, mode)), "wb") as file:
+            yield file, temporary
     finally:
         # If this fails, a later write to the folder removes the file.
         with suppress(OSError):

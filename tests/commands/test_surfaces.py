@@ -164,6 +164,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_browse": {"query": "rate limit"},
     "mind_web": {"port": 8123},
     "mind_report": {"file": "report.html"},
+    "mind_export": {"output": "memories.jsonl"},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
     "recall_decision": {"topic": "auth"},

@@ -118,13 +118,15 @@ def mind(source: Source) -> Iterator[Draft]:
                 yield Draft(key=name, group="files", skipped=reason)
             continue
         path = f".mind/facts/{name.rpartition('/')[2]}"
-        file = codec.parse(source.content(name, 1024 * 1024), path=path, modified=_UNDATED)
+        data = exchange.without_links(source.content(name, 1024 * 1024))
+        file = codec.parse(data, path=path, modified=_UNDATED)
         if isinstance(file, Problem):
             yield Draft(key=name, group="files", skipped=file.reason)
         else:
             is_private = name.startswith("private/") or "/private/" in name
-            group = f"{file.memory.type.value}s"
-            yield Draft(key=file.memory.id, group=group, whole=file.memory, private=is_private)
+            memory = exchange.without_additions(file.memory)
+            group = f"{memory.type.value}s"
+            yield Draft(key=memory.id, group=group, whole=memory, private=is_private)
 
 
 def _lines(source: Source) -> Iterator[Draft]:

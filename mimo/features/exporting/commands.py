@@ -1,0 +1,322 @@
+"""`mind export`: the memories for another program, or for another project."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+from mimo.commands.common import (
+    FromDate,
+    OfUser,
+    TagFilter,
+    TimeFilter,
+    ToDate,
+    Types,
+    narrowed,
+)
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Invalid, NoProject, StorageFailed
+from mimo.features import exporting
+from mimo.features.exporting import Selection, documents, madr, writing
+from mimo.features.exporting.documents import File
+from mimo.features.exporting.writing import Size
+from mimo.frozen import frozen, replace
+from mimo.guard import Operation
+from mimo.guard.privacy import redacted
+from mimo.index.survey import Standing
+from mimo.memory.exchange import Exported
+from mimo.memory.model import Kind
+from mimo.mind import Mind
+from mimo.rendering import Screen, accent, good
+from mimo.rendering.results import count, render
+
+_AT_ONCE = 500
+"""Lines that are printed at once."""
+
+_OTHER = {"madr": "that are no decisions", "claude": "superseded"}
+"""The memories for which a format has no place."""
+
+
+class Format(StrEnum):
+    """The format of an export."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+    MADR = "madr"
+    OKF = "okf"
+    LLMS = "llms"
+    MCP = "mcp"
+    CLAUDE = "claude"
+
+    @property
+    def is_folder(self) -> bool:
+        """Returns whether it has several files."""
+        return self not in (Format.JSONL, Format.LLMS, Format.MCP)
+
+
+@frozen
+class Left:
+    """The numbers of memories that pass the filters and were left out."""
+
+    private: Annotated[int, Out("Private memories")]
+    untrusted: Annotated[int, Out("Memories that are not approved here")]
+    ingested: Annotated[int, Out("Ingested files")]
+    elsewhere: Annotated[int, Out("Documents, commits and comments outside .mind/")]
+    other: Annotated[int, Out("Memories for which the format has no place")]
+
+
+@frozen
+class ExportWritten:
+    """An export."""
+
+    format: Format
+    output: Annotated[str, Out("Its path; - for standard output")]
+    memories: Annotated[int, Out("Number of memories in it")]
+    files: int
+    bytes: int
+    private: Annotated[int, Out("Number of private memories in it")]
+    untrusted: Annotated[int, Out("Number of unapproved memories in it")]
+    left_out: Left
+    user: Annotated[
+        Omitted[bool], Out("True for the user's memory for all projects", omit=True)
+    ] = None
+    notice: Omitted[str] = None
+
+
+class Masked(str):
+    """A document whose secrets were masked before it was made: a mark could break its syntax."""
+
+    __slots__ = ()
+
+
+@frozen
+class ExportPart:
+    """A part of an export on standard output."""
+
+    document: Masked
+
+
+@command(
+    "mind_export",
+    cli="export",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    of_user=True,
+    needs=Needs(Operation.READ, like="mind_list"),
+    errors=(Conflict, Invalid, NoProject, StorageFailed),
+    examples=(
+        "mind export > memories.jsonl",
+        "mind export --format markdown -o vault",
+        "mind export --format okf -o knowledge.zip",
+        "mind export --format madr -o docs/adr --topic auth",
+        "mind export --format llms -o llms.txt --force",
+    ),
+)
+def export(
+    mind: Mind,
+    *,
+    format: Annotated[
+        Format,
+        Arg(
+            "jsonl for another project; markdown, madr, okf or claude for a folder; llms for"
+            " llms.txt; mcp for the MCP memory server",
+            short="f",
+        ),
+    ] = Format.JSONL,
+    output: Annotated[
+        str, Arg("File or folder to write; - is standard output", short="o", complete="path")
+    ] = "-",
+    types: Types = (),
+    topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
+    tags: TagFilter = (),
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+    private: Annotated[bool, Arg("Also private memories")] = False,
+    untrusted: Annotated[bool, Arg("Also memories that are not approved here")] = False,
+    everywhere: OfUser = False,
+    force: Annotated[bool, Arg("Replace a file, or an earlier export in a folder")] = False,
+) -> ExportWritten:
+    """Write the memories for another program or project
+
+    Private and unapproved memories are left out, as are ingested files and documents outside
+    .mind/, and secrets are masked. A name that ends with .zip gets an archive in place of a folder.
+    The same memories give the same bytes.
+    """
+    if mind.is_users and not everywhere:
+        raise NoProject(
+            "there is no project here", hint="--user exports your memory for all projects"
+        )
+    path = _target(mind, format, output, force=force)
+    wanted = narrowed(
+        mind,
+        types=types,
+        topic=topic,
+        tags=tags,
+        time_filter=time_filter,
+        from_date=from_date,
+        to_date=to_date,
+    )
+    selection = exporting.select(mind, wanted, private=private, untrusted=untrusted)
+    document = _Document(mind, selection, format, shows=path is not None)
+    if path is None:
+        size = _print(mind, document.parts())
+    elif _is_zip(format, path):
+        size = writing.to_zip(path, document.files(), force=force, mode=_mode(private=private))
+    elif format.is_folder:
+        size = writing.to_folder(path, document.files(), mode=0o700 if private else 0o777)
+    else:
+        size = writing.to_file(path, document.parts(), force=force, mode=_mode(private=private))
+    return document.result(output, size)
+
+
+def _target(mind: Mind, format: Format, output: str, *, force: bool) -> Path | None:
+    """Returns the path to write to; None for standard output. Raises `Conflict` and `Invalid`."""
+    if output == "-":
+        if format.is_folder:
+            raise Invalid(f"`{format}` is several files", hint="name a folder with -o, or a .zip")
+        if mind.partial is None:
+            raise Invalid("there is no standard output here", hint="name a file with -o")
+        return None
+    path = writing.place(output)
+    writing.check_free(path, force=force, folder=format.is_folder and not _is_zip(format, path))
+    return path
+
+
+def _is_zip(format: Format, path: Path) -> bool:
+    return format.is_folder and path.suffix.casefold() == ".zip"
+
+
+def _mode(*, private: bool) -> int:
+    return 0o600 if private else 0o666
+
+
+class _Document:
+    """The memories of an export in their format, counted as they are written."""
+
+    def __init__(self, mind: Mind, selection: Selection, format: Format, *, shows: bool) -> None:
+        self.mind, self.format, self.shows = mind, format, shows
+        chosen = selection.chosen
+        if format is Format.MADR:
+            chosen = tuple(standing for standing in chosen if standing.type is Kind.DECISION)
+        self.selection = replace(selection, chosen=chosen)
+        self.other = len(selection.chosen) - len(chosen)
+        self.memories = self.private = self.untrusted = 0
+
+    def parts(self) -> Iterator[bytes]:
+        """Yields the parts of a format that is one file."""
+        project, user = self._project, self.mind.is_users
+        if self.format is Format.LLMS:
+            return documents.llms(self._read(), project)
+        if self.format is Format.MCP:
+            return documents.knowledge_graph(self._read())
+        return documents.jsonl(self._read(), project, user=user)
+
+    def files(self) -> Iterator[File]:
+        """Yields the files of a format that is a folder."""
+        if self.format is Format.MADR:
+            return madr.records(self._read(), self._project)
+        if self.format is Format.OKF:
+            return documents.okf(self._read(), self._names(), self._project)
+        if self.format is Format.CLAUDE:
+            return documents.claude(self._read(), self._names(), user=self.mind.is_users)
+        return documents.markdown(self._read(), self._names(), self._project)
+
+    def result(self, output: str, size: Size) -> ExportWritten:
+        """Returns the result after all has been written."""
+        left = self.selection.left_out
+        return ExportWritten(
+            format=self.format,
+            output=output,
+            memories=self.memories,
+            files=size.files,
+            bytes=size.bytes,
+            private=self.private,
+            untrusted=self.untrusted,
+            left_out=Left(
+                private=left.private,
+                untrusted=left.untrusted,
+                ingested=left.ingested,
+                elsewhere=left.elsewhere,
+                other=self.other,
+            ),
+            user=self.mind.is_users or None,
+            notice=self.mind.notice,
+        )
+
+    @property
+    def _project(self) -> str:
+        return redacted(self.mind.project.name).value
+
+    def _names(self) -> dict[str, str]:
+        """Returns the name of each memory's file."""
+        return documents.file_names(
+            (self._folder(standing), standing.id) for standing in self.selection.chosen
+        )
+
+    def _folder(self, standing: Standing) -> str:
+        if self.format is Format.CLAUDE:
+            return ""
+        is_apart = standing.private and self.format is Format.MARKDOWN
+        return f"{'private/' if is_apart else ''}{standing.type.folder}/"
+
+    def _read(self) -> Iterator[Exported]:
+        total = len(self.selection.chosen)
+        for number, exported in enumerate(exporting.exported(self.mind, self.selection), 1):
+            if self.shows:
+                self.mind.advance("Exporting", number, total)
+            if self.format is Format.CLAUDE and exported.successor:
+                self.other += 1
+                continue
+            self.memories += 1
+            self.private += exported.private
+            self.untrusted += exported.untrusted
+            yield exported
+
+
+def _print(mind: Mind, parts: Iterator[bytes]) -> Size:
+    """Shows the parts, several at once, and returns their size."""
+    size = 0
+    while some := b"".join(islice(parts, _AT_ONCE)):
+        size += len(some)
+        if mind.partial:
+            mind.partial(ExportPart(document=Masked(some.decode())))
+    return Size(1, size)
+
+
+@render.register
+def _(result: ExportPart, screen: Screen) -> None:
+    screen.verbatim(result.document, commands=True)
+
+
+@render.register
+def _(result: ExportWritten, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    memories = count(result.memories, "memory", "memories")
+    if result.output != "-":
+        size = f"{max(1, result.bytes // 1000):,} kB"
+        files = f" in {count(result.files, 'file')}" if result.format.is_folder else ""
+        screen.line(good("✓ "), accent(result.output), f"  {memories}{files}, {size}")
+    held = [
+        *([f"{result.private:,} private"] if result.private else []),
+        *([f"{result.untrusted:,} unapproved"] if result.untrusted else []),
+    ]
+    if result.user:
+        screen.note("it is your memory for all projects")
+    if held:
+        screen.note(f"memories in it that were left out by default: {' and '.join(held)}")
+    left = result.left_out
+    parts = [
+        (left.private, "private (--private)"),
+        (left.untrusted, "unapproved (--untrusted)"),
+        (left.ingested, "ingested files" if left.ingested > 1 else "ingested file"),
+        (left.elsewhere, "documents outside .mind/"),
+        (left.other, _OTHER.get(result.format, "other")),
+    ]
+    if listed := [f"{number:,} {name}" for number, name in parts if number]:
+        screen.note(f"left out: {', '.join(listed)}")
+    if not result.memories:
+        screen.note("no memory passes the filters")

@@ -135,6 +135,8 @@ def test_no_command_leaves_a_private_file_open_to_others(
     step("procedure", "cancel", execution.name)
     mama_databases.example(tmp_path / "mama.db")
     step("import", "mama", "--db", str(tmp_path / "mama.db"))
+    (tmp_path / "CLAUDE.md").write_text("# Notes\n\n- Deploy on Tuesdays\n", encoding="utf-8")
+    step("import", str(tmp_path / "CLAUDE.md"), "--private")
     step("context", "write")
     step("module", "install")
     step("index", "--rebuild")

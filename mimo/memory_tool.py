@@ -2,13 +2,16 @@
 
 `MemoryTool().handle({"command": "view", "path": "/memories"})` returns the text of the tool's
 result, and whether it is an error. It needs no package of Anthropic; `mimo.adapters.anthropic` has
-the class for the tool runner of theirs.
+the class for the tool runner of theirs. For hosts in other languages, `python -m mimo.memory_tool`
+reads one input a line, and writes one answer a line.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
@@ -80,6 +83,21 @@ def handle(
     return MemoryTool(project).handle(command)
 
 
+def main(lines: Iterable[str], project: str | None = None) -> Iterator[str]:
+    """Yields the answer to each line, as JSON: the input of a tool use -> its content."""
+    tool = MemoryTool(project)
+    for line in lines:
+        try:
+            command = json.loads(line)
+        except (ValueError, RecursionError):
+            command = None
+        if isinstance(command, dict):
+            answer = tool.handle(command)
+        else:
+            answer = Answer("Error: the line is not a JSON object", is_error=True)
+        yield json.dumps({"content": answer.text, "is_error": answer.is_error})
+
+
 def _unknown(word: object) -> Answer:
     names = ", ".join(COMMANDS)
     if word is None:
@@ -98,3 +116,8 @@ def _message(error: MindError) -> str:
     message = error.message if error.message.startswith(_DOCUMENTED) else f"Error: {error.message}"
     is_command = "`mind " in error.hint or "--" in error.hint
     return f"{message}\n{error.hint}" if error.hint and not is_command else message
+
+
+if __name__ == "__main__":
+    for line in main(sys.stdin, *sys.argv[1:2]):
+        print(line, flush=True)  # noqa: T201 - the answer of the program

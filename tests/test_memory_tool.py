@@ -4,6 +4,9 @@ import json
 import multiprocessing
 import os
 import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -495,3 +498,81 @@ def test_the_example_on_the_page_runs(project, monkeypatch):
     assert not names["is_error"]
     assert names["text"].startswith("Here're the files")
     assert names["request"] == {"tools": [TOOL]}
+
+
+def test_a_host_in_another_language_writes_lines_of_json(tool):
+    lines = [
+        json.dumps({"command": "create", "path": "/memories/a.md", "file_text": "é\n"}),
+        json.dumps({"command": "view", "path": "/memories/b.md"}),
+        "[1]",
+        "{",
+        json.dumps({"command": "view", "path": "/memories/a.md"}),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo.memory_tool", str(tool.root)],
+        input="\n".join(lines),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["is_error"] for answer in answers] == [False, True, True, True, False]
+    assert answers[-1]["content"].endswith("\té\n     9\t")
+
+
+@pytest.mark.attack("secret")
+def test_a_secret_in_a_file_is_masked(tool):
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    facts = tool.root / ".mind/facts"
+    facts.mkdir(exist_ok=True)
+    (facts / "a.md").write_text(f"the key is {key}\n", encoding="utf-8")
+
+    answers = [
+        tool.view(path="/memories/facts/a.md"),
+        tool.str_replace(path="/memories/facts/a.md", old_str="the key", new_str="our key"),
+    ]
+
+    assert not any(answer.is_error or key in answer.text for answer in answers)
+    assert (facts / "a.md").read_text("utf-8") == f"our key is {key}\n"
+
+
+def test_one_tool_serves_several_threads(tool):
+    def work(number: int) -> bool:
+        path = f"/memories/facts/{number}.md"
+        created = tool.create(path=path, file_text=f"fact {number}\n")
+        edited = tool.str_replace(path=path, old_str=f"fact {number}", new_str=f"done {number}")
+        return bool(created.is_error or edited.is_error)
+
+    with ThreadPoolExecutor(4) as pool:
+        errors = list(pool.map(work, range(12)))
+
+    assert not any(errors)
+    assert [tool.body(f"facts/{n}.md") for n in range(12)] == [f"done {n}\n" for n in range(12)]
+
+
+def test_a_file_is_no_folder_and_a_folder_no_file(tool):
+    tool.create(path="/memories/notes.txt", file_text="tea")
+    tool.create(path="/memories/team.d/a.md", file_text="tea")
+
+    inner = tool.create(path="/memories/notes.txt/a.md", file_text="tea")
+    moved = tool.rename(old_path="/memories/team.d/a.md", new_path="/memories/notes.txt/a.md")
+    same = tool.create(path="/memories/team.d", file_text="tea")
+    edited = tool.str_replace(path="/memories/team.d", old_str="tea", new_str="coffee")
+
+    assert "is a file, not a folder" in inner.text
+    assert "is a file, not a folder" in moved.text
+    assert same.text == "Error: File /memories/team.d already exists"
+    assert edited.is_error
+    assert not (tool.root / ".mind/notes.txt").exists()
+
+
+def test_a_folder_is_found_by_each_unicode_form_of_its_name(tool):
+    tool.create(path="/memories/caf\u00e9/a.md", file_text="tea")
+
+    composed = tool.view(path="/memories/caf\u00e9")
+    decomposed = tool.view(path="/memories/cafe\u0301/")
+
+    assert composed == decomposed
+    assert "/memories/caf\u00e9/a.md" in composed.text
+    assert tool.create(path="/memories/cafe\u0301/a.md", file_text="x").is_error

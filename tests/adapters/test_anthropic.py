@@ -238,3 +238,15 @@ def test_the_asynchronous_runner_calls_the_tool(project: Path, messages: type[Me
             return str(final.content[0].text)
 
     check(messages, project, asyncio.run(run()))
+
+
+def test_the_example_on_the_page_runs(
+    project: Path, messages: type[Messages], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "memory-tool.md"
+    code = page.read_text("utf-8").split("```python\n")[2].split("```")[0]
+
+    exec(code.replace("path/to/project", str(project)), {})  # noqa: S102 - our own page
+
+    assert "Done." in capsys.readouterr().out
+    assert len(results(messages)) == 3

@@ -3,6 +3,7 @@
 `mimo.memory_tool` offers them to programs; they are neither on the command line nor MCP tools.
 """
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from mimo.commands.spec import Arg, Effect, Needs, Tool, command
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, Invalid, MindError, NotFound, StorageFailed
 from mimo.features import memory_files
-from mimo.features.memory_files import GUIDE, README, ROOT, below, check_span, file_of
+from mimo.features.memory_files import GUIDE, README, ROOT, check_span, file_of
 from mimo.features.memory_files import missing as missing_text
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
@@ -64,11 +65,12 @@ def view(
     span = check_span(view_range)
     if path == README:
         return FileAnswer(text=memory_files.numbered(path, GUIDE, span))
-    place, sizes = memory_files.stored(path), _sizes(mind)
-    if place == STORE or below(path, sizes):
+    place, sizes = memory_files.stored(path), _sizes_in(mind, path)
+    if place == STORE or sizes:
         if place == STORE:
             sizes[README] = len(GUIDE.encode())
-        return FileAnswer(text=memory_files.listing(path, sizes, span))
+        folder = f"{ROOT}{place.removeprefix(STORE)}"
+        return FileAnswer(text=memory_files.listing(folder, sizes, span))
     if place == LOG:
         return FileAnswer(text=_log(mind, path, span))
     record = _record(mind, path, missing_text(path))
@@ -220,10 +222,17 @@ def rename(
     return _done(mind, f"Successfully renamed {old_path} to {new_path}")
 
 
-def _sizes(mind: Mind) -> dict[str, int]:
-    """Returns the sizes of the files that the tool shows, by their paths."""
-    stamps = mind.store.walk().files.items()
-    named = ((memory_files.shown(place), stamp) for place, stamp in stamps)
+def _sizes_in(mind: Mind, path: str) -> dict[str, int]:
+    """Returns the sizes of the files below a folder, by their paths; none for another path."""
+    place = memory_files.stored(path)
+    if not (mind.project.root / place).is_dir():
+        return {}
+    start = f"{place}/"
+    named = (
+        (memory_files.shown(name), stamp)
+        for name, stamp in mind.store.walk().files.items()
+        if unicodedata.normalize("NFC", name).startswith(start)
+    )
     return {path: stamp.size for path, stamp in named if path}
 
 
@@ -279,8 +288,8 @@ def _done(mind: Mind, text: str) -> FileAnswer:
 
 def _check_free(mind: Mind, path: str, taken: str) -> None:
     """Raises `Conflict` with `taken` if a path is in use, `Invalid` if it leads through a file."""
-    place, sizes = memory_files.stored(path), _sizes(mind)
-    is_used = path.rstrip("/") in (README, ROOT) or bool(below(path, sizes))
+    place = memory_files.stored(path)
+    is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(mind, path))
     for name in {place, file_of(path)} if place != STORE else ():
         _check_links(mind, path, name)
         status = mind.store.stamp(name)
@@ -289,8 +298,10 @@ def _check_free(mind: Mind, path: str, taken: str) -> None:
         raise Conflict(taken)
     parts = path.removeprefix(f"{ROOT}/").split("/")[:-1]
     above = [f"{ROOT}/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
-    if files_above := [name for name in above if name in sizes]:
-        raise Invalid(f"`{files_above[0]}` is a file, not a folder")
+    for name in above:
+        file = file_of(name)
+        if memory_files.shown(file) == name and mind.store.stamp(file) is not None:
+            raise Invalid(f"`{name}` is a file, not a folder")
 
 
 def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
@@ -364,7 +375,7 @@ def _meant(mind: Mind, path: str, missing: str, verb: str) -> list[Record]:
     """
     if memory_files.stored(path) == STORE:
         raise Denied(f"Cannot {verb} the {ROOT} directory itself")
-    inside = below(path, _sizes(mind))
+    inside = sorted(_sizes_in(mind, path))
     if len(inside) > MOST_AT_ONCE:
         raise Denied(
             f"{path} has {len(inside):,} files, and at most {MOST_AT_ONCE} are {verb}d at once",

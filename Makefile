@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-adapters test-clients test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-adapters test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model \
         dist sbom audit mcpb release-check clean
 
@@ -50,6 +50,9 @@ $(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m tests.real_clients $(or $(CLIENTS),--write docs/clients.md)
+
+test-protocol: setup ## Run the conformance suite of MCP and the Inspector (from npm) against the server, and write docs/conformance.md
+	$(RUN) -m tests.protocol --write docs/conformance.md
 
 coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
 	$(RUN) -m coverage erase

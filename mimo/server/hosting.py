@@ -131,6 +131,10 @@ class Hosting:
             hosted.requests -= 1
             hosted.used = time.monotonic()
 
+    def is_open(self, root: Path) -> bool:
+        """Returns whether the memory of a project is open."""
+        return root in self._hosted
+
     async def memory(self, root: Path) -> Memory:
         """Returns the memory of a project, opened if it is not."""
         hosted = await self._at(root)
@@ -143,8 +147,9 @@ class Hosting:
             async with self._opening:
                 hosted = self._hosted.get(root)
                 if hosted is None:
-                    hosted = self._hosted[root] = self._opened(root)
+                    hosted = self._opened(root)
                     await self._tasks.start(self._keep, root, hosted)
+                    self._hosted[root] = hosted  # Not before it can serve other requests.
         return hosted
 
     def _opened(self, root: Path | None) -> Hosted:

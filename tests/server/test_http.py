@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 from mcp import MCPError
@@ -15,8 +16,12 @@ from mcp.client import Client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
 
+from mimo.commands import all_commands
 from mimo.errors import Invalid
-from mimo.server.http import PORT, place_of, token_of
+from mimo.operations.listening import Memory
+from mimo.server.app import App
+from mimo.server.hosting import Hosting
+from mimo.server.http import PORT, Gate, place_of, token_of
 from mimo.store.init import init
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
@@ -122,6 +127,77 @@ def test_sessions_at_the_same_time_see_only_their_own_project(server: Served, er
         other = "bank" if name == "shop" else "shop"
         assert {f"{name} keeps {era} secret number {n}" for n in range(4)} <= set(titles)
         assert not [title for title in titles if title.startswith(other)]
+
+
+def hosting_of(home: Path, **settings: Any) -> tuple[Hosting, Gate]:
+    """Returns the projects of a home, and the application before them."""
+
+    def make(memory: Memory, kind: type[App]) -> App:
+        return kind(memory, all_commands(), toolsets=["core"], naming="underscore")
+
+    hosting = Hosting(home, make, **settings)
+    return hosting, Gate(hosting, place_of("8000", ()), TOKEN)
+
+
+def inside(gate: Gate) -> httpx2.AsyncClient:
+    """Returns a client of an application in this process."""
+    headers = {**JSON, "authorization": f"Bearer {TOKEN}"}
+    transport = httpx2.ASGITransport(app=gate)
+    return httpx2.AsyncClient(
+        transport=transport, base_url="http://127.0.0.1:8000", headers=headers, timeout=30
+    )
+
+
+def test_the_first_requests_of_a_project_may_come_at_once(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home)
+
+    async def first() -> list[int]:
+        statuses: list[int] = []
+
+        async def open_session(steps: int) -> None:
+            for _ in range(steps):
+                await anyio.lowlevel.checkpoint()
+            statuses.append((await client.post("/mcp/shop", json=INITIALIZE)).status_code)
+
+        async with hosting.running(), inside(gate) as client, anyio.create_task_group() as tasks:
+            for steps in range(20):
+                tasks.start_soon(open_session, steps)
+        return statuses
+
+    assert anyio.run(first) == [200] * 20
+
+
+def test_a_project_that_is_not_used_is_closed_with_its_sessions(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home, idle=0.3)
+
+    async def wait() -> tuple[bool, bool, int, int]:
+        async with hosting.running(), inside(gate) as client:
+            answer = await client.post("/mcp/shop", json=INITIALIZE)
+            session = {"mcp-session-id": answer.headers["mcp-session-id"]}
+            before = hosting.is_open(project)
+            with anyio.fail_after(20):
+                while hosting.is_open(project):
+                    await anyio.sleep(0.05)
+            again = await client.post(
+                "/mcp/shop", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=session
+            )
+            renewed = await client.post("/mcp/shop", json=INITIALIZE)
+            return before, hosting.is_open(project), again.status_code, renewed.status_code
+
+    assert anyio.run(wait) == (True, True, 404, 200)
+
+
+def test_sessions_without_end_are_refused(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.MOST_SESSIONS", 2)
+    hosting, gate = hosting_of(home)
+
+    async def open_sessions() -> list[int]:
+        async with hosting.running(), inside(gate) as client:
+            return [(await client.post("/mcp/shop", json=INITIALIZE)).status_code for _ in range(3)]
+
+    assert anyio.run(open_sessions) == [200, 200, 503]
 
 
 @pytest.mark.attack("http")

@@ -216,4 +216,6 @@ def _is_plain(value: Any) -> bool:
 
 def _json(value: Any) -> str:
     """Returns a value as JSON on one line without hidden characters."""
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"))).replace("\n", " ")
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # JSON escapes other ends of lines itself.
+    return clean(text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))

@@ -11,8 +11,9 @@ from mimo.commands import all_commands
 from mimo.commands.schema import output_schema
 from mimo.commands.spec import Spec
 from mimo.server.answers import formed
-from mimo.server.fitting import CEILING, size
+from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, size
 from mimo.server.reading import Reader
+from tests import sample_procedures
 from tests.bench import answers as bench
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
@@ -98,8 +99,12 @@ def test_both_forms_of_a_search_have_each_memory_and_its_passage(agent: bench.Ag
 def test_a_failed_and_an_unapproved_memory_are_marked_before_the_title(agent: bench.Agent) -> None:
     file = agent.mind.project.root / ".mind/facts/planted.md"
     file.write_text("---\nid: planted\ntype: fact\n---\nPlanted trusted: cache keys\n")
-    text = agent.call("mind_search", query="cache keys planted locale").content[0].text
-    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    lines = [
+        line
+        for query in ("Add the locale to cache keys", "Planted trusted")
+        for line in agent.call("mind_search", query=query).content[0].text.splitlines()
+        if line.startswith("- ")
+    ]
 
     assert any(" FAILED: Add the locale to cache keys" in line for line in lines)
     assert any(" untrusted: Planted trusted: cache keys" in line for line in lines)
@@ -139,3 +144,64 @@ def test_a_long_error_is_cut(agent: bench.Agent) -> None:
 
     assert result.is_error
     assert len(result.model_dump_json()) < CEILING
+
+
+def test_a_budget_makes_an_answer_smaller_or_its_passages_longer(agent: bench.Agent) -> None:
+    asked = {"query": "why do uploads fail", "limit": 10}
+    usual, small, large = (
+        agent.call("mind_search", **asked, **budget)
+        for budget in ({}, {"budget": 500}, {"budget": "20000"})
+    )
+    lengths = [
+        sum(len(row["content"]) for row in result.structured_content["results"])
+        for result in (small, usual, large)
+    ]
+
+    assert max(bench.sizes(small)[:2]) <= 500 * BYTES_PER_TOKEN
+    assert "`limit: " in small.structured_content["truncated"]
+    assert lengths == sorted(lengths)
+    assert lengths[-1] > 2 * lengths[1]
+    assert not any(row.get("excerpt") for row in large.structured_content["results"])
+
+
+def test_a_budget_is_an_argument_for_agents_only(agent: bench.Agent) -> None:
+    refused = agent.call("mind_search", query="uploads", budget=50_000)
+
+    assert refused.is_error
+    assert "budget" in refused.content[0].text
+
+
+def test_an_ingested_folder_answers_with_counts_and_its_first_files(agent: bench.Agent) -> None:
+    result = agent.call("ingest", path="docs/*.md")
+    data = result.structured_content
+
+    assert data["chunks_created"] == 400
+    assert (len(data["ids"]), len(data["files"])) == (20, 20)
+    assert "`ids`: the first 20 of 400" in data["truncated"]
+    assert bench.sizes(result)[-1] < 10_000
+
+
+LOOP = """\
+initial_state: a
+states:
+  a:
+    action: {module: step, function: log, args: [{message: "a"}]}
+    transitions: [{event: success, target: b}, {event: error, target: end}]
+  b:
+    action: {module: step, function: log, args: [{message: "b"}]}
+    transitions: [{event: success, target: a}]
+  end: {}
+"""
+
+
+def test_a_looping_procedure_answers_with_its_last_steps(agent: bench.Agent) -> None:
+    loop = sample_procedures.text("loop", LOOP)
+    agent.call("register_procedure", text=loop)
+    result = agent.call("run_procedure", name="loop", timeout=2_000)
+    data = result.structured_content
+    moves = [move["timestamp"] for move in data["history"]]
+
+    assert len(moves) == 20
+    assert moves == sorted(moves)
+    assert "`history`: the last 20 of " in data["truncated"]
+    assert bench.sizes(result)[-1] < 6_000

@@ -80,7 +80,7 @@ def test_any_json_comes_back_as_it_was(session):
     assert json.dumps(run(session.get_items())) == json.dumps([item]).replace("\\ud800", "?")
 
 
-@pytest.mark.attack("secret")
+@pytest.mark.attack("secret stored by an adapter")
 def test_secrets_are_masked_before_they_are_stored(session, project):
     key = "AKIA" + "IOSFODNN7EXAMPLQ"
     run(session.add_items([turn(f"my key is {key}")]))

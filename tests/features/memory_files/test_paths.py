@@ -60,7 +60,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.attack("path")
+@pytest.mark.attack("path out of the memory tool")
 @pytest.mark.parametrize("path", REFUSED)
 def test_a_path_that_leads_elsewhere_is_refused(path):
     with pytest.raises(Invalid):

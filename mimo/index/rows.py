@@ -193,7 +193,7 @@ def record(values: Sequence[Any]) -> Record:
         status=rest.get("status"),
         by=rest.get("by"),
         protected=rest.get("protected"),
-        links=tuple(Link(**link) for link in rest.get("links", ())),
+        links=tuple(Link(**{"to": "", **link}) for link in rest.get("links", ())),
         sections={Section(name): text for name, text in rest.get("sections", {}).items()},
         competing=tuple(Version(field=f, text=t) for f, t in rest.get("competing", ())),
         extra=rest.get("extra", {}),

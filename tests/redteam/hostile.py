@@ -5,6 +5,7 @@ DEEP = 3_000
 FILES: dict[str, bytes] = {
     "empty": b"",
     "one newline": b"\n",
+    "a link to nothing": b'---\nid: fact_x\ntype: fact\nlinks:\n  - {to: ""}\n---\nTea\n',
     "one NUL": b"\0",
     "NULs": b"\0" * 4096,
     "carriage return in an item": b"- one\rtwo",

@@ -1,4 +1,4 @@
-"""Counts the list of tools, which an agent pays for in every session: tokens and bytes.
+"""Writes docs/tools.md: the cost of the list of tools, and how well its texts separate them.
 
 bpe-openai ships the vocabulary of o200k_base, so nothing is downloaded. The models of others have
 vocabularies of their own: their counts differ, and mostly in the same proportion.
@@ -11,6 +11,7 @@ from typing import Any
 
 from mimo.commands import all_commands, listed
 from mimo.server.tools import described
+from scripts.tool_discovery import measured
 
 PAGE = Path(__file__).parent.parent / "docs" / "tools.md"
 TOOLSETS = ((), ("core",), ("all",))
@@ -73,7 +74,9 @@ def replaced(page: str, name: str, part: str) -> str:
 
 def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(replaced(page, "cost", costs()), encoding="utf-8")
+    page = replaced(page, "cost", costs())
+    page = replaced(page, "discovery", measured(tools(())))
+    PAGE.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from mimo.features.review.actions import identity, keys_of
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.frozen import frozen, replace
+from mimo.memory.model import kind_of
 from mimo.rendering import Part, Screen, Setting, accent, bad, dim, fitted, ident, strong, warn
 from mimo.rendering.results import (
     age,
@@ -267,7 +268,7 @@ def _memory_row(screen: Screen, row: MemoryRow) -> Row:
 
 def _match_row(screen: Screen, row: SearchResult) -> Row:
     weak = (dim("  weak"),) if row.weak else ()
-    mark = type_mark(row.type)
+    mark = type_mark(kind_of(row.type))
     return Row(
         identity=(row.id,),
         id=row.id,

@@ -126,7 +126,8 @@ class WorkContext:
     needs_project=False,
     errors=(Denied, RateLimited),
     examples=("mind context get", "mind context get session --include-history"),
-    description="Retrieves contextual information for the current session/agent.",
+    description="Retrieves contextual information for the current session/agent: ids, usage and "
+    "calls.",
 )
 def get_context(
     mind: Mind,

@@ -26,10 +26,10 @@ from mimo.commands.common import (
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
 from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import Kind, Outcome, Section
+from mimo.memory.model import KIND_ALIASES, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
@@ -75,7 +75,7 @@ class SearchResult:
     """A memory that matches."""
 
     id: str
-    type: Kind
+    type: Annotated[str, Out("Its type, by the name that `types` gives it")]
     title: str
     content: Annotated[str, Out("The text, or the best passage of a long one (`excerpt`)")]
     reasoning: str | None
@@ -184,7 +184,7 @@ def search(
     else:
         matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
         notice = answer.notice
-    rows = tuple(_rows(matches))
+    rows = tuple(_rows(matches, types))
     return SearchResults(
         query=query, total=len(rows), results=rows, notice=notices(revision, notice)
     )
@@ -202,7 +202,11 @@ def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywher
         )
 
 
-def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
+def _rows(matches: Sequence[tuple[Mind, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
+    """Yields the rows, whose types have the names that the caller used in `types`: `learning`."""
+    given = [word.strip().lower() for word in types]
+    aliases = KIND_ALIASES.items()
+    names = {kind: word for word, kind in aliases if word in given and kind.value not in given}
     about = {
         project: (
             project.trust.checker(),
@@ -212,7 +216,8 @@ def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
     }
     for project, hit in matches:
         trusts, stale = about[project]
-        yield _row(project, hit, trusts, stale.get(hit.record.memory.id))
+        row = _row(project, hit, trusts, stale.get(hit.record.memory.id))
+        yield replace(row, type=names.get(hit.record.memory.type, row.type))
 
 
 def _row(mind: Mind, hit: Hit, trusts: Callable[[str], bool], stale: str | None) -> SearchResult:

@@ -155,7 +155,7 @@ def get_value(
         "mind value put session.work step 3 --ttl-seconds 600",
         "mind value put agent.build log - < log.json",
     ),
-    description="Stores data in memory with validation and audit.",
+    description="Stores data in memory with validation and audit: any JSON, under a key.",
 )
 def put_value(
     mind: Mind,

@@ -73,15 +73,21 @@ def test_a_long_memory_is_answered_by_its_best_passage(mind):
     assert len(row.content) < MOST_CONTENT
 
 
-@pytest.mark.req("003-03", "003-10")
-def test_types_narrow_the_search_and_learning_means_insight(mind):
+@pytest.mark.req("003-03", "003-08", "003-10")
+def test_types_narrow_the_search_and_rows_have_the_names_that_were_asked_for(mind):
     add(mind, "uploads fail behind the proxy", type="insight")
     add(mind, "uploads fail in old browsers", type="issue")
 
-    learning = search(mind, "uploads fail", types=("learning",))
+    def types(*asked: str) -> list[str]:
+        rows = search(mind, "uploads fail", types=asked).results
+        return sorted(row.type for row in rows)
+
     edges = search(mind, "uploads fail", types=("edge",))
 
-    assert [row.type for row in learning.results] == ["insight"]
+    assert types("learning") == types(" Learning") == ["learning"]
+    assert types("insight") == types("insight", "learning") == ["insight"]
+    assert types("learning", "issue") == ["issue", "learning"]
+    assert types() == ["insight", "issue"]
     assert edges.total == 0
     with pytest.raises(Invalid, match="novel"):
         search(mind, "uploads", types=("novel",))

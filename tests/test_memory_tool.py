@@ -15,6 +15,7 @@ import pytest
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
+from mimo.operations import saving
 from mimo.store import files
 from mimo.store.trust import Trust
 from tests.conftest import make_store
@@ -436,8 +437,6 @@ def test_each_call_is_in_the_audit_log(tool):
 def test_a_conflict_with_another_process_is_tried_again(tool, mind, monkeypatch):
     tool.create(path="/memories/facts/a.md", file_text="one\ntwo\n")
     place = tool.root / ".mind/facts/a.md"
-    from mimo.operations import saving
-
     rewrite, calls = saving.rewrite, []
 
     def late(mind, record, text):
@@ -576,3 +575,25 @@ def test_a_folder_is_found_by_each_unicode_form_of_its_name(tool):
     assert composed == decomposed
     assert "/memories/caf\u00e9/a.md" in composed.text
     assert tool.create(path="/memories/cafe\u0301/a.md", file_text="x").is_error
+
+
+def test_a_rename_reports_whether_the_old_or_the_new_file_was_in_the_way(tool, monkeypatch):
+    tool.create(path="/memories/facts/a.md", file_text="tea")
+    facts = tool.root / ".mind/facts"
+    move = saving.move
+
+    def after(change):
+        def late(*given):
+            change()
+            return move(*given)
+
+        monkeypatch.setattr(saving, "move", late)
+        return tool.rename(old_path="/memories/facts/a.md", new_path="/memories/facts/b.md")
+
+    changed = after(lambda: (facts / "a.md").write_text("coffee", encoding="utf-8"))
+    taken = after(lambda: (facts / "b.md").write_text("milk", encoding="utf-8"))
+
+    assert changed.text.startswith("Error: /memories/facts/a.md was changed by another process")
+    assert taken.text.startswith("Error: The destination /memories/facts/b.md already exists")
+    assert (facts / "a.md").read_text("utf-8") == "coffee"
+    assert (facts / "b.md").read_text("utf-8") == "milk"

@@ -106,7 +106,8 @@ def _put(
     place = place_of(namespace, key, private=private)
     if mind.store.stamp(place) is not None:
         # The text of another author does not become the user's by replacing a part of it.
-        files.remove(files.safe_path(mind.project.root, place))
+        with mind.store.locked():
+            files.remove(files.safe_path(mind.project.root, place))
     draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
     saving.store(mind, draft, private=private, path=place)
     return False

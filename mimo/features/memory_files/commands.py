@@ -217,8 +217,10 @@ def rename(
     try:
         for record, place in zip(records, places, strict=True):
             saving.move(mind, record, place, folder_kind(place))
-    except Conflict:
-        raise Conflict(taken) from None
+    except Conflict as error:
+        is_taken = "already exists" in error.message
+        changed = f"{old_path} was changed by another process at the same time"
+        raise Conflict(taken if is_taken else changed) from None
     return _done(mind, f"Successfully renamed {old_path} to {new_path}")
 
 

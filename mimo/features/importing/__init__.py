@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
@@ -151,16 +152,18 @@ def import_source(
     named: str,
     format: Format | None,
     *,
+    only: Sequence[str] = (),
     private: bool,
     trust: bool,
     dry_run: bool,
 ) -> Outcome:
     """Imports the memories of another tool into the project and returns the result.
 
-    Without `format`, the content shows it. Imported texts are approved only with `trust`, which
-    only a person may ask for. A memory that no one changed since an earlier import is replaced if
-    the source has changed. With `dry_run` nothing is written. Raises `NotFound`, `Invalid` if the
-    source is not of a known format, `Denied` and `StorageFailed`.
+    Without `format`, the content shows it. `only` names the projects whose memories are imported if
+    the source has those of several; `*` is all of them. Imported texts are approved only with
+    `trust`, which only a person may ask for. A memory that no one changed since an earlier import
+    is replaced if the source has changed. With `dry_run` nothing is written. Raises `NotFound`,
+    `Invalid` if the source is not of a known format, `Denied` and `StorageFailed`.
     """
     saving.check_format(mind)
     if trust and mind.agent is not None:
@@ -171,7 +174,7 @@ def import_source(
     path = database.expanded(named, mind.environ)
     with sources.opened(path) as source:
         format = format or sources.recognised(source)
-        drafts = _drafts(mind, source, format)
+        drafts = _of_projects(_drafts(mind, source, format), only)
         skipped = source.skipped
     manifest, now = manifest_path(format, path), mind.now().replace(microsecond=0)
     lost: tuple[Row, ...] = ()
@@ -223,6 +226,31 @@ def _drafts(mind: Mind, source: Source, format: Format) -> list[Draft]:
             hint="check the path, or name another format with --from",
         )
     return drafts
+
+
+def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
+    """Returns the drafts of the named projects. Raises `Invalid` if they must be named."""
+    counts = Counter(draft.project for draft in drafts if draft.project)
+    listed = ", ".join(
+        f"{name} ({number:,})" for name, number in counts.most_common(_MOST_PROJECTS)
+    )
+    more = ", …" if len(counts) > _MOST_PROJECTS else ""
+    if not only:
+        if len(counts) > 1:
+            raise Invalid(
+                f"the source has memories of {len(counts)} projects: {listed}{more}",
+                hint="name those that belong here with --only NAME, or --only '*' for all",
+            )
+        return drafts
+    if unknown := [name for name in only if name != "*" and name not in counts]:
+        raise Invalid(
+            f"the source has no memories of the project `{unknown[0]}`",
+            hint=f"it has {listed}{more}" if counts else "it does not name projects; omit --only",
+        )
+    return [draft for draft in drafts if "*" in only or draft.project in only]
+
+
+_MOST_PROJECTS = 10
 
 
 def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) -> tuple[Row, ...]:
@@ -389,7 +417,7 @@ def _notes_of_source(
     if items.unresolved:
         yield f"links to something that is not in the source: {items.unresolved:,}"
     if differ := sum(row.differs for row in rows):
-        yield f"memories that differ from the source and were changed here, and stay: {differ:,}"
+        yield f"existing memories that differ from the source, and stay as they are: {differ:,}"
     for reason in dict.fromkeys(reason for _, reason in skipped):
         names = [name for name, other in skipped if other == reason]
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""

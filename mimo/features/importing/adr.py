@@ -58,7 +58,7 @@ def records(source: Source) -> Iterator[Draft]:
     for name in source.named(".md"):
         note = read(source, name)
         if note.problem is None and not is_record(note):
-            reason = "it is not a decision record: it has no status"
+            reason = "it is not a decision record with a status"
             drafts.append(Draft(key=key_of(source, name), group="records", skipped=reason))
             continue
         draft = _draft(source, note)
@@ -107,16 +107,19 @@ def _draft(source: Source, note: Note) -> Draft:
         for word, rest in _statements(status)
         for to in _numbers(rest)
     ]
+    shown = _first_line(status)
+    # A reader of the text alone must not take a rejected proposal for a decision.
+    remark = None if shown is None or shown.lower().startswith("accepted") else f"Status: {shown}"
     return Draft(
         key=key,
         group="records",
         type=Kind.DECISION,
-        content=decision or title,
+        content=joined(remark, decision or title),
         created=created,
         title=title,
         topic=title,
         tags=own_tags,
-        status=_first_line(status),
+        status=shown,
         sections={Section.REASONING: joined(*others, *prose)},
         links=tuple(dict.fromkeys([*links, *_plain(file_links(source, note), status)])),
         names=tuple(filter(None, names)),

@@ -77,7 +77,7 @@ class Import:
     approved: Annotated[bool, Out("Whether the user approved the imported texts")] = False
     lost: Annotated[tuple[str, ...], Out("Memories that could not be read back")] = ()
     removed: Annotated[int, Out("Files that were rolled back")] = 0
-    missing: Annotated[int, Out("Files that had been removed before")] = 0
+    missing: Annotated[int, Out("Files that were missing already")] = 0
     kept: Annotated[tuple[str, ...], Out("Files that stay because they were changed")] = ()
     manifest: Annotated[Omitted[str], Out("The list of what was written", omit=True)] = None
     notes: tuple[str, ...] = ()
@@ -151,6 +151,9 @@ def import_(
     from_: Annotated[
         Format | None, Arg("Its format (default: as the content shows)", wire="from")
     ] = None,
+    only: Annotated[
+        tuple[str, ...], Arg("A project in the source whose memories are imported; `*` for all")
+    ] = (),
     dry_run: Annotated[bool, Arg("Show what would be imported, and write nothing")] = False,
     private: Annotated[bool, Arg("Keep the memories on this machine, outside git")] = False,
     trust: Annotated[bool, Arg("Approve the imported texts, as you know them")] = False,
@@ -163,23 +166,14 @@ def import_(
     it was changed here. `mind import mama` imports the database of MAMA v1.0.
     """
     if rollback:
-        back = importing.roll_back(mind, source, format=from_, dry_run=dry_run)
-        return Import(
-            done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
-            source=back.manifest.source,
-            verified=True,
-            removed=len(back.removed),
-            missing=len(back.missing),
-            kept=back.changed,
-            notice=mind.notice,
-        )
+        return _rolled_back(mind, source, from_, dry_run=dry_run)
     if not source:
         raise Invalid(
             "the source is missing",
             hint="name a file or a folder, such as `mind import ~/notes --from obsidian`",
         )
     outcome = importing.import_source(
-        mind, source, from_, private=private, trust=trust, dry_run=dry_run
+        mind, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
     new = [row for row in outcome.rows if row.new and row.item.memory]
     return Import(
@@ -199,6 +193,19 @@ def import_(
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         manifest=outcome.manifest,
         notes=outcome.notes,
+        notice=mind.notice,
+    )
+
+
+def _rolled_back(mind: Mind, source: str | None, format: str | None, *, dry_run: bool) -> Import:
+    back = importing.roll_back(mind, source, format=format, dry_run=dry_run)
+    return Import(
+        done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
+        source=back.manifest.source,
+        verified=True,
+        removed=len(back.removed),
+        missing=len(back.missing),
+        kept=back.changed,
         notice=mind.notice,
     )
 
@@ -377,7 +384,7 @@ def _show_removed(result: Import, source: Part, screen: Screen) -> None:
     else:
         screen.line(good("✓ "), strong(f"{removed} removed"), source)
     if result.missing:
-        screen.line(dim(f"{result.missing:,} had been removed before"), indent=2)
+        screen.line(dim(f"{result.missing:,} were missing already"), indent=2)
     if result.kept:
         changed = count(len(result.kept), "file")
         screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)

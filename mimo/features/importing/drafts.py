@@ -95,6 +95,8 @@ class Draft:
     """Other names by which links mean it: title, aliases, the file's name."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     private: bool = False
+    project: str | None = None
+    """The project that it is of, if the source has those of several."""
     skipped: str | None = None
     """The reason why it does not become a memory."""
     whole: Memory | None = None
@@ -324,7 +326,8 @@ def tags(*values: Any) -> tuple[str, ...]:
     """Returns the tags in texts and lists, without `#` and `@` and what a tag can't hold."""
     words: dict[str, None] = {}
     for value in values:
-        items = value if isinstance(value, list) else re.split(r"[,\n]", value or "")
+        items = re.split(r"[,\n]", value) if isinstance(value, str) else value
+        items = items if isinstance(items, list) else [items]
         for item in items:
             if isinstance(item, str | int | float) and not isinstance(item, bool):
                 word = re.sub(r"[\[\]{},]+", " ", _clean(str(item))).strip().lstrip("#@").strip()

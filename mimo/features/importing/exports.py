@@ -416,14 +416,14 @@ def _project(project: Mapping[str, Any]) -> Iterator[Draft]:
         )
 
 
-_CONVERSATIONS = re.compile(r"(?:^|/)conversations[-_\d]*\.json$")
+CONVERSATIONS = re.compile(r"(?:^|/)conversations[-_\d]*\.json$")
 
 
 def _conversations(source: Source) -> Iterator[Mapping[str, Any]]:
     names = (
         [source.path.name]
         if source.is_file
-        else [name for name in source.named(".json") if _CONVERSATIONS.search(name)]
+        else [name for name in source.named(".json") if CONVERSATIONS.search(name)]
     )
     for name in names:
         data = source.json(name)

@@ -49,6 +49,8 @@ def read(source: Source, name: str) -> Note:
     except Unreadable as error:
         where = f"line {error.line}: " if error.line else ""
         return Note(name, {}, "", f"{where}{error.reason}")
+    except OSError as error:
+        return Note(name, {}, "", (error.strerror or str(error)).lower())
     body = document.body.replace("\r\n", "\n")
     return Note(name, header, trim(body))
 
@@ -77,12 +79,17 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     used = {"title", "tags", "tag", "aliases", "alias", "id", "source", *_CREATED}
     aliases = tags(header.get("aliases"), header.get("alias"))
     created = first_moment(header, _CREATED) or first_moment(header, _CHANGED)
-    name = header.get("title")
+    given = header.get("title")
+    is_text = isinstance(given, str | int | float)
+    name = " ".join(str(given).split()) if is_text else None
     kind = fields.pop("type", None) or kind_in(header) or Kind.FACT
     if kind.value == header.get("type"):
         used.add("type")
     rest = {name: value for name, value in header.items() if name not in used}
-    for kept in ("id", "source"):
+    # Values without a meaning for a field are kept, too.
+    odd = [key for key in _CREATED if key in header and not first_moment(header, (key,))]
+    odd += [key for key in ("tags", "tag") if isinstance(header.get(key), Mapping)]
+    for kept in ("id", "source", *(() if is_text else ("title",)), *odd):
         if header.get(kept):
             rest[f"{prefix}_{kept}"] = header[kept]
     if aliases:
@@ -95,7 +102,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         type=kind,
         content=joined(fields.pop("content", note.body), *prose),
         created=created,
-        title=name if isinstance(name, str) else title(note.body) or note.stem,
+        title=name or title(note.body) or note.stem,
         tags=tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
         names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
         links=(*fields.pop("links", ()), *file_links(source, note)),
@@ -143,7 +150,17 @@ def file_links(source: Source, note: Note) -> tuple[Link, ...]:
 def obsidian(source: Source) -> Iterator[Draft]:
     """Yields the notes of an Obsidian vault."""
     for note in all_notes(source):
-        yield draft_of(source, note, "notes", "obsidian", more_tags=inline_tags(note.body))
+        links = [
+            Link(to=match[1].strip(), type=ids.slug(name) or "relates_to")
+            for name, value in note.header.items()
+            for item in (value if isinstance(value, list) else [value])
+            if isinstance(item, str) and (match := _PROPERTY_LINK.fullmatch(item.strip()))
+        ]
+        more = inline_tags(note.body)
+        yield draft_of(source, note, "notes", "obsidian", links=links, more_tags=more)
+
+
+_PROPERTY_LINK = re.compile(r"\[\[([^\[\]|#^]+)[^\[\]]*\]\]")
 
 
 _RELATION = re.compile(
@@ -239,6 +256,9 @@ _CLAUDE_KINDS = {"feedback": Kind.INSIGHT}
 
 def claude_memory(source: Source) -> Iterator[Draft]:
     """Yields the topics of Claude Code's automatic memory, and rules that only its index has."""
+    if source.name == "memory":
+        # The folder above is named for the project.
+        source = replace(source, name=source.path.resolve().parent.name)
     for note in all_notes(source, leave=("memory.md",)):
         header = dict(note.header)
         metadata = header.pop("metadata", None)

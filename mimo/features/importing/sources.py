@@ -165,12 +165,13 @@ def _check_number(path: Path, number: int) -> None:
 @contextmanager
 def _archive(path: Path) -> Iterator[Source]:
     """Yields the files of a zip archive, none of which is ever extracted."""
+    import zlib
     from zipfile import BadZipFile, LargeZipFile, ZipFile
 
     try:
         with os.fdopen(disk.opened(path, follow=True), "rb") as file, ZipFile(file) as archive:
             yield _members(path, archive)
-    except (BadZipFile, LargeZipFile, NotImplementedError, EOFError) as error:
+    except (BadZipFile, LargeZipFile, NotImplementedError, EOFError, zlib.error) as error:
         raise Invalid(
             f"`{path}` is a damaged archive: {str(error).lower()}", hint="unpack it and try again"
         ) from None
@@ -306,8 +307,8 @@ def _of_database(path: Path) -> list[Format]:
 
 def _of_folder(source: Source) -> list[Format]:
     """Returns the possible formats of a folder or an archive."""
-    if "conversations.json" in source.files:
-        return _of_json(source.path, source.text("conversations.json", LARGEST_JSON))
+    if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
+        return _of_json(source.path, source.text(names[0], LARGEST_JSON))
     if ".obsidian" in source.hidden:
         return [Format.OBSIDIAN]
     if ".index" in source.hidden:

@@ -84,6 +84,7 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
             created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
             title=text(row.get("title")),
             tags=tags(items(row.get("concepts"))),
+            project=text(row.get("project")),
             skipped=None if content or text(row.get("title")) else "the row is empty",
             extra=extra,
         )
@@ -110,6 +111,7 @@ def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator
             created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
             title=titles.get(row.get("memory_session_id")) or text(row.get("request")),
             private=True,
+            project=text(row.get("project")),
             skipped=None if parts else "the row is empty",
             extra=extra,
         )

@@ -199,6 +199,17 @@ class TestConversations:
         assert (first.type, first.created and first.created.year) == (Kind.CONTEXT, 2026)
         assert second.skipped == "it has no words of the user"
 
+    def test_an_export_in_several_files_is_read_whole(self, tmp_path):
+        for number in range(2):
+            mapping = self.node("a", None, "user", f"question {number}")
+            conversation = {"id": f"c{number}", "mapping": mapping, "current_node": "a"}
+            path = tmp_path / "chats" / f"conversations-00{number}.json"
+            write(path.parent, {path.name: json.dumps([conversation])})
+
+        contents = [draft.content for draft in drafts(tmp_path / "chats")]
+
+        assert contents == ["question 0", "question 1"]
+
     def test_a_circle_of_messages_ends(self, tmp_path):
         path = tmp_path / "conversations.json"
         mapping = {**self.node("a", "b", "user", "x"), **self.node("b", "a", "user", "y")}
@@ -240,6 +251,7 @@ class TestNotes:
             {
                 ".obsidian/app.json": "{}",
                 "Tea.md": "---\ntags: [drinks]\naliases: [Cha]\ncreated: 2025-04-05\n"
+                'made in: ["[[Pots]]"]\n'
                 "rating: 5\n---\nSee [[Pots#Iron|the pot]], [[Nowhere]], ![[leaf.png]] #hot/black\n"
                 "`[[Pots]]`\n\n```\n[[Pots]]\n#notag\n```\n",
                 "kit/Pots.md": "# Pots\n\nFor [[cha]] and [text](../Tea.md).",
@@ -262,7 +274,23 @@ class TestNotes:
         assert f"For [[{tea.id}|cha]]" in pots.content
         assert pots.extra == {"undated": True}
         assert [link.to for link in pots.links] == [tea.id]
-        assert (result.links, result.unresolved) == (3, 1)
+        assert ("made_in", pots.id) in [(link.type, link.to) for link in tea.links]
+        assert result.unresolved == 1
+
+    def test_properties_without_a_meaning_are_kept(self, tmp_path):
+        header = "title: [a]\ncreated: long ago\ntags: {a: b}\nid: 7\nsource: a book"
+        folder = write(
+            tmp_path / "Vault", {".obsidian/x": "", "tea.md": f"---\n{header}\n---\nGreen"}
+        )
+
+        (tea,) = memories(folder, Format.OBSIDIAN).values()
+
+        assert tea.title == "tea"
+        assert tea.source == "obsidian:Vault/tea.md"
+        assert tea.extra == {
+            "obsidian_id": 7, "obsidian_source": "a book", "obsidian_title": ["a"],
+            "obsidian_created": "long ago", "obsidian_tags": {"a": "b"}, "undated": True,
+        }  # fmt: skip
 
     def test_basic_memory(self):
         imported = memories(SAMPLES / "basic-memory", Format.BASIC_MEMORY)
@@ -406,6 +434,7 @@ class TestDecisionRecords:
         assert links(imported["Use ULIDs"], imported) == {("supersedes", "Use UUIDs")}
         assert imported["Use UUIDs"].links == ()
         assert imported["Use UUIDs"].status == "superseded by ADR-0003"
+        assert imported["Use UUIDs"].content == "Status: superseded by ADR-0003\n\nUUID v4."
         assert imported["Use UUIDs"].created == datetime(2024, 1, 2, tzinfo=UTC)
 
     def test_nygard(self, imported):

@@ -150,6 +150,35 @@ class TestImporting:
         assert "mind init" in error.value.hint
 
 
+class TestSeveralProjects:
+    @pytest.fixture
+    def database(self, tmp_path: Path) -> Path:
+        path = tmp_path / "claude-mem.db"
+        with sqlite3.connect(path) as sql:
+            sql.execute("CREATE TABLE observations (id, project, type, title)")
+            sql.execute("CREATE TABLE session_summaries (id, project)")
+            rows = [(1, "shop", "change", "A"), (2, "blog", "change", "B")]
+            sql.executemany("INSERT INTO observations VALUES (?, ?, ?, ?)", rows)
+        sql.close()
+        return path
+
+    def test_memories_of_other_projects_are_not_imported_unasked(self, mind, database):
+        with pytest.raises(Invalid, match=r"memories of 2 projects: shop \(1\), blog \(1\)"):
+            import_(mind, str(database))
+
+        assert totals(import_(mind, str(database), only=("shop",))) == (1, 0, 0, 0)
+        assert totals(import_(mind, str(database), only=("*",))) == (1, 0, 1, 0)
+
+    def test_an_unknown_project_is_an_error_that_names_the_projects(self, mind, database, graph):
+        with pytest.raises(Invalid, match="no memories of the project `shp`") as error:
+            import_(mind, str(database), only=("shp",))
+
+        assert "shop" in error.value.hint
+        with pytest.raises(Invalid) as error:
+            import_(mind, str(graph), only=("shop",))
+        assert "omit --only" in error.value.hint
+
+
 class TestAgain:
     def test_a_second_import_changes_nothing(self, mind, graph, clock):
         import_(mind, str(graph))
@@ -182,7 +211,7 @@ class TestAgain:
 
         assert totals(result) == (0, 0, 2, 0)
         assert show(mind, id_of(mind, "ana")).content == "Ana owns payments and mail"
-        assert any("changed here" in note for note in result.notes)
+        assert any("differ from the source" in note for note in result.notes)
 
     def test_a_moved_source_is_the_same_source(self, mind, tmp_path):
         first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.")
@@ -290,7 +319,7 @@ class TestRecognising:
             import_(mind, str(lines(tmp_path / "a.json", {"a": 1})), from_=Format.CHATGPT)
         with pytest.raises(Invalid, match="is not an SQLite database"):
             import_(mind, str(graph), from_=Format.CLAUDE_MEM)
-        with pytest.raises(Invalid, match="no memories that can be read as adr: it is not a deci"):
+        with pytest.raises(Invalid, match="no memories that can be read as adr: it is not a dec"):
             import_(mind, str(write(tmp_path / "notes", tea="# Tea")), from_=Format.ADR)
 
     def test_a_database_of_mama_has_its_own_importer(self, mind, tmp_path):
@@ -457,6 +486,17 @@ class TestArchives:
         path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea\n\nLonger than that."})
 
         with pytest.raises(Invalid, match="have more than 10 bytes"):
+            import_(mind, str(path))
+
+    def test_a_damaged_file_in_an_archive_is_an_error(self, mind, tmp_path):
+        text = "# Tea\n" + " ".join(map(str, range(999)))
+        path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": text})
+        data = bytearray(path.read_bytes())
+        start = data.index(b"tea.md") + 100
+        data[start : start + 200] = b"\xff" * 200
+        path.write_bytes(data)
+
+        with pytest.raises(Invalid, match="damaged archive"):
             import_(mind, str(path))
 
     def test_a_cut_archive_is_an_error(self, mind, tmp_path):

@@ -22,6 +22,9 @@ PLACEHOLDER = "OWNER"
 NAMING = ("server.json", "README.md", "Dockerfile")
 """The files with the name of the server in the MCP registry, which must be the same."""
 
+ACCOUNT = (*NAMING, "docs/install.md", "docs/guides/pitfalls.md")
+"""The files with the account."""
+
 _NAME = re.compile(r"io\.github\.[\w-]+/mind\b")
 
 
@@ -46,8 +49,8 @@ def findings(version: str, tag: str | None, root: Path = ROOT) -> Iterator[str]:
     for name, other in versions(root).items():
         if other != version:
             yield f"{name}: version {other}, not {version}"
-    for name, owners in names(root).items():
-        if any(PLACEHOLDER in owner for owner in owners):
+    for name in ACCOUNT:
+        if PLACEHOLDER in (root / name).read_text(encoding="utf-8"):
             yield f"{name}: put the account in the place of {PLACEHOLDER}"
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     if not re.search(rf"^## {re.escape(version)}\b", changes, re.MULTILINE):

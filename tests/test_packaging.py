@@ -64,7 +64,7 @@ def test_the_server_of_the_registry_is_started_by_a_program_of_the_packages_name
 
 
 def test_a_release_needs_the_account_a_section_of_changes_and_the_tag(tmp_path: Path) -> None:
-    for name in (*release.NAMING, "plugins/claude-desktop/manifest.json"):
+    for name in (*release.ACCOUNT, "plugins/claude-desktop/manifest.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text("utf-8"), "utf-8")
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased (1.1.0)\n", "utf-8")
@@ -73,15 +73,13 @@ def test_a_release_needs_the_account_a_section_of_changes_and_the_tag(tmp_path: 
         f"server.json: version {__version__}, not 9.0.0",
         f"server.json, packages: version {__version__}, not 9.0.0",
         f"plugins/claude-desktop/manifest.json: version {__version__}, not 9.0.0",
-        "server.json: put the account in the place of OWNER",
-        "README.md: put the account in the place of OWNER",
-        "Dockerfile: put the account in the place of OWNER",
+        *(f"{name}: put the account in the place of OWNER" for name in release.ACCOUNT),
         "CHANGELOG.md: no section `## 9.0.0`",
         "the tag is v1.0.0, not v9.0.0",
         "there are changes that are not committed",
     ]
 
-    for name in release.NAMING:
+    for name in release.ACCOUNT:
         path = tmp_path / name
         path.write_text(path.read_text("utf-8").replace("OWNER", "ann"), "utf-8")
     (tmp_path / "CHANGELOG.md").write_text(

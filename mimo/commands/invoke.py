@@ -59,11 +59,13 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         call, guard = _call(spec, mind, caller), mind.guard
         ending, started = Ending(), mind.timer.monotonic()
         try:
-            with span("memory.tool", _attributes(call)):
+            with span("memory.tool", _attributes(call)) as tracing:
                 values = decode(spec, arguments, caller.surface)
                 values.pop(BUDGET.attribute, None)  # The server applies it to the result.
                 owner = _owner(spec, mind, values)
                 call = _named(call, spec, values)
+                if tracing is not None and call.namespace is not None:
+                    tracing.set_attribute("namespace", call.namespace)
                 with span("memory.permission_check", _attributes(call)):
                     guard.authorise(call)
                 guard.limit(call)

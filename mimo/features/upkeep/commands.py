@@ -139,11 +139,14 @@ _LONGEST_WARNING = 300
 class DaemonStatus:
     """The state of the optional daemon; everything works without it."""
 
-    running: Annotated[bool, Out("False if there is none; `mind daemon start` starts it")]
+    running: bool
     pid: int | None
     uptime_seconds: int | None
     projects_watching: int
     last_index: Annotated[datetime | None, Out("When the index of this project last changed")]
+    start: Annotated[
+        Omitted[str], Out("The command that starts it if it is not running", omit=True)
+    ] = None
 
 
 @frozen
@@ -251,6 +254,7 @@ def status(mind: Mind) -> Status:
             uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
             projects_watching=len(process.watching) if process else 0,
             last_index=mind.index.changed_at() if mind.has_project else None,
+            start=None if process else "mind daemon start",
         ),
         current_project=_project(mind) if mind.has_project else None,
         global_stats=GlobalStats(

@@ -173,11 +173,13 @@ def put_value(
     ttl_seconds: Annotated[
         int | None, Arg("Time to live (default: forever)", agents="", ge=0)
     ] = None,
+    consistency: Level = None,
 ) -> ValuePut:
     """Store a value under a key, replacing an earlier one
 
     Values without a time to live are Markdown files in `.mind/values/`; those with one, and all of
-    `session.*`, stay on this machine.
+    `session.*`, stay on this machine. Each write is strong: it waits for other writers, and every
+    later answer contains it.
     """
     done = values.put(mind, namespace, key, value, ttl_seconds)
     return ValuePut(success=True, expires_at=done.expires, file=done.file, notice=mind.notice)

@@ -272,11 +272,11 @@ def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExpor
     assert rows == [
         ("memory.permission_check", "agent.a"),
         ("memory.pii_filtering", None),
-        ("memory.tool", None),
+        ("memory.tool", "agent.a"),
         ("memory.permission_check", "public.a"),
-        ("memory.tool", None),
+        ("memory.tool", "public.a"),
         ("memory.permission_check", "agent.a"),
-        ("memory.tool", None),
+        ("memory.tool", "agent.a"),
     ]
     assert not finished[-1].status.is_ok
     every = "".join(span.to_json() for span in finished)

@@ -147,7 +147,7 @@ class TestTrust:
 
 
 class TestStatus:
-    @pytest.mark.req("003-26", "003-27", "003-32")
+    @pytest.mark.req("003-26", "003-27", "003-32", "003-42")
     def test_status_works_without_project_and_daemon(self, nowhere):
         answer = to_json(status(nowhere))
 
@@ -158,6 +158,7 @@ class TestStatus:
             "uptime_seconds": None,
             "projects_watching": 0,
             "last_index": None,
+            "start": "mind daemon start",
         }
 
     @pytest.mark.req("003-28", "003-29", "003-30", "003-31", "003-37", "003-44")

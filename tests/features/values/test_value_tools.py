@@ -380,6 +380,16 @@ def test_every_level_reads_earlier_writes(mind: Mind, level: str) -> None:
     assert call(mind, "listMemory", **place)["keys"] == ["k"]
 
 
+@pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG"])
+@pytest.mark.req("002-59")
+def test_a_write_of_any_level_is_in_every_later_answer(mind: Mind, level: str) -> None:
+    fill(mind, "agent.a", "k")
+    place = {"namespace": "agent.a", "key": "k"}
+
+    assert call(mind, "putMemory", value=5, consistency=level, **place)["success"] is True
+    assert call(mind, "getMemory", consistency="STRONG", **place)["value"] == 5
+
+
 @pytest.mark.req("002-59")
 def test_a_strong_answer_waits_for_a_writer(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(mind, "agent.a", "k")

@@ -354,7 +354,7 @@ def cancel(
     mind: Mind,
     execution_id: ExecutionId,
     *,
-    reason: Annotated[str, Arg("Reason, kept with the run", agents="")] = "",
+    reason: Annotated[str, Arg("Reason, kept with the run", listed=False)] = "",
 ) -> Progress:
     """Stop a run
 
@@ -378,7 +378,7 @@ def send(
     execution_id: ExecutionId,
     event: Annotated[
         str,
-        Arg("The event, as named in one of the state's transitions", agents="As in a transition"),
+        Arg("The event, as named in one of the state's transitions", agents=""),
     ],
 ) -> Sent:
     """Send an event to a run that waits for one"""

@@ -57,8 +57,9 @@ def records(source: Source) -> Iterator[Draft]:
     newer: list[tuple[str, str]] = []
     for name in source.named(".md"):
         note = read(source, name)
-        if note.problem is None and not is_record(note):
-            reason = "it is not a decision record with a status"
+        is_numbered = _NUMBERED.match(note.stem) and note.stem.lower() not in _NOT_RECORDS
+        if note.problem is None and not (is_numbered or is_record(note)):
+            reason = "it is not a decision record: it has neither a number nor a status"
             drafts.append(Draft(key=key_of(source, name), group="records", skipped=reason))
             continue
         draft = _draft(source, note)

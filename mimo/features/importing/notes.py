@@ -107,6 +107,8 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
+        # What its owner marked so, in any tool, must not be committed.
+        private=header.get("private") is True,
         **fields,
     )
 
@@ -194,9 +196,22 @@ def link_of(given: str, to: str, confidence: float | None = None) -> Link:
     )
 
 
+_RESERVED = ("index.md", "log.md")
+_OF_OKF = frozenset(("generated", "verified", "sources", "stale_after", "resource"))
+
+
+def is_bundle(notes: Sequence[Note]) -> bool:
+    """Returns whether notes are surely concepts of OKF: all have a type, and a key of OKF's."""
+    concepts = [note for note in notes if note.name.rpartition("/")[2] not in _RESERVED]
+    return bool(concepts) and all(
+        isinstance(note.header.get("type"), str) and note.header.keys() & _OF_OKF
+        for note in concepts
+    )
+
+
 def okf(source: Source) -> Iterator[Draft]:
     """Yields the concepts of a bundle in the Open Knowledge Format."""
-    for note in all_notes(source, leave=("index.md", "log.md")):
+    for note in all_notes(source, leave=_RESERVED):
         header = dict(note.header)
         generated = header.get("generated")
         at = generated.get("at") if isinstance(generated, Mapping) else header.get("timestamp")

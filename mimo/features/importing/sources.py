@@ -315,6 +315,11 @@ def _of_folder(source: Source) -> list[Format]:
         return [Format.NB]
     if "MEMORY.md" in source.files:
         return [Format.CLAUDE_MEMORY]
+    return _of_markdown(source)
+
+
+def _of_markdown(source: Source) -> list[Format]:
+    """Returns the possible formats of a folder of notes, by the headers of some of them."""
     markdown = source.named(".md")
     if not markdown:
         return []
@@ -325,6 +330,8 @@ def _of_folder(source: Source) -> list[Format]:
         return [Format.MIND]
     if any("permalink" in note.header for note in read):
         return [Format.BASIC_MEMORY]
+    if notes.is_bundle(read):
+        return [Format.OKF]
     records = [note for note in read if adr.is_record(note)]
     if records and 2 * len(records) >= len(read):
         return [Format.ADR]

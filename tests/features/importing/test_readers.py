@@ -292,6 +292,14 @@ class TestNotes:
             "obsidian_created": "long ago", "obsidian_tags": {"a": "b"}, "undated": True,
         }  # fmt: skip
 
+    def test_a_note_that_is_marked_private_stays_private(self, tmp_path):
+        folder = write(
+            tmp_path / "Vault",
+            {".obsidian/x": "", "a.md": "---\nprivate: true\n---\nA", "b.md": "B"},
+        )
+
+        assert [draft.private for draft in drafts(folder)] == [True, False]
+
     def test_basic_memory(self):
         imported = memories(SAMPLES / "basic-memory", Format.BASIC_MEMORY)
 
@@ -338,6 +346,12 @@ class TestNotes:
         assert orders.extra["okf_type"] == "BigQuery Table"
         assert orders.extra["generated"]["by"] == "agent/1"
         assert links(orders, imported) == {("relates_to", "Customers")}
+
+    def test_a_bundle_without_a_version_is_recognised_by_its_keys(self, tmp_path):
+        concept = "---\ntype: Metric\nresource: https://example.com/x\n---\n# Revenue"
+        folder = write(tmp_path / "bundle", {"index.md": "# All", "m/revenue.md": concept})
+
+        assert [*memories(folder, Format.OKF)] == ["Revenue"]
 
     def test_both_generations_of_claudes_memory(self, tmp_path):
         folder = write(
@@ -445,6 +459,14 @@ class TestDecisionRecords:
             "### Context\n\nThey sort.\n\n### Consequences\n\nA library."
         )
         assert record.created == datetime(2025, 2, 3, tzinfo=UTC)
+
+    def test_a_numbered_record_needs_no_status(self, tmp_path):
+        folder = write(tmp_path / "adr", {"0007-use-uv.md": "# 7. Use uv\n\nIt is fast."})
+
+        (draft,) = drafts(folder, Format.ADR)
+
+        assert (draft.title, draft.content) == ("Use uv", "Use uv")
+        assert draft.sections == {Section.REASONING: "It is fast."}
 
     def test_other_files_are_skipped(self, tmp_path):
         folder = write(tmp_path / "adr", {"0001-x.md": self.MADR, "README.md": "# Records"})

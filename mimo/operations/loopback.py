@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from hmac import compare_digest
-from socket import AF_INET, AF_INET6, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_REUSEADDR, SOCK_STREAM, SOL_SOCKET, socket
 
 from mimo.errors import StorageFailed
 
@@ -62,7 +62,8 @@ def listening(port: int, address: str = ADDRESS, *, hint: str) -> Iterator[socke
     Raises `StorageFailed` with the hint if the port can't be used.
     """
     family = AF_INET6 if ":" in address else AF_INET
-    with socket(family, SOCK_STREAM) as listener:
+    # asyncio sends at once, without waiting to fill a packet, only if the protocol is named.
+    with socket(family, SOCK_STREAM, IPPROTO_TCP) as listener:
         listener.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
         try:
             listener.bind((address, port))

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic import FileUrl
 from mimo.commands import all_commands
 from mimo.errors import Invalid
 from mimo.operations.listening import Memory
+from mimo.operations.loopback import listening
 from mimo.server.app import App
 from mimo.server.hosting import Hosting
 from mimo.server.http import PORT, Gate, place_of, token_of
@@ -420,6 +422,12 @@ def test_the_log_has_no_token_and_no_text_of_memories(projects: Path) -> None:
 )
 def test_the_place_is_on_loopback(text: str, url: str) -> None:
     assert place_of(text, ()).url == url
+
+
+def test_answers_do_not_wait_to_fill_a_packet() -> None:
+    """asyncio sets TCP_NODELAY on connections of a listener that names its protocol."""
+    with listening(0, hint="") as listener:
+        assert listener.proto == socket.IPPROTO_TCP
 
 
 @pytest.mark.attack("http")

@@ -21,6 +21,7 @@ from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, stamp
 
 if TYPE_CHECKING:
+    from mimo.guard.audit import Session
     from mimo.guard.guard import Guard
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
@@ -135,6 +136,8 @@ class Mind:
         """True if such a call has refreshed the index."""
         self.counts_uses = True
         """False for a caller that passes by memories: its answers do not keep them from fading."""
+        self.client_session: Session | None = None
+        """The session of one of several clients of a server; None for that of the process."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""
         self.answers: Answers | None = None
@@ -218,6 +221,11 @@ class Mind:
         view = self._view(parts=self._parts)
         view.author, view.reads_once, view.is_fresh = author, False, False
         return view
+
+    @property
+    def session(self) -> Session:
+        """The session that the calls of this view belong to."""
+        return self.client_session or self.guard.session
 
     def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> Mind:
         """Returns a view that reports progress to one caller and stops if that caller cancels."""
@@ -324,7 +332,7 @@ class Mind:
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
             view.author, view.agent = self.author, self.agent
             view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
-            view.counts_uses = self.counts_uses
+            view.counts_uses, view.client_session = self.counts_uses, self.client_session
             return view
 
     # Cancellation, progress, notices and events.

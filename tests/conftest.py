@@ -172,6 +172,7 @@ class Unguarded:
 
     author: str | None = None
     allows_secrets = False
+    client_session: Session | None = None
 
     def __init__(self) -> None:
         session = Session({}, started=NOW)

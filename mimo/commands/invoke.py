@@ -83,7 +83,9 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
             ending = ended_by(error)
             raise
         finally:
-            guard.record(call, replace(ending, seconds=mind.timer.monotonic() - started))
+            guard.record(
+                call, replace(ending, seconds=mind.timer.monotonic() - started), mind.client_session
+            )
 
 
 @contextmanager

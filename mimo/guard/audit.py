@@ -107,11 +107,16 @@ class Used(NamedTuple):
 
 
 class Session:
-    """The calls of one process; environment variables may name what they belong to."""
+    """The calls of one process, or of one client of a server with several.
 
-    def __init__(self, environ: Mapping[str, str], started: datetime) -> None:
-        """Takes the environment and the time at which the process started."""
-        self._environ = environ
+    Environment variables may name what they belong to.
+    """
+
+    def __init__(
+        self, environ: Mapping[str, str], started: datetime, client: str | None = None
+    ) -> None:
+        """Takes the environment, the time of the start, and the short name of the client."""
+        self._environ, self._client = environ, client
         self.started = started
         self.calls = 0
         """The number of all calls."""
@@ -122,7 +127,9 @@ class Session:
     @property
     def id(self) -> str:
         """Returns `MIND_SESSION_ID`; if it is not set, a name with the start time."""
-        return self.variable("MIND_SESSION_ID") or f"session_{int(self.started.timestamp())}"
+        client = f"_{self._client}" if self._client else ""
+        default = f"session_{int(self.started.timestamp())}{client}"
+        return self.variable("MIND_SESSION_ID") or default
 
     @property
     def history(self) -> tuple[Used, ...]:

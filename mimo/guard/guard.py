@@ -110,15 +110,16 @@ class Guard:
         if self._log and must_be_recorded(call):
             self._log.check_writable()
 
-    def record(self, call: Call, ending: Ending) -> None:
-        """Adds a call to the session and to the audit log.
+    def record(self, call: Call, ending: Ending, session: Session | None = None) -> None:
+        """Adds a call to a session (default: that of the process) and to the audit log.
 
         Raises `StorageFailed` if a required record can't be added.
         """
-        self.session.note(call.tool, call.at, success=ending.status is Status.OK)
+        session = session or self.session
+        session.note(call.tool, call.at, success=ending.status is Status.OK)
         if not self._log or not call.governed:
             return
-        event = event_of(call, ending, self.session)
+        event = event_of(call, ending, session)
         if self._held is not None:
             self._held.append(event)
             return

@@ -1,8 +1,10 @@
 """The MCP server: the answers to each kind of request, whichever transport carries it."""
 
 import logging
+import os
 import re
 from asyncio import CancelledError
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,6 +17,7 @@ import anyio.to_thread
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -37,7 +40,9 @@ from mimo import __version__
 from mimo.commands import Registry, called, listed, near
 from mimo.commands.invoke import Caller, fault
 from mimo.commands.spec import Surface
+from mimo.disk import sha256, system_clock
 from mimo.errors import Internal, MindError
+from mimo.guard.audit import Session
 from mimo.guard.privacy import redact_error, redacted
 from mimo.mind import Mind, Progress
 from mimo.operations.listening import Memory
@@ -50,6 +55,9 @@ from mimo.server.wording import reworded
 
 log = logging.getLogger("mind")
 
+
+MOST_SESSIONS = 256
+"""The number of sessions of HTTP clients whose calls are counted."""
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -93,6 +101,7 @@ class App:
         self._listed = {name: described(self._tools[name], naming) for name in names}
         self.listing = listing or Listing()
         self.subscriptions = Subscriptions(self._followed, self.listing)
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._working = 0
         self._idle = Condition()
 
@@ -127,6 +136,22 @@ class App:
         tool = self._listed.get(specs[0].name) if specs else None
         return tool.input_schema if tool else None
 
+    def session_of(self, ctx: Context) -> Session | None:
+        """Returns the session that a call is recorded for; None for that of the process.
+
+        Each HTTP session of the older protocol has its own; the newer one has no sessions.
+        """
+        headers = getattr(ctx.request, "headers", {})
+        id = headers.get(MCP_SESSION_ID_HEADER)
+        if id is None:
+            return None
+        if id not in self._sessions:
+            name = sha256(id.encode()).hex()[:8]  # The id itself lets a client continue a session.
+            self._sessions[id] = Session(os.environ, system_clock(), name)
+            if len(self._sessions) > MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+        return self._sessions[id]
+
     async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         """Returns the tools in a fixed order."""
         self.listing.asked(ctx)
@@ -147,7 +172,14 @@ class App:
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
         memory, cancelled = await self.memory_of(ctx), Event()
         work = partial(
-            self._answer, memory, specs, caller, params.arguments or {}, listening(ctx), cancelled
+            self._answer,
+            memory,
+            self.session_of(ctx),
+            specs,
+            caller,
+            params.arguments or {},
+            listening(ctx),
+            cancelled,
         )
         try:
             return await self._in_thread(work)
@@ -157,6 +189,7 @@ class App:
     def _answer(
         self,
         memory: Memory,
+        session: Session | None,
         specs: Any,
         caller: Caller,
         arguments: Mapping[str, Any],
@@ -164,7 +197,7 @@ class App:
         cancelled: Event,
     ) -> CallToolResult:
         try:
-            mind = memory.mind().heard(progress, cancelled.is_set)
+            mind = _view(memory, session, progress, cancelled)
         except MindError as error:
             redact_error(error)
             return refused(error)
@@ -241,9 +274,9 @@ class App:
     async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
         """Returns the answer of `read`; its errors are errors of the protocol."""
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
-        memory = await self.memory_of(ctx)
+        memory, session = await self.memory_of(ctx), self.session_of(ctx)
         try:
-            return await self._in_thread(lambda: read(memory.mind(), caller))
+            return await self._in_thread(lambda: read(_view(memory, session), caller))
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a request failed", exc_info=error.__cause__ or error)
@@ -251,6 +284,18 @@ class App:
         except Exception as error:
             log.exception("a request failed")
             raise _protocol_error(fault()) from error
+
+
+def _view(
+    memory: Memory,
+    session: Session | None,
+    progress: Progress | None = None,
+    cancelled: Event | None = None,
+) -> Mind:
+    """Returns the memory as one call of a client uses it."""
+    mind = memory.mind().heard(progress, cancelled.is_set if cancelled else None)
+    mind.client_session = session
+    return mind
 
 
 def _protocol_error(error: MindError) -> MCPError:

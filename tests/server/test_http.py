@@ -202,6 +202,29 @@ def test_sessions_without_end_are_refused(
     assert anyio.run(open_sessions) == [200, 200, 503]
 
 
+def test_each_session_has_its_own_history(server: Served) -> None:
+    async def used(client: Client, *names: str) -> tuple[str, list[str]]:
+        for name in names:
+            await client.call_tool(name, {})
+        answer = await client.call_tool("getContext", {"include_history": True})
+        assert not answer.is_error, answer.content
+        context = answer.structured_content
+        return context["session_id"], [row["tool_name"] for row in context["tool_history"]]
+
+    async def both() -> tuple[tuple[str, list[str]], tuple[str, list[str]]]:
+        async with (
+            server.client("legacy", "/bank") as left,
+            server.client("legacy", "/bank") as right,
+        ):
+            return await used(left, "mind_list", "mind_status"), await used(right, "search_recent")
+
+    (left, first), (right, second) = anyio.run(both)
+
+    assert left != right
+    assert first == ["mind_list", "mind_status"]
+    assert second == ["search/recent"]
+
+
 @pytest.mark.attack("http")
 def test_a_session_of_one_project_is_unknown_in_another(server: Served) -> None:
     session = post(server, "/shop").headers["mcp-session-id"]
@@ -425,7 +448,7 @@ def test_the_place_is_on_loopback(text: str, url: str) -> None:
 
 
 def test_answers_do_not_wait_to_fill_a_packet() -> None:
-    """asyncio sets TCP_NODELAY on connections of a listener that names its protocol."""
+    """Asyncio sets TCP_NODELAY on connections of a listener that names its protocol."""
     with listening(0, hint="") as listener:
         assert listener.proto == socket.IPPROTO_TCP
 

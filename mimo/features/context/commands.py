@@ -144,7 +144,7 @@ def get_context(
     Clients set them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and the usage in
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
-    session = mind.guard.session
+    session = mind.session
     wanted = PARTS if context_type == ALL else (context_type,)
     allowed = mind.guard.contexts(wanted, "getContext")
     if not allowed:
@@ -168,7 +168,7 @@ def get_context(
 
 
 def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> WorkContext:
-    session = mind.guard.session
+    session = mind.session
     agent = task = None
     if "agent" in parts:
         agent = session.variable("MIND_AGENT_ID") or mind.author or "person"

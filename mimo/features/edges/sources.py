@@ -160,7 +160,8 @@ def added_by(
         return changes.of_text(code)
     root = mind.project.root
     if names:
-        return changes.of_files(root, names, near=Path.cwd())
+        near = Path.cwd() if mind.author is None else root
+        return changes.of_files(root, names, near=near)
     return changes.of_git(root, staged=staged, rev=rev)
 
 

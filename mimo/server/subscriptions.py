@@ -70,6 +70,7 @@ class Subscriptions:
         self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
         self._streams: list[tuple[Memory, frozenset[str]]] = []
         self._following: dict[Memory, asyncio.Task[None]] = {}
+        self._compared: dict[Memory, _Compared] = {}
 
     def attach(self, server: Server[Any]) -> None:
         """Answers the requests of both protocols, and lets `server/discover` claim no more."""
@@ -158,23 +159,29 @@ class Subscriptions:
         return uris
 
     async def _follow(self, memory: Memory) -> None:
-        """Returns after the present state of the followed resources of a memory is known."""
-        if memory in self._following:
-            return
-        compared = _Compared(memory)
-        await compared.changed(self._uris(memory))
+        """Returns after the present state of the followed resources of a memory is known.
+
+        A change that comes right after the subscription is compared with that state.
+        """
+        compared = self._compared.setdefault(memory, _Compared(memory))
+        await self._compare(memory, compared)
         if memory not in self._following:
-            task = asyncio.get_running_loop().create_task(self._compare(memory, compared))
+            task = asyncio.get_running_loop().create_task(self._poll_for(memory, compared))
             self._following[memory] = task
 
-    async def _compare(self, memory: Memory, compared: "_Compared") -> None:
+    async def _poll_for(self, memory: Memory, compared: "_Compared") -> None:
+        """Compares the resources of a memory until no client follows any."""
         try:
-            while uris := self._uris(memory):
+            while self._uris(memory):
                 await asyncio.sleep(self._poll)
-                for uri in await compared.changed(uris):
-                    await self._report(memory, uri)
+                await self._compare(memory, compared)
         finally:
             del self._following[memory]
+            self._compared.pop(memory, None)
+
+    async def _compare(self, memory: Memory, compared: "_Compared") -> None:
+        for uri in await compared.changed(self._uris(memory)):
+            await self._report(memory, uri)
 
     async def _report(self, memory: Memory, uri: str) -> None:
         for session, other, uris in list(self._clients.values()):

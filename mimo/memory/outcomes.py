@@ -21,6 +21,7 @@ _LASTING = timedelta(days=30)
 _LASTING_BONUS = 0.1
 _ENTRY = r"- \d{4}-\d\d-\d\d \w+(?:, confidence [\d.]+ → [\d.]+)?(?:: (.*))?"
 
+_CHANGE = r"(?m)^- \d{4}-\d\d-\d\d \w+, confidence (\d+(?:\.\d+)?) → (\d+(?:\.\d+)?)"
 
 _WORDS: Mapping[str, Outcome | None] = {
     "success": Outcome.SUCCESS,
@@ -52,15 +53,30 @@ def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> 
     """Returns the confidence (0..1) of a decision with this outcome.
 
     MAMA's rule: a success adds 0.2, and 0.1 more after 30 days; a partial success adds 0.1; a
-    failure subtracts 0.3. The same outcome again, or a reopened one, changes nothing.
+    failure subtracts 0.3. The same outcome again changes nothing. Another one replaces it: it
+    counts from the confidence before the first outcome, which a reopened decision gets back.
     """
     before = DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
-    if outcome is None or outcome is memory.outcome:
+    if outcome is memory.outcome:
+        return before
+    before = _original(memory, before)
+    if outcome is None:
         return before
     step = _STEPS[outcome]
     if outcome is Outcome.SUCCESS and now - memory.created >= _LASTING:
         step += _LASTING_BONUS
     return round(min(1.0, max(0.0, before + step)), 2)
+
+
+def _original(memory: Memory, now: float) -> float:
+    """Returns the confidence before the outcomes; `now` if it was set by other means since."""
+    section = memory.sections.get(Section.OUTCOME, "")
+    start = end = None
+    for before, after in compiled(_CHANGE).findall(section):
+        if before != end:
+            start = before
+        end = after
+    return float(start) if start is not None and end == f"{now:g}" else now
 
 
 def entry(

@@ -38,6 +38,45 @@ def test_the_same_outcome_again_changes_nothing() -> None:
     )
 
 
+def _marked(memory: Memory, *marks: Outcome | None) -> Memory:
+    """Returns a decision after outcomes, each recorded as in its file."""
+    for mark in marks:
+        before, after = memory.confidence, outcomes.confidence_after(memory, mark, NOW)
+        line = outcomes.entry(
+            mark, "- 2026-11-20 FAILED, confidence 1 → 0", on=NOW, before=before, after=after
+        )
+        sections = outcomes.with_entry(memory, line)
+        memory = replace(memory, outcome=mark, confidence=after, sections=sections)
+    return memory
+
+
+SUCCESS, FAILED, PARTIAL = Outcome.SUCCESS, Outcome.FAILED, Outcome.PARTIAL
+
+
+@pytest.mark.parametrize(
+    ("start", "marks", "after"),
+    [
+        (0.7, (SUCCESS, FAILED), 0.4),
+        (0.7, (FAILED, SUCCESS), 0.9),
+        (0.9, (SUCCESS, PARTIAL, FAILED), 0.6),
+        (0.95, (SUCCESS, None), 0.95),
+        (0.7, (SUCCESS, None, SUCCESS, None, FAILED), 0.4),
+        (0.7, (SUCCESS, SUCCESS), 0.9),
+    ],
+)
+@pytest.mark.req("004-14")
+def test_another_outcome_replaces_the_earlier_one(
+    start: float, marks: tuple[Outcome | None, ...], after: float
+) -> None:
+    assert _marked(replace(JWT, confidence=start), *marks).confidence == after
+
+
+def test_a_confidence_that_was_set_since_is_the_new_start() -> None:
+    memory = replace(_marked(JWT, SUCCESS), confidence=0.5)
+    assert outcomes.confidence_after(memory, FAILED, NOW) == 0.2
+    assert _marked(memory, FAILED, PARTIAL).confidence == 0.6
+
+
 def _told(*lines: str) -> Memory:
     memory = JWT
     for line in lines:

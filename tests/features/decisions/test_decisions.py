@@ -194,7 +194,7 @@ class TestOutcome:
 
         evolved = outcome(mind, saved.id, "PENDING", "It was the proxy")
 
-        assert (evolved.outcome, evolved.warning, evolved.confidence) == (None, None, 0.4)
+        assert (evolved.outcome, evolved.warning, evolved.confidence) == (None, None, 0.7)
         assert "Tokens leaked" in text_of(mind, saved.file)
 
     def test_a_failure_needs_a_reason(self, mind):

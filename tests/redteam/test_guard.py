@@ -22,7 +22,7 @@ from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.mind import Mind
-from mimo.server import prompts, resources
+from mimo.server import completions, prompts, resources
 
 SPECS = {spec.key: spec for spec in all_commands().all()}
 AGENT = Caller(surface=Surface.MCP, name="an agent")
@@ -338,8 +338,9 @@ def test_what_explains_a_broken_policy_runs_under_it(
 
 def test_every_request_of_a_client_is_known_to_the_policy() -> None:
     declared = [
-        *specs_in(vars(prompts), prompts.__name__),
-        *specs_in(vars(resources), resources.__name__),
+        spec
+        for module in (completions, prompts, resources)
+        for spec in specs_in(vars(module), module.__name__)
     ]
 
     likes = {(spec.name, spec.like) for spec in declared}

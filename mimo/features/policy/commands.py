@@ -30,6 +30,7 @@ REQUESTS: Mapping[str, tuple[str | None, ...]] = {
     "resources/list": ("mind_list",),
     "resources/read": ("mind_show", "mind_context"),
     "resources/subscribe": ("mind_show", "mind_context"),
+    "completion/complete": ("mind_list",),
     "prompts/get": ("load/checkpoint", None),
 }
 """MCP requests other than tool calls, with the tools whose rules apply to them too.

@@ -182,17 +182,20 @@ def output_schema(specs: Sequence[Spec]) -> Schema:
 def listed_output(specs: Sequence[Spec]) -> Schema:
     """Returns the schema of a tool's result in the list of tools.
 
-    It has the names and types of the fields that every result has, except those that repeat an
-    argument.
+    It has the names and types of the fields that every result has and that are never null, except
+    those that repeat an argument.
     """
     whole = output_schema(specs)
     given = {param.name for spec in specs for param in spec.params}
-    names = [name for name in whole.get("required", ()) if name not in given]
-    return _object({name: _top(whole["properties"][name]) for name in names}, [])
-
-
-def _top(field: Schema) -> Schema:
-    return {"type": field["type"]} if "type" in field else {}
+    types = {name: whole["properties"][name].get("type") for name in whole.get("required", ())}
+    return _object(
+        {
+            name: {"type": type}
+            for name, type in types.items()
+            if isinstance(type, str) and name not in given
+        },
+        [],
+    )
 
 
 def _value(annotation: Any) -> Schema:

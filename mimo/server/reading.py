@@ -18,6 +18,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from mimo.memory.ids import handle_of
+from mimo.memory.model import KIND_ALIASES, Kind
 from mimo.rendering.results import short_age
 from mimo.text.clean import clean
 
@@ -38,6 +39,7 @@ _NAMES = (
 """Fields with ids of memories, which are shown as short ones."""
 
 _HEAD = ("type", "category", "date", "created_at", "relevance", "score", "decay_score")
+_TYPES = frozenset({*Kind, *KIND_ALIASES})
 _MARKS = ("outcome", "weak", "private", "trust", "scope", "protected", "chunks", "depth")
 _UNREAD = (
     *("source_file", "source_line", "file", "line", "confidence", "importance", "by"),
@@ -139,7 +141,9 @@ class Reader:
                 yield self._age(value)
             elif isinstance(value, float):
                 yield f"{value:.2f}"
-            elif isinstance(value, str) and _is_ours(fields.get(name, {})):
+            elif isinstance(value, str) and (
+                value in _TYPES if name == "type" else _is_ours(fields.get(name, {}))
+            ):
                 yield value
 
     def _age(self, date: str) -> str:

@@ -43,6 +43,7 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
     taken: Schema = described_for_agents(listed_input(specs), specs)
     return Tool(
         name=spelled(first.name, naming),
+        title=_title(specs),
         description=_NAMES.sub(
             lambda match: spelled(match[0], naming), for_agents(description, specs)
         ),
@@ -50,6 +51,13 @@ def described(specs: Sequence[Spec], naming: str) -> Tool:
         output_schema=listed_output(specs),
         annotations=_hints(specs),
     )
+
+
+def _title(specs: Sequence[Spec]) -> str:
+    """Returns the name that clients show to people: the words of the command line."""
+    first = specs[0]
+    words = re.sub(r"[-_/]", " ", first.path if len(specs) == 1 else first.name)
+    return words.removeprefix("mind ").capitalize()
 
 
 def _hints(specs: Sequence[Spec]) -> ToolAnnotations:

@@ -47,6 +47,14 @@ def schemas(value: Any) -> Iterator[dict[str, Any]]:
 EVERY = [pytest.param(tool, id=tool["name"]) for tool in tools("all", "legacy")]
 
 
+def test_titles_are_the_words_of_the_command_line() -> None:
+    titles = {tool["name"]: tool["title"] for tool in tools()}
+
+    assert titles["save_decision"] == "Save decision"
+    assert titles["memory"] == "Memory"
+    assert titles["mind_add_global_edge"] == "Add global edge"
+
+
 def test_the_list_is_small() -> None:
     assert size({"tools": tools()}) < MOST_BYTES
 

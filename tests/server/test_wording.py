@@ -235,7 +235,13 @@ def test_no_answer_and_no_description_names_a_command(
 
     answers = anyio.run(talk)
 
-    unsuited = [(name, t) for name, answer in answers for t in texts_in(answer) if unsuitable(t)]
+    start = "mind daemon start"  # which `mind_status` names for the user
+    unsuited = [
+        (name, text)
+        for name, answer in answers
+        for text in texts_in(answer)
+        if unsuitable(text.replace(start, ""))
+    ]
     assert unsuited == []
     everything = str(answers)
     assert "ingest(update: true, path: changed.md)" in everything

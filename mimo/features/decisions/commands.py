@@ -250,7 +250,7 @@ def checkpoint(
         ),
     ] = None,
     status: Annotated[
-        Status, Arg("Status; an archived one is not resumed", agents="")
+        Status, Arg("Status; an archived one is not resumed", listed=False)
     ] = Status.ACTIVE,
     links: OtherLinks = (),
     tags: OtherTags = (),

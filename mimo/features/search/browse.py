@@ -127,8 +127,7 @@ def by_topic(
     description="""\
 Find memories relevant to a question or task, and those linked to them.
 Use when: about to decide something; "how did we…", "why did we…".
-Don't use for: known topics → search/by_topic; newest memories → search/recent; what the session's \
-notes answer""",
+Don't use for: known topics → search/by_topic; newest memories → search/recent""",
 )
 def by_context(
     mind: Mind,

@@ -32,7 +32,7 @@ Level = Annotated[
     Consistency | None,
     Arg(
         "Guarantee of the answer; STRONG waits for other writers (default: as configured)",
-        agents="",
+        listed=False,
         spellings={level.value.lower(): level.value for level in Consistency},
     ),
 ]

@@ -48,7 +48,7 @@ class Setting(NamedTuple):
     scope: Scope
     help: str
     allowed: tuple[Any, ...] = ()
-    """The possible words; for a number, the lowest and the highest value."""
+    """The possible words, also of a list; for a number, the lowest and the highest value."""
     verified: Callable[[Any], Any] = lambda value: value
     """Returns a value of the right type. Raises `Invalid` if it can't be used."""
 
@@ -57,6 +57,8 @@ class Setting(NamedTuple):
         if isinstance(self.default, tuple):
             if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
                 raise self._wrong(value, "must be a list of strings")
+            if unknown := [word for word in value if self.allowed and word not in self.allowed]:
+                raise self._wrong(unknown[0], f"has words of {', '.join(self.allowed)}")
             return tuple(value)
         if isinstance(self.default, float) and type(value) is int:
             value = float(value)
@@ -76,7 +78,7 @@ class Setting(NamedTuple):
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""
         if isinstance(self.default, tuple):
-            return tuple(part.strip() for part in text.split(",") if part.strip())
+            return self.check([part.strip() for part in text.split(",") if part.strip()])
         if isinstance(self.default, bool):
             return self.check({"true": True, "false": False}.get(text.strip().lower(), text))
         try:
@@ -102,6 +104,12 @@ def _known_zone(name: str) -> str:
 
 
 _ON_OFF = ("on", "off")
+
+TOOLSETS = (
+    *("save", "load", "search", "evolve", "memory", "ingest", "procedures", "values", "edges"),
+    *("recall", "extra", "legacy", "core", "default", "all"),
+)
+"""Groups of tools, as `mimo.commands` has them, which this floor does not know."""
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -240,7 +248,7 @@ SETTINGS = (
         "Let commands and hooks ask a running server, which saves their start",
         _ON_OFF,
     ),
-    Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists"),
+    Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", TOOLSETS),
     Setting(
         "mcp.tool_names",
         "underscore",

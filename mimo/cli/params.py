@@ -138,6 +138,9 @@ def with_help(option: click.Option | None) -> click.Option | None:
 
 # Parameters.
 
+_LONGEST = 70
+"""Characters of choices that fit on a line of a terminal, behind the name of their option."""
+
 
 def usage_of(spec: Spec) -> list[str]:
     """Returns the parts of a command's usage line: options, required ones, arguments."""
@@ -165,7 +168,9 @@ def clicked(option: Option, *, hidden: bool = False) -> click.Option:
         if option.without is not None:
             settings |= {"is_flag": False, "flag_value": option.without}
         if option.param:
-            settings["type"] = Value(option.param)
+            value = settings["type"] = Value(option.param)
+            if value.is_long:
+                settings["help"] += f": {', '.join(value.choices)}"
         elif option.choices:
             settings["type"] = click.Choice(option.choices)
         elif option.key == "project":
@@ -203,10 +208,14 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
     def __init__(self, param: Param) -> None:
         """Take the name shown in usage lines from the shape."""
         shape = param.shape.items or param.shape
-        self._choices = shape.choices
+        self.choices = shape.choices
         kind = "file" if param.arg.file else METAVARS.get(shape.kind, "text")
         self.name = "|".join(shape.choices) or kind
+        self.is_long = len(self.name) > _LONGEST
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """Returns the choices as they are typed; click would write them in capitals."""
-        return "|".join(self._choices) or None
+        """Returns the choices as they are typed; click would write them in capitals.
+
+        Many choices are listed in the help instead.
+        """
+        return "NAME" if self.is_long else "|".join(self.choices) or None

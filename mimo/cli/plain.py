@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mimo.commands import NAMINGS, TOOLSETS, Registry
+from mimo.commands import NAMINGS, SEVERAL, TOOLSETS, Registry
 from mimo.commands.spec import Param, Shape, Spec, Surface
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
@@ -74,7 +74,7 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
         Option(
             key="toolsets",
             names=("--toolsets",),
-            help=f"Groups of tools to list, by commas: {', '.join(TOOLSETS)}, core, all",
+            help=f"Groups of tools to list, by commas: {', '.join((*TOOLSETS, *SEVERAL))}",
             metavar="NAMES",
             is_repeated=True,
         ),

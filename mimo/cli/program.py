@@ -270,8 +270,8 @@ always 0; failures are recorded in $MIND_HOME/logs/hook.log.
 
 MCP_HELP = f"""{SUMMARIES["mcp"]}
 
-By default every documented tool is listed. With --toolsets, `core` lists a small set to start with
-and `all` adds the everyday commands. Tools that are not listed can still be called.
+By default every toolset but `extra` and `legacy` is listed. `core` is a small set to start with,
+and `all` adds `extra`, the everyday commands. Tools that are not listed can still be called.
 
 With --http it serves many clients and all your projects from one process, until Ctrl-C. Clients
 send the token of the token file, or of MIND_HTTP_TOKEN, and name the project: see docs/http.md.

@@ -381,6 +381,12 @@ TOOLSETS = (
 )
 """The groups that tools are listed by."""
 
+DEFAULT = "default"
+"""The word for the groups that are listed if none is named."""
+
+SEVERAL = ("core", DEFAULT, "all")
+"""Words for several groups."""
+
 UNDOCUMENTED = ("extra", "legacy")
 """Groups that are listed only if they are named (`all` includes `extra`)."""
 
@@ -400,11 +406,12 @@ def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
     """
     wanted = tuple(toolsets)
     for name in wanted:
-        if name not in (*TOOLSETS, "core", "all"):
+        if name not in (*TOOLSETS, *SEVERAL):
             raise Invalid(
-                f"`{name}` is not a toolset", hint=f"toolsets are {', '.join(TOOLSETS)}, core, all"
+                f"`{name}` is not a toolset",
+                hint=f"toolsets are {', '.join((*TOOLSETS, *SEVERAL))}",
             )
-    groups = {group for name in wanted for group in _groups(name)} if wanted else _groups("")
+    groups = {group for name in wanted or (DEFAULT,) for group in _groups(name)}
     extra = CORE_TOOLS if "core" in wanted else ()
     names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
     return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
@@ -415,7 +422,7 @@ def _groups(name: str) -> set[str]:
         return set(CORE)
     if name == "all":
         return set(TOOLSETS) - {"legacy"}
-    return {name} if name else set(TOOLSETS) - set(UNDOCUMENTED)
+    return set(TOOLSETS) - set(UNDOCUMENTED) if name == DEFAULT else {name}
 
 
 def called(tools: Tools, name: str) -> Sequence[Spec] | None:

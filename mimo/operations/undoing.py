@@ -17,6 +17,7 @@ from mimo.guard.policy import Call, Operation
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash
+from mimo.store.files import LOCAL
 from mimo.store.trash import Entry, Kept, Recorder
 
 
@@ -101,6 +102,23 @@ def recorded(
             raise
 
 
+_TOOLS = {"memory-files": "memory tool", "items": "item store"}
+"""Names of the tools without a command, by the first word that an entry has for them."""
+
+
+def name_of(command: str) -> str:
+    """Returns the name of a change for people: its command, or the tool and its operation."""
+    group, _, operation = command.partition(" ")
+    if tool := _TOOLS.get(group):
+        return f"{tool}: {operation.replace('-', '_')}"
+    return f"mind {command}"
+
+
+def is_own(path: str) -> bool:
+    """Returns whether a file is one that mind keeps for itself, such as the list of an import."""
+    return f"{LOCAL}/" in path
+
+
 def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     """Returns the newest changes in the trash, newest first."""
     store = mind.trash
@@ -136,7 +154,7 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
     if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(
-            f"`{entry.id}` has nothing to undo: its files are as before `mind {entry.command}`",
+            f"`{entry.id}` has nothing to undo: its files are as before `{name_of(entry.command)}`",
             hint="see `mind undo --list` for other changes",
         )
     if dry_run:
@@ -201,7 +219,7 @@ def _authorise(mind: Mind, entry: Entry) -> None:
     """Raises `Denied` unless the caller may run the command that is undone."""
     if mind.author is not None and not entry.is_tool:
         raise Denied(
-            f"an agent can't undo `mind {entry.command}`",
+            f"an agent can't undo `{name_of(entry.command)}`",
             hint=f"a person can run `mind undo {entry.id}`",
         )
     mind.guard.authorise(
@@ -251,9 +269,10 @@ def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:
     ]
     first = f"undo the later change first: `mind undo {later[0]}`" if later else ""
     forced = f"`mind undo {entry.id} --force` overwrites it; its present text goes to the trash"
-    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    shown = [f"`{path}`" for path in paths if not is_own(path)] or ["mind's record of the files"]
+    more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
     return Conflict(
-        f"`{paths[0]}`{more} has changed since `mind {entry.command}`; nothing was undone",
+        f"{shown[0]}{more} has changed since `{name_of(entry.command)}`; nothing was undone",
         hint=f"{first}; or {forced}" if first else forced,
         details={"id": entry.id, "files": paths, "later": later},
     )

@@ -204,3 +204,12 @@ def test_every_summary_is_a_phrase_on_one_line() -> None:
         *(make().short_help or "" for make in PROGRAM_COMMANDS.values()),
     ]
     assert max(map(len, texts)) <= 60
+
+
+def test_no_line_of_the_help_is_wider_than_a_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for path in COMMANDS.table:
+        lines = run(*path.split(), "--help").partition("Examples:")[0].splitlines()
+        assert [line for line in lines if len(line) > 80] == [], path

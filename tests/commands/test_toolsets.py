@@ -1,6 +1,10 @@
 """Which tools a server lists, and in which order."""
 
-from mimo.commands import TOOLSETS, all_commands, listed
+import pytest
+
+from mimo import config
+from mimo.commands import SEVERAL, TOOLSETS, all_commands, listed
+from mimo.errors import Invalid
 
 TOOLS = all_commands().tools()
 
@@ -19,3 +23,16 @@ def test_the_core_set_is_part_of_the_whole_in_the_same_order() -> None:
 
     assert core == [name for name in listed(TOOLS, ()) if name in core]
     assert set(core[-2:]) == {"mind_edges", "mind_status"}
+
+
+def test_the_default_has_a_name() -> None:
+    assert listed(TOOLS, ("default",)) == listed(TOOLS, ())
+
+
+def test_the_setting_takes_these_groups_and_no_others() -> None:
+    declared = config.setting("mcp.toolsets")
+
+    assert set(declared.allowed) == {*TOOLSETS, *SEVERAL}
+    assert declared.parse("core, procedures") == ("core", "procedures")
+    with pytest.raises(Invalid, match=r"`nope`"):
+        declared.parse("core,nope")

@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, NotFound
 from mimo.memory.model import Kind
+from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.operations.undoing import Action
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import render
 from mimo.store import files
 from tests.conftest import Clock, git
 
@@ -401,3 +405,52 @@ def test_outside_of_a_command_nothing_is_recorded(mind: Mind) -> None:
     saving.store(mind, saving.draft(Kind.FACT, "By a hook"))
     with pytest.raises(NotFound):
         run(mind, "undo")
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[object], str]:
+    def text_of(result: object) -> str:
+        screen = PlainScreen()
+        render(result, screen)
+        screen.finish(pager=False)
+        return capsys.readouterr().out
+
+    return text_of
+
+
+def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
+    mind: Mind, printed: Callable[[object], str]
+) -> None:
+    tool = MemoryTool(mind.project.root)
+    tool.handle({"command": "create", "path": "/memories/a.md", "file_text": "Tea"})
+    tool.handle(
+        {"command": "str_replace", "path": "/memories/a.md", "old_str": "Tea", "new_str": "Mate"}
+    )
+
+    listed = printed(run(mind, "undo", **{"list": True}))
+    undone = printed(run(mind, "undo"))
+
+    assert "  memory tool: str_replace  " in listed and "  memory tool: create  " in listed
+    assert undone.startswith("✓ undid memory tool: str_replace  ")
+    assert "memory-files" not in listed + undone
+    assert all(len(line) <= 80 for line in listed.splitlines())
+
+
+def test_people_do_not_read_of_the_list_that_an_import_keeps(
+    mind: Mind, tmp_path: Path, printed: Callable[[object], str]
+) -> None:
+    notes = tmp_path / "notes"
+    (notes / ".obsidian").mkdir(parents=True)
+    (notes / "Tea.md").write_text("# Tea\nBrew it.\n", "utf-8")
+    run(mind, "import", source=str(notes))
+    first = run(mind, "undo", **{"list": True}).changes[0]
+    assert any("/.local/" in path for path in first.files)
+    (notes / "Water.md").write_text("# Water\nFilter it.\n", "utf-8")
+    run(mind, "import", source=str(notes))
+
+    with pytest.raises(Conflict) as refused:
+        run(mind, "undo", id=first.id)
+    texts = printed(run(mind, "undo", **{"list": True})), printed(run(mind, "undo"))
+
+    assert ".local" not in refused.value.message
+    assert ".local" not in "".join(texts) and "facts/fact_water" in texts[1]

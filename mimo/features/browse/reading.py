@@ -24,6 +24,7 @@ from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.frozen import frozen, replace
 from mimo.memory.model import kind_of
+from mimo.operations import undoing
 from mimo.rendering import Part, Screen, Setting, accent, bad, dim, fitted, ident, strong, warn
 from mimo.rendering.results import (
     age,
@@ -211,7 +212,7 @@ class Reader:
     def undo(self, change: str) -> Done:
         """Undoes a change."""
         undone = self._answer(Undone, "undo", {"id": change}, None)
-        what = f"mind {undone.change.command}" if undone.change else change
+        what = undoing.name_of(undone.change.command) if undone.change else change
         return Done(message=f"undone: {what}; u redoes it", change=undone.redo)
 
     def _last_change(self) -> str | None:
@@ -370,10 +371,11 @@ def message_of(error: MindError) -> str:
 
 def question_of(undone: Undone) -> tuple[Part, ...]:
     """Returns the question whether to undo a change that was not made here."""
-    change, files = undone.change, [file.file for file in undone.files or ()]
+    change = undone.change
+    files = [file.file for file in undone.files or () if not undoing.is_own(file.file)]
     if change is None:
         return ("undo the last change?",)
     by = f" by {change.by}" if change.by else ""
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
     about = f" of {day(change.time)}{by}: {files[0]}{more}" if files else ""
-    return ("undo ", strong(f"mind {change.command}"), f"{about}?")
+    return ("undo ", strong(undoing.name_of(change.command)), f"{about}?")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mimo.commands import all_commands, listed
+from mimo.commands import DEFAULT, SEVERAL, all_commands, listed
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.config import setting
 from mimo.errors import Conflict, Invalid, StorageFailed
@@ -117,10 +117,6 @@ def install(
 
 
 _TOOLSETS = "mcp.toolsets"
-_DEFAULT = "default"
-"""The word for the documented tools: nothing is set for them."""
-
-_CHOICES = ("core", _DEFAULT, "all")
 _ANSWER_SECONDS = 300.0
 
 
@@ -132,7 +128,7 @@ def _count(toolsets: Sequence[str]) -> int:
 def _toolsets_of(text: str) -> tuple[str, ...]:
     """Returns the groups that a user names, by commas. Raises `Invalid` for an unknown one."""
     names = tuple(part.strip() for part in text.split(",") if part.strip())
-    names = () if names == (_DEFAULT,) else names
+    names = () if names == (DEFAULT,) else names
     _count(names)
     return names
 
@@ -148,8 +144,8 @@ def _chosen(mind: Mind, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tup
     if wanted is None:
         if mind.ask is None or mind.config.origins[_TOOLSETS] != "default":
             return current
-        sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in _CHOICES)
-        question = Question(f"Which tools shall agents see: {sizes}?", _CHOICES)
+        sizes = ", ".join(f"{name} ({_count(_groups(name))})" for name in SEVERAL)
+        question = Question(f"Which tools shall agents see: {sizes}?", SEVERAL)
         answer = mind.ask(question, _ANSWER_SECONDS)
         if answer is None:
             return current
@@ -160,7 +156,7 @@ def _chosen(mind: Mind, wanted: tuple[str, ...] | None, *, dry_run: bool) -> tup
 
 
 def _groups(name: str) -> tuple[str, ...]:
-    return () if name == _DEFAULT else (name,)
+    return () if name == DEFAULT else (name,)
 
 
 @command(

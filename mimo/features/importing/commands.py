@@ -14,7 +14,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
+from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, strong, titled, warn
 from mimo.rendering.results import count, render
 
 _NAMED = 5
@@ -346,18 +346,20 @@ def _(result: Import, screen: Screen) -> None:
             for row in result.groups
         ],
     )
-    screen.blank()
+    is_new = bool(new or replaced)
+    if is_plan or is_new or result.approved or result.skipped or not result.verified:
+        screen.blank()
     for row in result.first:
-        screen.line(row.title, "  ", dim(row.id), indent=2)
+        screen.line(ident(row.id), "  ", titled(row.title), indent=2)
     if new > len(result.first) > 0:
         screen.line(dim(f"and {new - len(result.first):,} more"), indent=2)
-    if result.links:
+    if result.links and is_new:
         screen.line(count(result.links, "link"), indent=2)
     _show_skipped(result.skipped, screen)
     if is_plan:
         screen.line("nothing was written; run it without --dry-run to import", indent=2)
     else:
-        _show_next(result, screen, is_new=bool(new or replaced))
+        _show_next(result, screen, is_new=is_new)
 
 
 def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
@@ -365,14 +367,12 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         unread = f"{count(len(result.lost), 'memory', 'memories')} could not be read back"
         screen.line(bad("not verified: "), unread, indent=2)
         _show_names(result.lost, screen)
-    if is_new and not result.approved:
-        screen.line(
-            "not approved: agents get them once you approve them with ",
-            accent("`mind review --kind untrusted`"),
-            " or ",
-            accent("`mind trust`"),
-            indent=2,
-        )
+    if result.approved:
+        screen.line("approved: agents get them", indent=2)
+    elif is_new:
+        screen.line("not approved: agents get them once you approve them,", indent=2)
+        one, every = accent("`mind review --kind untrusted`"), accent("`mind trust`")
+        screen.line("one by one with ", one, " or all with ", every, indent=2)
     if is_new:
         screen.line("to undo the import: ", accent("`mind undo`"), indent=2)
 

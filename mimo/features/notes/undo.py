@@ -166,9 +166,10 @@ def _list(changes: tuple[ChangeRow, ...], screen: Screen) -> None:
     for row in changes:
         mark = warn("  undone") if row.undone else ""
         by = f" by {row.by}" if row.by else ""
-        about = f" of {row.undoes}" if row.undoes else ""
+        about = f" of {_short(row.undoes)}" if row.undoes else ""
         when = dim(f"  {second(row.time)}{by}")
-        screen.line(accent(row.id), "  ", strong(f"mind {row.command}"), about, when, mark)
+        name = strong(undoing.name_of(row.command))
+        screen.line(accent(_short(row.id)), "  ", name, about, when, mark)
         _files([(path, "") for path in row.files or ()], screen)
 
 
@@ -176,7 +177,7 @@ def _undone(result: Undone, change: ChangeRow, screen: Screen) -> None:
     words = _PLANNED if result.dry_run else _DONE
     verb = "would undo" if result.dry_run else "undid"
     when = dim(f"  {second(change.time)}")
-    screen.line(good("✓ "), f"{verb} ", strong(f"mind {change.command}"), when)
+    screen.line(good("✓ "), f"{verb} ", strong(undoing.name_of(change.command)), when)
     rows = [
         (row.file, f"{words[row.action]}{', changed since' if row.changed else ''}")
         for row in result.files or ()
@@ -186,7 +187,14 @@ def _undone(result: Undone, change: ChangeRow, screen: Screen) -> None:
         screen.note("`mind undo` again redoes it")
 
 
+def _short(id: str) -> str:
+    """Returns the end of a change's id, which is enough to name it."""
+    return id.rpartition("_")[2]
+
+
 def _files(rows: list[tuple[str, str]], screen: Screen) -> None:
+    """Prints the files of a change, except those that mind keeps for itself."""
+    rows = [row for row in rows if not undoing.is_own(row[0])]
     for file, about in rows[:_MOST_FILES]:
         screen.line(dim(file), f"  {about}" if about else "", indent=2)
     if len(rows) > _MOST_FILES:

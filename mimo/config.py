@@ -55,11 +55,7 @@ class Setting(NamedTuple):
     def check(self, value: Any) -> Any:
         """Returns `value` in the setting's type. Raises `Invalid` if it does not fit."""
         if isinstance(self.default, tuple):
-            if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-                raise self._wrong(value, "must be a list of strings")
-            if unknown := [word for word in value if self.allowed and word not in self.allowed]:
-                raise self._wrong(unknown[0], f"has words of {', '.join(self.allowed)}")
-            return tuple(value)
+            return self._list(value)
         if isinstance(self.default, float) and type(value) is int:
             value = float(value)
         if type(value) is not type(self.default):
@@ -74,6 +70,13 @@ class Setting(NamedTuple):
         elif not self.allowed[0] <= value <= self.allowed[1]:
             raise self._wrong(value, f"must be between {self.allowed[0]} and {self.allowed[1]}")
         return value
+
+    def _list(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise self._wrong(value, "must be a list of strings")
+        if unknown := [word for word in value if self.allowed and word not in self.allowed]:
+            raise self._wrong(unknown[0], f"must be one or more of {', '.join(self.allowed)}")
+        return tuple(value)
 
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""

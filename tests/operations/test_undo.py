@@ -427,10 +427,11 @@ def test_a_change_of_a_tool_without_a_command_is_not_called_a_command(
         {"command": "str_replace", "path": "/memories/a.md", "old_str": "Tea", "new_str": "Mate"}
     )
 
-    listed = printed(run(mind, "undo", **{"list": True}))
+    listed = printed(run(mind, "undo", list=True))
     undone = printed(run(mind, "undo"))
 
-    assert "  memory tool: str_replace  " in listed and "  memory tool: create  " in listed
+    assert "  memory tool: str_replace  " in listed
+    assert "  memory tool: create  " in listed
     assert undone.startswith("✓ undid memory tool: str_replace  ")
     assert "memory-files" not in listed + undone
     assert all(len(line) <= 80 for line in listed.splitlines())
@@ -443,14 +444,15 @@ def test_people_do_not_read_of_the_list_that_an_import_keeps(
     (notes / ".obsidian").mkdir(parents=True)
     (notes / "Tea.md").write_text("# Tea\nBrew it.\n", "utf-8")
     run(mind, "import", source=str(notes))
-    first = run(mind, "undo", **{"list": True}).changes[0]
+    first = run(mind, "undo", list=True).changes[0]
     assert any("/.local/" in path for path in first.files)
     (notes / "Water.md").write_text("# Water\nFilter it.\n", "utf-8")
     run(mind, "import", source=str(notes))
 
     with pytest.raises(Conflict) as refused:
         run(mind, "undo", id=first.id)
-    texts = printed(run(mind, "undo", **{"list": True})), printed(run(mind, "undo"))
+    texts = printed(run(mind, "undo", list=True)), printed(run(mind, "undo"))
 
     assert ".local" not in refused.value.message
-    assert ".local" not in "".join(texts) and "facts/fact_water" in texts[1]
+    assert ".local" not in "".join(texts)
+    assert "facts/fact_water" in texts[1]

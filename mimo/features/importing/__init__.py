@@ -413,8 +413,8 @@ def _notes_of_source(
 ) -> Iterator[str]:
     """Yields what the user should know about the source and the existing memories."""
     if undated := sum(row.item.is_undated and row.new is not None for row in rows):
-        what = "1 memory has" if undated == 1 else f"{undated:,} memories have"
-        yield f"{what} no date in the source, and the date of the import here"
+        undated_memories = "1 memory has" if undated == 1 else f"{undated:,} memories have"
+        yield f"{undated_memories} no date in the source, and the date of the import here"
     if items.unresolved:
         yield f"links to something that is not in the source: {items.unresolved:,}"
     if differ := sum(row.differs for row in rows):

@@ -371,8 +371,8 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         screen.line("approved: agents get them", indent=2)
     elif is_new:
         screen.line("not approved: agents get them once you approve them,", indent=2)
-        one, every = accent("`mind review --kind untrusted`"), accent("`mind trust`")
-        screen.line("one by one with ", one, " or all with ", every, indent=2)
+        review, trust = accent("`mind review --kind untrusted`"), accent("`mind trust`")
+        screen.line("one by one with ", review, " or all with ", trust, indent=2)
     if is_new:
         screen.line("to undo the import: ", accent("`mind undo`"), indent=2)
 

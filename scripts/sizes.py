@@ -20,8 +20,8 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 290
-MOST_LINES = 74_200
+MOST_MODULES = 291
+MOST_LINES = 74_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

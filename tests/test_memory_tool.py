@@ -597,3 +597,16 @@ def test_a_rename_reports_whether_the_old_or_the_new_file_was_in_the_way(tool, m
     assert taken.text.startswith("Error: The destination /memories/facts/b.md already exists")
     assert (facts / "a.md").read_text("utf-8") == "coffee"
     assert (facts / "b.md").read_text("utf-8") == "milk"
+
+
+@pytest.mark.attack("policy passed by another tool of the group")
+def test_an_edit_shows_no_text_to_an_agent_that_may_not_view_it(tool):
+    tool.create(path="/memories/facts/tea.md", file_text="first line\nsecond line\n")
+    (tool.root / ".mind/policy.yaml").write_text(
+        "tool_permissions: {mind_show: {operations: []}}\n"
+    )
+
+    assert tool.view(path="/memories/facts/tea.md").is_error
+    answer = tool.str_replace(path="/memories/facts/tea.md", old_str="id:", new_str="id:")
+
+    assert answer == Answer("The memory file has been edited.", is_error=False)

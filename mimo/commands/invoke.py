@@ -68,6 +68,8 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
                     tracing.set_attribute("namespace", call.namespace)
                 with span("memory.permission_check", _attributes(call)):
                     guard.authorise(call)
+                    if spec.needs.also:
+                        guard.authorise(replace(call, like=spec.needs.also))
                 guard.limit(call)
                 guard.check_record(call)
                 values = _admitted(spec, mind, values)

@@ -205,6 +205,8 @@ class Needs(NamedTuple):
     """True if the user needs no permission; an agent's shell still does."""
     like: str | None = None
     """Another tool whose rules and limits apply too."""
+    also: str | None = None
+    """A further tool whose rules apply too."""
 
 
 @frozen

@@ -32,6 +32,7 @@ from mimo.frozen import frozen
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.mind import Answers, Mind
+from mimo.operations.connections import Connection, most
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
 from mimo.server import log_to_stderr, until_a_signal
@@ -53,7 +54,6 @@ TOKEN = "MIND_HTTP_TOKEN"  # noqa: S105 - the name of a variable
 TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
-MOST_CONNECTIONS = 1_000
 _PATIENCE_SECONDS = 2
 
 _STATUS: Mapping[type[MindError], int] = {
@@ -287,14 +287,14 @@ async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signal
     """
     config = uvicorn.Config(
         gate,
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
         log_level="critical",
         access_log=False,
         server_header=False,
-        limit_concurrency=MOST_CONNECTIONS,
+        limit_concurrency=most(),
         timeout_graceful_shutdown=_PATIENCE_SECONDS,
     )
     server = _Server(config)

@@ -19,7 +19,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Spec, Surface, command, specs_in, to_json
 from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
-from mimo.features.policy.commands import REQUESTS
+from mimo.features.policy.commands import REQUESTS, policy_explain
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.mind import Mind
 from mimo.server import completions, prompts, resources
@@ -98,6 +98,21 @@ def filled(spec: Spec) -> dict[str, Any]:
             if param.arg.object:
                 given[param.name] = {}
     return given
+
+
+@pytest.mark.attack(MEMBER)
+@pytest.mark.parametrize("needed", ["mind_show", "mind_list"])
+@pytest.mark.parametrize("key", ["mind_export", "mind_report"])
+def test_a_file_with_whole_memories_needs_both_tools_that_show_them(
+    mind: Mind, key: str, needed: str
+) -> None:
+    policy(mind, f"tool_permissions: {{{needed}: {{operations: []}}}}\n")
+
+    with pytest.raises(Denied) as denied:
+        invoke(SPECS[key], mind, SHELL, filled(SPECS[key]))
+
+    assert "policy.yaml:1" in denied.value.hint
+    assert not policy_explain(mind, key).permitted
 
 
 @pytest.mark.attack(MEMBER)

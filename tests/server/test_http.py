@@ -1,24 +1,32 @@
 """`mind mcp --http` as a process: the SDK's own client in both eras, and plain requests."""
 
+import asyncio
 import json
+import resource
 import signal
 import socket
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
 import httpx2
 import pytest
+import uvicorn
 from mcp import MCPError
 from mcp.client import Client
 from mcp_types import ListRootsResult, Root
 from pydantic import FileUrl
+from starlette.responses import JSONResponse
+from uvicorn.server import ServerState
 
 from mimo.commands import all_commands
 from mimo.errors import Invalid
+from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
 from mimo.server.app import App
@@ -79,7 +87,7 @@ def post(server: Served, at: str = "", **headers: str | None) -> httpx2.Response
     """Sends the first request of a session; None leaves a header out."""
     given = {**JSON, **server.headers(), **{k.replace("_", "-"): v for k, v in headers.items()}}
     kept = {name: value for name, value in given.items() if value is not None}
-    return httpx2.post(f"{server.url}{at}", json=INITIALIZE, headers=kept)
+    return httpx2.post(f"{server.url}{at}", json=INITIALIZE, headers=kept, timeout=30)
 
 
 @pytest.mark.parametrize("named", ["path", "header", "path in header"])
@@ -505,3 +513,51 @@ def test_a_token_that_others_know_or_guess_is_refused(
 
     with pytest.raises(Invalid, match=message):
         token_of(tmp_path, file, {})
+
+
+@pytest.mark.attack("http")
+def test_connections_without_a_request_keep_no_client_out(projects: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (600, hard))  # What the server inherits.
+    try:
+        with served(projects / "home") as server:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            address = urlsplit(server.url)
+            with ExitStack() as kept:
+                for number in range(320):
+                    idle = socket.create_connection((address.hostname, address.port))
+                    kept.enter_context(idle)
+                    if number % 2:
+                        idle.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n")
+
+                assert post(server, "/shop").status_code == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x", b"GET / HTTP/1.1\r\n\r\n"])
+def test_a_connection_is_closed_if_no_request_comes(
+    monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "WAITING_SECONDS", 0.01)
+
+    async def talk() -> bytes:
+        config = uvicorn.Config(
+            JSONResponse({}), http=connections.Connection, lifespan="off", log_config=None
+        )
+        config.load()
+        listener = await asyncio.get_running_loop().create_server(
+            lambda: connections.Connection(config, ServerState(), {}), "127.0.0.1"
+        )
+        async with listener, asyncio.timeout(20):
+            reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+            writer.write(sent)
+            try:
+                return await reader.read()
+            except ConnectionResetError:
+                return b""
+            finally:
+                writer.close()
+
+    assert b"200 OK" not in asyncio.run(talk())

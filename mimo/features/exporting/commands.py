@@ -104,7 +104,7 @@ class ExportPart:
     toolset="extra",
     surfaces=Surface.CLI,
     of_user=True,
-    needs=Needs(Operation.READ, like="mind_list"),
+    needs=Needs(Operation.READ, like="mind_list", also="mind_show"),
     errors=(Conflict, Invalid, NoProject, StorageFailed),
     examples=(
         "mind export > memories.jsonl",

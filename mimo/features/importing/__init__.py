@@ -134,7 +134,11 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
             with suppress(Conflict):  # the same copy is kept once
                 files.write_new(files.safe_path(root, backup), snapshot.data, mode=0o600)
             listed = Manifest(path=manifest, source=str(source), backup=backup, files={})
-            lost = _written(mind, rows, listed, trust=True)
+            # Only a person can approve the texts of a file.
+            approved = mind.agent is None
+            lost = _written(mind, rows, listed, trust=approved)
+            if not approved and any(row.new for row in rows):
+                mind.note("trust", "the memories are not approved; the user can do so in a review")
     return MamaOutcome(
         source=source,
         snapshot=snapshot,

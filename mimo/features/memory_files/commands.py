@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from mimo.commands.spec import Arg, Effect, Needs, Tool, command
+from mimo.commands.spec import Arg, Effect, Needs, Tool, command, declared
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, Invalid, MindError, NotFound, StorageFailed
 from mimo.features import memory_files
@@ -16,6 +16,7 @@ from mimo.features.memory_files import GUIDE, README, ROOT, check_span, file_of
 from mimo.features.memory_files import missing as missing_text
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
+from mimo.guard.policy import Call
 from mimo.memory import codec
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Unreadable
@@ -122,10 +123,9 @@ def str_replace(
         return memory_files.replaced(path, text, old_str, new_str)
 
     record, lines = _changed(mind, path, f"Error: {missing_text(path)}", change, tries=_TRIES)
-    done = (
-        "The memory file has been edited. "
-        f"Here is the snippet showing the change (with line numbers):\n{lines}"
-    )
+    done = "The memory file has been edited."
+    if _may_view(mind):
+        done += f" Here is the snippet showing the change (with line numbers):\n{lines}"
     return _done(mind, _marked(mind, record, done))
 
 
@@ -222,6 +222,13 @@ def rename(
         changed = f"{old_path} was changed by another process at the same time"
         raise Conflict(taken if is_taken else changed) from None
     return _done(mind, f"Successfully renamed {old_path} to {new_path}")
+
+
+def _may_view(mind: Mind) -> bool:
+    """Returns whether the policies permit the agent to view files."""
+    needs = declared(view).needs
+    call = Call(tool=FILES.name, like=needs.like, operation=needs.operation, at=mind.now())
+    return mind.guard.policies().judge(call).permitted
 
 
 def _sizes_in(mind: Mind, path: str) -> dict[str, int]:

@@ -228,7 +228,7 @@ def policy_explain(
             at=mind.now(),
             namespace=check_namespace(namespace) if namespace else None,
         )
-        for like in ((spec.like,) if spec else REQUESTS[name])
+        for like in ((spec.like, spec.needs.also or spec.like) if spec else REQUESTS[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(call), call) for call in calls]

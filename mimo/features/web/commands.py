@@ -89,7 +89,7 @@ def web(
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
-    needs=Needs(Operation.READ, like="mind_list"),
+    needs=Needs(Operation.READ, like="mind_list", also="mind_show"),
     errors=(Conflict, Invalid, NotFound, NoProject, StorageFailed),
     examples=("mind report", "mind report docs/memory.html", "mind report - > memory.html"),
 )

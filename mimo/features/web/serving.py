@@ -22,6 +22,7 @@ from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ENTRY
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.operations.connections import Connection, most
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, listening, new_token
 
@@ -60,7 +61,7 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
         viewer = Viewer(memory.mind, caller, token, changes)
         config = uvicorn.Config(
             viewer.application(port),
-            http="h11",
+            http=Connection,
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -68,6 +69,7 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
             log_level="critical",
             access_log=False,
             server_header=False,
+            limit_concurrency=most(),
             timeout_graceful_shutdown=_PATIENCE_SECONDS,
         )
         try:

@@ -74,6 +74,26 @@ def run_import(mind: Mind, source: Path, **options: bool) -> MamaImport:
     return mama(mind, db=str(source), **options)
 
 
+@pytest.mark.attack("approval by an agent")
+def test_an_agent_does_not_approve_what_it_imports(mind: Mind, source: Path) -> None:
+    mind.trust.follow(False)
+    mind.agent = "claude-code"
+
+    result = run_import(mind, source)
+
+    assert result.verified
+    assert "not approved" in (result.notice or "")
+    written_files = memories(mind).items()
+    texts = [files.digest(data) for name, data in written_files if "/decisions/" in name]
+    assert not any(map(mind.trust.trusted, texts))
+
+    mind.agent = None
+    run_import(mind, source)
+
+    assert texts
+    assert all(map(mind.trust.trusted, texts))
+
+
 def counts(result: MamaImport) -> dict[str, tuple[int, int, int, int]]:
     return {
         row.table: (row.found, row.written, row.already_there, row.skipped) for row in result.tables

@@ -1,0 +1,78 @@
+"""Connections of the HTTP servers: one that sends no request does not keep others out.
+
+A server has a limited number of connections, and any program of the machine can open some of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+WAITING_SECONDS = 10.0
+"""The time in which a client has to send the head of its next request."""
+
+_FULL = 0.9
+"""The share of the permitted connections from which the longest waiting one is closed."""
+
+
+MOST = 1_000
+"""The most connections of a server."""
+
+
+def most() -> int:
+    """Returns the number of connections that a server takes: at most half of the open files."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return MOST
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if soft == resource.RLIM_INFINITY else max(2, min(MOST, soft // 2))
+
+
+class Connection(H11Protocol):
+    """A connection that is closed while it waits for long, or while others need its place."""
+
+    since = 0.0
+    """The time at which it was opened."""
+    _answered: Any = None
+    _timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_asked(self) -> bool:
+        """Returns whether a request has come."""
+        cycle: Any = self.cycle
+        return cycle is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Returns whether the next request has not come."""
+        return not self.has_asked or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Makes room if there are many connections."""
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._check()
+        own = [item for item in self.connections if isinstance(item, Connection)]
+        opened = [item for item in own if not item.transport.is_closing()]
+        waiting = [item for item in opened if item is not self and item.is_waiting]
+        if waiting and len(opened) > _FULL * (self.limit_concurrency or MOST):
+            # Clients that have sent a request before are closed last.
+            first = min(waiting, key=lambda item: (item.has_asked, item.since))
+            first.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops waiting."""
+        if self._timer:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _check(self) -> None:
+        """Closes the connection if it waits, and has done so since the last time."""
+        if self._timer and self.is_waiting and self.cycle is self._answered:
+            self.transport.abort()
+            return
+        self._answered = self.cycle if self.is_waiting else None
+        self._timer = self.loop.call_later(WAITING_SECONDS, self._check)

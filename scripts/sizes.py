@@ -21,12 +21,12 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 291
-MOST_LINES = 74_400
+MOST_LINES = 74_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (66, 950, 22),
-    "add": (64, 965, 23),
+    "add": (64, 970, 23),
     "hook": (30, 345, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

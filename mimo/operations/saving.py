@@ -82,6 +82,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
         by=mind.author,
     )
     record = _create(mind, memory, private=private, path=path)
+    report(mind, (None, record))
     refresh.note_change(mind, record.place.path)
     if _proposes(mind):
         mind.note("trust", "agents get it once the user approves it in a review")
@@ -216,6 +217,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         changed = mind.store.update(record, replace(record.memory, **changes))
+    report(mind, (record, changed))
     refresh.note_change(mind, changed.place.path)
     return changed
 
@@ -246,6 +248,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     by_a_person = mind.author is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)
+    report(mind, (record, changed))
     refresh.note_change(mind, changed.place.path)
     return changed
 
@@ -308,6 +311,7 @@ def remove_record(mind: Mind, record: Record) -> Record:
     is_part = record.parent is not None
     with approving(mind, wanted=is_part and mind.trust.trusted(record.place.digest)):
         mind.store.delete(record)
+    report(mind, (record, None))
     refresh.note_change(mind, record.place.path)
     _relink(mind, newer, [record])
     return record
@@ -321,6 +325,7 @@ def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
     newer = _successors(mind, chunks)
     check_format(mind)
     mind.store.delete_source(chunks[0].place)
+    mind.tell("mimo.memory.deleted", {"count": len(chunks)}, id=chunks[0].parent, type="source")
     refresh.note_change(mind, chunks[0].place.path)
     _relink(mind, newer, chunks)
 
@@ -339,8 +344,40 @@ def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
         check_shared_links(mind, record.memory.links)
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         moved = mind.store.move(record, path, kind or record.memory.type)
+    report(mind, (record, moved))
     refresh.note_change(mind, old, path)
     return moved
+
+
+def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
+    """Logs changes of memories as events `mimo.memory.*`, all with one write.
+
+    A change is a memory before and after; None if it did not exist or was removed. The events have
+    ids and types, never a text.
+    """
+    from mimo.store.events import Event
+
+    events: list[tuple[str, dict[str, str]]] = []
+    for old, new in changes:
+        record = new or old
+        if record is None or (old and new and old.place == new.place):
+            continue
+        id = record.memory.id
+        verb = "created" if old is None else "updated" if new else "deleted"
+        events.append((f"mimo.memory.{verb}", {"id": id, "type": record.memory.type.value}))
+        earlier = [(link.to, link.type) for link in old.memory.links] if old else ()
+        for link in record.memory.links:
+            if (link.to, link.type) in earlier or not ids.is_id(link.to):
+                continue
+            if link.type == SUPERSEDES:
+                events.append(("mimo.memory.superseded", {"id": link.to, "by": id}))
+            else:
+                events.append(("mimo.memory.linked", {"id": id, "to": link.to, "type": link.type}))
+    logged, now = [], mind.now()
+    for name, data in events:
+        logged.append(Event(name=name, time=now, measurements={"count": 1}, metadata=data))
+    with suppress(MindError, OSError):
+        mind.events.write(*logged)
 
 
 def _successors(mind: Mind, records: Sequence[Record]) -> list[Record]:

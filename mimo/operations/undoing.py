@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -14,6 +14,8 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
+from mimo.memory.ids import handle_of
+from mimo.memory.model import Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash
@@ -166,10 +168,14 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
         recorder = trash.current()
         if recorder:
             recorder.undoes = entry.id
+        paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
+        memories = mind.store.stamps().keys() | mind.index.stamps().keys()
+        before = _read(mind, memories.intersection(paths))
         for step in steps:
             _apply(mind, step)
-    paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
-    memories = mind.store.stamps().keys() | mind.index.stamps().keys()
+    memories |= mind.store.stamps().keys()
+    after = _read(mind, memories.intersection(paths))
+    saving.report(mind, *((before.get(id), after.get(id)) for id in {**before, **after}))
     refresh.note_change(mind, *(path for path in paths if path in memories))
     mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
     return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
@@ -215,6 +221,11 @@ def forget(mind: Mind, path: str) -> None:
     mind.trash.purge(path)
 
 
+def forget_id(mind: Mind, id: str) -> None:
+    """Replaces the id of a memory, which has words of its text, by the short id in all events."""
+    mind.events.replace(id, handle_of(id))
+
+
 def _authorise(mind: Mind, entry: Entry) -> None:
     """Raises `Denied` unless the caller may run the command that is undone."""
     if mind.author is not None and not entry.is_tool:
@@ -257,6 +268,13 @@ def _apply(mind: Mind, step: Step) -> None:
         files.write_new(target, kept.before or b"", mode=kept.mode)
     elif step.action is Action.REPLACE:
         files.replace(target, kept.before or b"", expect=step.current)
+
+
+def _read(mind: Mind, paths: Iterable[str]) -> dict[str, Record]:
+    """Returns the memories in those of the files that exist, by id; no chunks of sources."""
+    stored = (mind.store.read(path) for path in sorted(paths))
+    records = (record for read in stored if not isinstance(read, Problem) for record in read)
+    return {record.memory.id: record for record in records if record.parent is None}
 
 
 def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:

@@ -2,19 +2,23 @@
 
 An event has a `name`, a `time`, `measurements` (numbers) and `metadata`. A full log is renamed to
 `events.1.jsonl`, and that one to `events.2.jsonl`. The log is local and may be lost.
+
+Appending holds the lock of the log itself (see `files.append`). Only renaming needs more.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.files import lock
@@ -56,21 +60,54 @@ class EventLog:
 
     def write(self, *events: Event) -> None:
         """Adds events. Raises `MindError`."""
-        if not events:
-            return
+        lines = list[bytes]()
+        for event in events:
+            data = {
+                "name": event.name,
+                "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+                "measurements": dict(event.measurements),
+                "metadata": dict(event.metadata),
+            }
+            line = json.dumps(data, ensure_ascii=False, default=str)
+            lines.append(line.encode("utf-8", "replace") + b"\n")
+        log = files.local(self._root, _NAMES[0])
+        size = log.stat().st_size if log.exists() else 0
+        if size + sum(map(len, lines)) > self._largest:
+            self._fill(lines)
+        elif lines:
+            files.append(log, b"".join(lines), durable=False)
+
+    def _fill(self, lines: Iterable[bytes]) -> None:
+        """Adds lines, and renames each log that they fill."""
         log, old, oldest = (files.local(self._root, name) for name in _NAMES)
         with lock(log.with_name("events.lock"), wait=_WAIT_SECONDS):
-            size, lines = log.stat().st_size if log.exists() else 0, list[bytes]()
-            for line in map(_line, events):
+            size, part = log.stat().st_size if log.exists() else 0, list[bytes]()
+            for line in lines:
                 if size and size + len(line) > self._largest:
-                    files.append(log, b"".join(lines), durable=False)
+                    files.append(log, b"".join(part), durable=False)
                     if old.exists():
                         files.rename(old, oldest)
-                    files.rename(log, old)
-                    size, lines = 0, []
+                    with _held(log):
+                        files.rename(log, old)
+                    size, part = 0, []
                 size += len(line)
-                lines.append(line)
-            files.append(log, b"".join(lines), durable=False)
+                part.append(line)
+            files.append(log, b"".join(part), durable=False)
+
+    def replace(self, text: str, instead: str) -> None:
+        """Replaces a whole text in all events by a shorter one. Raises `MindError`.
+
+        Each line keeps its length, so that a follower neither misses an event nor gets one twice.
+        """
+        before = json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")
+        after = json.dumps(instead[: len(text)]).encode().ljust(len(before))
+        paths = [files.local(self._root, name) for name in _NAMES]
+        if not any(before in disk.read(path) for path in paths if path.exists()):
+            return
+        with lock(paths[0].with_name("events.lock"), wait=_WAIT_SECONDS):
+            for path in filter(Path.exists, paths):
+                with _held(path) as descriptor:
+                    os.pwrite(descriptor, disk.read(path).replace(before, after), 0)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""
@@ -98,14 +135,16 @@ class EventLog:
         return [event for data in reversed(contents.values()) for event in _events(data)], end
 
 
-def _line(event: Event) -> bytes:
-    data = {
-        "name": event.name,
-        "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-        "measurements": dict(event.measurements),
-        "metadata": dict(event.metadata),
-    }
-    return json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+@contextmanager
+def _held(path: Path) -> Iterator[int]:
+    """Holds the lock of a log, and gives its descriptor. Raises `StorageFailed`."""
+    descriptor = files.hold(path, wait=_WAIT_SECONDS)
+    if descriptor is None:
+        raise StorageFailed(f"`{path.name}` is in use", hint="try again")
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _events(lines: bytes) -> Iterator[Event]:

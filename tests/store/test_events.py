@@ -11,7 +11,7 @@ import pytest
 
 from mimo.errors import StorageFailed
 from mimo.mind import Mind
-from mimo.store.events import Event, EventLog, Place
+from mimo.store.events import LARGEST, Event, EventLog, Place
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 LINE = b'{"name": "x", "time": "2026-11-20T15:30Z", "measurements": {"n": %s}, "metadata": {}}'
@@ -180,8 +180,8 @@ def test_a_follower_reads_a_log_that_was_just_renamed(root):
     assert counts(log.since(place)[0]) == [3]
 
 
-def _write_many(root: Path, writer: int) -> None:
-    log = EventLog(root)
+def _write_many(root: Path, writer: int, largest: int) -> None:
+    log = EventLog(root, largest=largest)
     for number in range(50):
         written = False
         while not written:  # a busy machine may keep the lock from one of them for long
@@ -190,9 +190,10 @@ def _write_many(root: Path, writer: int) -> None:
                 written = True
 
 
-def test_concurrent_processes_write_one_log(root):
+@pytest.mark.parametrize("largest", [LARGEST, 8_000])
+def test_concurrent_processes_write_one_log(root, largest):
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write_many, args=(root, name)) for name in range(3)]
+    writers = [context.Process(target=_write_many, args=(root, name, largest)) for name in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -201,6 +202,29 @@ def test_concurrent_processes_write_one_log(root):
     events, _ = EventLog(root).read()
     for name in range(3):
         assert counts([e for e in events if e.metadata["writer"] == name]) == list(range(50))
+
+
+def test_replacing_a_text_keeps_the_length_of_each_line(root):
+    log = EventLog(root, largest=400)
+    for number in range(5):
+        log.write(event(count=number, id="a_long_name", other="a_long_name_of_another"))
+    _, place = log.read()
+    sizes = {path: path.stat().st_size for path in file(root).parent.glob("events*.jsonl")}
+    assert len(sizes) > 1
+
+    log.replace("a_long_name", "short")
+
+    events, _ = log.read()
+    ids = {(each.metadata["id"], each.metadata["other"]) for each in events}
+    assert ids == {("short", "a_long_name_of_another")}
+    assert {path: path.stat().st_size for path in sizes} == sizes
+    assert log.since(place)[0] == []
+
+
+def test_replacing_a_missing_text_changes_nothing(root):
+    log = EventLog(root)
+    log.replace("a", "b")
+    assert not file(root).parent.exists()
 
 
 @pytest.mark.attack("symbolic link")

@@ -402,7 +402,9 @@ def _(result: Events, screen: Screen) -> None:
     for row in result.events:
         _line(row, screen)
     if not result.events:
-        screen.line(dim("no events yet; `mind ingest` and procedures write them"))
+        screen.line(
+            dim("no events yet; changes of memories, `mind ingest` and procedures write them")
+        )
 
 
 @render.register

@@ -275,5 +275,6 @@ def _written(mind: Mind, record: Record, data: bytes) -> Record:
         taken = mind.store.create_all([NewFile(place.path, data, place.digest)])
     if taken:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")
+    saving.report(mind, (None, record))
     refresh.note_change(mind, place.path)
     return record

@@ -27,7 +27,7 @@ from mimo.features.importing.sources import READERS, Format
 from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.model import Kind, Problem, Record
+from mimo.memory.model import Kind, Place, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
@@ -360,14 +360,21 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
     memories = [row.item.memory for row in rows if trust and row.new and row.item.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
         decisions.claim(mind, ids, None)
-    new = [row.new for row in rows if row.new]
+    new = [(row.new, row.item.memory) for row in rows if row.new and row.item.memory]
     for start in range(0, len(new), BATCH):
         batch = new[start : start + BATCH]
         try:
-            mind.store.create_all(batch)
+            taken = mind.store.create_all([file for file, _ in batch])
         except StorageFailed as error:
             error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
+        places = [Place(path=file.path, line=1, digest=file.digest) for file, _ in batch]
+        created = [
+            (None, Record(memory=memory, place=place))
+            for place, (_, memory) in zip(places, batch, strict=True)
+            if place.path not in taken
+        ]
+        saving.report(mind, *created)
         for done in range(start, start + len(batch)):
             mind.advance("Importing", done + 1, len(new))
 
@@ -377,7 +384,8 @@ def _replace(mind: Mind, rows: Iterable[Row]) -> None:
     for row in rows:
         if row.record and row.file:
             with suppress(Conflict):
-                mind.store.rewrite(row.record, row.file.data)
+                changed = mind.store.rewrite(row.record, row.file.data)
+                saving.report(mind, (row.record, changed))
 
 
 def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
@@ -462,7 +470,11 @@ def roll_back(
     with hold(root):
         plan = _sorted(mind, path)
         digests = plan.manifest.files
+        stored = [(name, mind.store.read(name)) for name in plan.removed]
         stay = mind.store.delete_all({name: digests[name] for name in plan.removed})
+        rolled = (read for name, read in stored if name not in stay)
+        records = (record for read in rolled if not isinstance(read, Problem) for record in read)
+        saving.report(mind, *((record, None) for record in records))
         changed = {name: digests[name] for name in (*plan.changed, *stay)}
         if changed:
             _write(root, replace(plan.manifest, files=changed))

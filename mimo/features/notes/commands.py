@@ -214,6 +214,8 @@ def rm(
     if parts:
         saving.remove_source(mind, parts)
         first = parts[0]
+        if purge:
+            undoing.forget_id(mind, first.parent or "")
         return Removed(
             id=first.parent or "",
             title=first.origin,
@@ -222,6 +224,8 @@ def rm(
             undo=undoing.entry_id(),
         )
     record = saving.remove(mind, id)
+    if purge:
+        undoing.forget_id(mind, record.memory.id)
     return Removed(
         id=record.memory.id,
         title=record.memory.heading,

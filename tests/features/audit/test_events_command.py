@@ -49,7 +49,9 @@ def test_events_are_filtered_by_the_start_of_their_name(
 
 def test_an_empty_log_is_reported(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(mind, "events") == 0
-    assert capsys.readouterr().out == "no events yet; `mind ingest` and procedures write them\n"
+    assert capsys.readouterr().out == (
+        "no events yet; changes of memories, `mind ingest` and procedures write them\n"
+    )
 
 
 def test_control_characters_of_an_event_are_escaped(

@@ -181,7 +181,7 @@ screens: setup  ## Take the pictures of the README and of docs/screens.md again,
 tasks: setup    ## Count the keystrokes and lines of ten tasks again, for docs/ten-tasks.md
 	$(RUN) -m scripts.ten_tasks
 
-generate: setup ## Write man pages, completions and the reference anew
+generate: setup ## Write man pages, completions and the reference again
 	$(RUN) scripts/generate.py
 
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)

@@ -103,6 +103,26 @@ def test_the_architecture_has_every_feature() -> None:
     assert sorted(rows) == sorted(folders - {"__pycache__"})
 
 
+def test_the_architecture_names_every_part_of_the_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    parts = {path.stem for path in (ROOT / "mimo").iterdir() if not path.name.startswith("__")}
+
+    assert [name for name in sorted(parts) if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_the_architecture_has_every_command_of_a_feature() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)/` \| [^|]* \| ([^|]*) \|", text, re.MULTILINE))
+    registry = all_commands()
+    homes = {
+        (registry.at(path).function.__module__.split(".")[2], path.split()[0])
+        for path in registry.table
+    }
+
+    missing = {(home, word) for home, word in homes if f"`{word}`" not in rows[home]}
+    assert missing == {("fading", "memory")}  # Of a command that `notes` has.
+
+
 def test_the_table_of_decisions_has_every_page_by_number_and_title() -> None:
     titles = [page.read_text("utf-8").splitlines()[0] for page in DECISIONS]
     rows = re.findall(

@@ -68,7 +68,8 @@ def locate(named: str | None, environ: Mapping[str, str]) -> tuple[Path, tuple[P
     if not paths:
         places = ", ".join([f"${name}" for name in _VARIABLES] + [*_PLACES])
         raise NotFound(
-            "no MAMA database was found", hint=f"looked for {places}; name one with --db PATH"
+            "no MAMA database was found",
+            hint=f"looked for {places}; or name it: `mind import mama PATH`",
         )
     return paths[0], tuple(paths[1:])
 
@@ -109,7 +110,7 @@ def snapshot(
             if not set(wanted) & tables:
                 raise Invalid(
                     f"`{path}` is not a database of {of}: it has no table `{wanted[0]}`",
-                    hint="name MAMA's own with --db PATH" if of == "MAMA" else "check the path",
+                    hint="name the database of MAMA" if of == "MAMA" else "check the path",
                 )
             existing = [table for table in wanted if table in tables]
             for table in existing:
@@ -246,7 +247,7 @@ def _beside(path: Path, suffix: str) -> Path:
 def _not_sqlite(path: Path) -> Invalid:
     return Invalid(
         f"`{path}` is not an SQLite database, or it is encrypted",
-        hint="decrypt it first, or name another one with --db PATH",
+        hint="decrypt it first, or name another one",
     )
 
 

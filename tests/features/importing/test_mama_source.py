@@ -69,7 +69,7 @@ class TestLocating:
             database.locate(None, {"HOME": str(tmp_path)})
 
         assert "~/.claude/mama-memory.db" in error.value.hint
-        assert "--db" in error.value.hint
+        assert "mind import mama PATH" in error.value.hint
 
 
 @pytest.mark.req("004-62")

@@ -141,3 +141,12 @@ def test_a_broken_file_is_reported_with_its_line(text: str, line: int | None) ->
         parse(text.encode())
 
     assert caught.value.line == line
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_blocks_without_an_end_are_read_in_linear_time() -> None:
+    """In quadratic time it would take hours."""
+    text = "---\nnamespace: a\n---\n" + "```json\n" * 500_000
+
+    with pytest.raises(Unreadable, match="needs one value"):
+        parse(text.encode())

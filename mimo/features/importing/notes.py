@@ -24,8 +24,9 @@ RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules
 _CREATED = ("created", "created_at", "date", "date created", "creation date")
 _CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*)")
-_MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>]+?\.md)(?:#[^()\s<>]*)?>?\)")
-_OWN_BLOCK = re.compile(r"^<!-- MIND:CONTEXT\b.*?^<!-- MIND:END -->[^\n]*\n?", re.M | re.S)
+_MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>#]+?\.md)(?:#[^()\s<>]*)?>?\)")
+_OWN_START = re.compile(r"^<!-- MIND:CONTEXT\b", re.M)
+_OWN_END = re.compile(r"^<!-- MIND:END -->[^\n]*\n?", re.M)
 
 
 class Note(NamedTuple):
@@ -162,11 +163,11 @@ def obsidian(source: Source) -> Iterator[Draft]:
         yield draft_of(source, note, "notes", "obsidian", links=links, more_tags=more)
 
 
-_PROPERTY_LINK = re.compile(r"\[\[([^\[\]|#^]+)[^\[\]]*\]\]")
+_PROPERTY_LINK = re.compile(r"\[\[([^\[\]|#^]++)[^\[\]]*+\]\]")
 
 
 _RELATION = re.compile(
-    r'\s*[-*] (?:"([^"\n]+)"|([^\[\]"\n]*?))\s*\[\[([^\[\]|#^\n]+)[^\[\]\n]*\]\]'
+    r'\s*[-*] (?:"([^"\n]+)"\s*|([^\[\]"\n]*))\[\[([^\[\]|#^\n]++)[^\[\]\n]*+\]\]'
 )
 _OBSERVATION = re.compile(r"\s*[-*] \[(?![ xX-]\])[^\[\]()\n]+\] \S")
 
@@ -314,7 +315,7 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
         return
     created = first_moment(note.header, _CREATED)
     others = 0
-    for headings, item in _items(_OWN_BLOCK.sub("", note.body)):
+    for headings, item in _items(_without_own(note.body)):
         if item is None:
             others += 1
             continue
@@ -334,6 +335,15 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
         reason = "it is not an item of a list; agents read it in its file"
         for number in range(others):
             yield Draft(key=f"{key}#{number + 1}", group="paragraphs", skipped=reason)
+
+
+def _without_own(body: str) -> str:
+    """Returns the text of a file without the notes that mind keeps in it."""
+    parts, end = [], 0
+    while (start := _OWN_START.search(body, end)) and (last := _OWN_END.search(body, start.end())):
+        parts.append(body[end : start.start()])
+        end = last.end()
+    return "".join(parts) + body[end:]
 
 
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from mimo.errors import Invalid
@@ -22,7 +23,8 @@ MAX_FILE_BYTES = 8 * MAX_BYTES
 """Largest file: the JSON of a large value may have been indented by hand."""
 
 _LONGEST_HEADER = 16 * 1024
-_FENCE = re.compile(r"^```(?:json)?[ \t]*\r?\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_OPENING = re.compile(r"^```(?:json)?[ \t]*\r?\n", re.MULTILINE)
+_CLOSING = re.compile(r"^```[ \t]*$", re.MULTILINE)
 
 
 def packed(value: Any) -> str:
@@ -64,12 +66,12 @@ def parse(data: bytes) -> tuple[str | None, str | None, Any]:
         if text is not None and not isinstance(text, str | int | float):
             raise Unreadable(f"`{name}` must be a name", 1)
     namespace, key = (None if text is None else str(text) for text in names)
-    fences = list(_FENCE.finditer(document.body))
+    fences = list(_fences(document.body))
     if len(fences) + ("value" in header) != 1:
         raise Unreadable(
             "needs one value: `value:` in the header, or one ```json block below it", 1
         )
-    return namespace, key, header["value"] if "value" in header else _fenced(document, fences[0])
+    return namespace, key, header["value"] if "value" in header else _fenced(document, *fences[0])
 
 
 def exactly(value: Any, other: Any) -> bool:
@@ -98,8 +100,18 @@ def _lines(key: str, value: Any, pad: str) -> list[str]:
     return [f"{pad}{front_matter.scalar(key)}:", *nested]
 
 
-def _fenced(document: Document, fence: re.Match[str]) -> Any:
-    start = document.body_line + document.body.count("\n", 0, fence.start(1))
+def _fences(body: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and end of the text of each block; a single pattern takes quadratic time."""
+    end = 0
+    while (opening := _OPENING.search(body, end)) and (
+        closing := _CLOSING.search(body, opening.end())
+    ):
+        yield opening.end(), closing.start()
+        end = closing.end()
+
+
+def _fenced(document: Document, begin: int, end: int) -> Any:
+    start = document.body_line + document.body.count("\n", 0, begin)
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(result := dict(pairs)) < len(pairs):
@@ -110,7 +122,9 @@ def _fenced(document: Document, fence: re.Match[str]) -> Any:
         raise ValueError(f"`{word}` is not a JSON number")
 
     try:
-        return json.loads(fence[1], parse_constant=constant, object_pairs_hook=mapping)
+        return json.loads(
+            document.body[begin:end], parse_constant=constant, object_pairs_hook=mapping
+        )
     except json.JSONDecodeError as error:
         raise Unreadable(f"not JSON: {error.msg}", start + error.lineno - 1) from None
     except (ValueError, RecursionError) as error:

@@ -514,3 +514,36 @@ class TestOwnExports:
 
         with pytest.raises(Invalid, match="has format 2"):
             drafts(path)
+
+
+HOSTILE = {
+    "obsidian": ["[](" + "a.md#" * 40_000],
+    "basic-memory": ["- a" + " " * 200_000, "- a [[" + "a" * 200_000, "[](" + "a.md#" * 40_000],
+    "claude-md": ["<!-- MIND:CONTEXT\n" * 20_000],
+}
+"""Texts of some 200 kB or more, for which a pattern in quadratic time takes minutes or hours."""
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize(
+    ("format", "text"), [(name, text) for name, texts in HOSTILE.items() for text in texts]
+)
+def test_hostile_notes_are_read_in_linear_time(tmp_path, format, text):
+    note = tmp_path / "CLAUDE.md"
+    note.write_text(text, encoding="utf-8")
+
+    with sources.opened(note) as source:
+        drafts = list(READERS[Format(format)](source))
+
+    assert len(drafts) == (format != "claude-md")
+
+
+def test_the_notes_that_mind_keeps_are_not_rules(tmp_path):
+    note = tmp_path / "CLAUDE.md"
+    own = "<!-- MIND:CONTEXT v1 -->\n- not this\n<!-- MIND:END -->\n"
+    note.write_text(f"- one\n\n{own}\n- two\n\n{own}<!-- MIND:CONTEXT\n-->\n- three\n")
+
+    with sources.opened(note) as source:
+        drafts = list(READERS[Format.CLAUDE_MD](source))
+
+    assert [draft.content for draft in drafts if draft.group == "rules"] == ["one", "two", "three"]

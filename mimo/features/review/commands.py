@@ -38,7 +38,19 @@ from mimo.memory.ids import with_handles
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.rendering import Part, Screen, accent, bad, dim, good, ident, path, strong, warn
+from mimo.rendering import (
+    Part,
+    Screen,
+    accent,
+    bad,
+    dim,
+    good,
+    ident,
+    path,
+    strong,
+    text_of,
+    warn,
+)
 from mimo.rendering.results import count, day, labels, render, tally
 
 _MOST_LINES = 12
@@ -400,12 +412,20 @@ def _(result: Review, screen: Screen) -> None:
     for item in result.items:
         show_item(item, screen)
         for action in _joined(item.actions):
-            screen.line(accent(with_handles(action)), indent=2)
+            screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
         screen.blank()
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
     screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
     _show_fading(result, screen)
+
+
+def _shortened(action: str, item: ReviewItem, screen: Screen) -> str:
+    """Returns a command with the handle of the item's memory, also if mind did not make its id."""
+    if not item.id:
+        return action
+    handle = text_of(screen.resolved(ident(item.id)))
+    return " ".join(handle if word == item.id else word for word in action.split(" "))
 
 
 def _joined(actions: Iterable[str]) -> Iterator[str]:

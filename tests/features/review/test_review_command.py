@@ -7,6 +7,7 @@ from mimo.commands.spec import to_json
 from mimo.features.review import Waiting
 from mimo.features.review.commands import keep, review, settle
 from mimo.features.upkeep.commands import status
+from mimo.memory.ids import handle_of
 
 
 def write(mind, name, text):
@@ -106,3 +107,14 @@ def test_keep_reports_its_result(mind):
     mind.trust.forget()
     assert keep(mind, "a1").told.startswith("is hidden")
     assert keep(mind, "a1", off=True).told == "is shown again"
+
+
+def test_printed_commands_name_the_memory_of_another_tool_by_its_handle(mind, capsys):
+    write(mind, "decisions/d1.md", TWO)
+
+    assert main(["review"], open=lambda _: mind.reopened()) == 0
+    out = capsys.readouterr().out
+    assert f"\n  mind edit {handle_of('d1')}\n" in out
+    assert f"\n  mind review settle {handle_of('d1')} --field 'the text' --take 1, 2 or both" in out
+    words = ["review", "settle", handle_of("d1"), "--take", "1"]
+    assert main(words, open=lambda _: mind.reopened()) == 0

@@ -116,6 +116,16 @@ def test_a_file_with_whole_memories_needs_both_tools_that_show_them(
 
 
 @pytest.mark.attack(MEMBER)
+def test_events_need_the_permission_of_the_list_since_they_name_memories(mind: Mind) -> None:
+    policy(mind, "tool_permissions: {mind_list: {operations: []}}\n")
+
+    with pytest.raises(Denied):
+        invoke(SPECS["mind_events"], mind, SHELL, {})
+
+    assert not policy_explain(mind, "mind_events").permitted
+
+
+@pytest.mark.attack(MEMBER)
 def test_narrowed_values_are_narrowed_for_reading_and_removing_too(mind: Mind) -> None:
     for namespace in ("agent.a", "session.b"):
         call(mind, "putMemory", namespace=namespace, key="k", value=1)

@@ -296,6 +296,7 @@ class Events:
     cli="events",
     effect=Effect.READ,
     toolset="extra",
+    needs=Needs(Operation.READ, like="mind_list"),
     examples=(
         "mind events",
         "mind events mimo.ingest --limit 50",

@@ -211,17 +211,21 @@ class _Compared:
     def _changes(self, uris: frozenset[str]) -> list[str]:
         try:
             mind = self._memory.mind()
-            revision = _revision(mind), uris
+            revision = _revision(mind)
         except (MindError, OSError) as error:
             log.info("resources were not compared: %s", type(error).__name__)
             return []
-        self._skipped += 1
+        new = uris - self._states.keys()
+        self._skipped += not new
+        wanted = uris
         if revision == self._revision and self._skipped < SKIPPED:
-            return []
-        self._revision, self._skipped = revision, 0
-        states = {uri: resources.state(mind, uri) for uri in uris}
-        before, self._states = self._states, states
-        return sorted(uri for uri in uris if uri in before and before[uri] != states[uri])
+            wanted = new  # Otherwise each of many subscriptions would read the resources of all.
+        else:
+            self._revision, self._skipped = revision, 0
+        states = {uri: resources.state(mind, uri) for uri in wanted}
+        before = self._states
+        self._states = {uri: before[uri] for uri in uris & before.keys()} | states
+        return sorted(uri for uri in wanted if uri in before and before[uri] != states[uri])
 
 
 def _revision(mind: Mind) -> list[int]:

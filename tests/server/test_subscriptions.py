@@ -20,6 +20,10 @@ from mcp_types import (
     UnsubscribeRequestParams,
 )
 
+from mimo.mind import Mind
+from mimo.operations.listening import Memory
+from mimo.server import resources
+from mimo.server.subscriptions import SKIPPED, _Compared
 from mimo.store.init import init
 from tests.conftest import NOW
 from tests.server.over_http import Served, served
@@ -208,3 +212,20 @@ def test_ingest_reports_its_progress(server: Served, folder: Path, era: Any) -> 
     ingesting = [step for step in steps if step[2] == "Ingesting"]
     assert [done for done, _, _ in ingesting] == sorted(done for done, _, _ in ingesting)
     assert {total for _, total, _ in ingesting} == {5.0}
+
+
+def test_a_subscription_does_not_read_what_others_follow(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(resources, "state", lambda _, uri: read.append(uri))
+    compared = _Compared(Memory(lambda: mind))
+    uris = [f"mind://memory/{number}" for number in range(2 * SKIPPED)]
+
+    async def follow() -> None:
+        for count in range(1, len(uris) + 1):
+            assert await compared.changed(uris[:count]) == []
+
+    anyio.run(follow)
+
+    assert sorted(read) == sorted(uris)

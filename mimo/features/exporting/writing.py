@@ -45,7 +45,8 @@ def place(name: str) -> Path:
     Raises `Invalid` if its folder is missing, or is a memory: `mind` would read the export there.
     """
     path = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100 - keeps links
-    if STORE in (part.casefold() for part in path.parts):
+    parts = (*path.parts, *path.parent.resolve().parts)
+    if STORE in (part.casefold() for part in parts):
         raise Invalid(
             f"`{path}` is in a folder of mind, which would read it as memories",
             hint="write it to another folder",

@@ -382,3 +382,13 @@ def test_a_closed_pipe_ends_an_export_without_a_message(shop: Mind) -> None:
             stderr=subprocess.PIPE,
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.attack("written outside of its folder")
+def test_an_export_is_not_written_into_a_memory_through_a_link(mind: Mind, tmp_path: Path) -> None:
+    (tmp_path / "docs").symlink_to(mind.folder, target_is_directory=True)
+
+    with pytest.raises(Invalid, match="in a folder of mind"):
+        export(mind, output=str(tmp_path / "docs" / "all.jsonl"))
+
+    assert not (mind.folder / "all.jsonl").exists()

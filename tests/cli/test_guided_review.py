@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo.memory.ids import handle_of
 from tests.conftest import make_store
 
 TWO = (
@@ -294,7 +295,10 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         encoding="utf-8",
         check=True,
     )
-    assert "mind review settle d1 --field 'the text' --take 1, 2 or both" in done.stdout
+    assert (
+        f"mind review settle {handle_of('d1')} --field 'the text' --take 1, 2 or both"
+        in done.stdout
+    )
     assert done.stdout.rstrip().endswith("to review: versions 1")
     with terminal(project, "review", TERM="dumb") as screen:
         screen.until("to review: versions 1")

@@ -2,11 +2,13 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +66,10 @@ class Served:
 
 
 @contextmanager
-def served(home: Path, *args: str, folder: Path | None = None, **env: str) -> Iterator[Served]:
-    """Yields a server of a home with projects."""
+def served(
+    home: Path, *args: str, folder: Path | None = None, most_files: int = 0, **env: str
+) -> Iterator[Served]:
+    """Yields a server of a home with projects, which may open at most so many files."""
     surroundings = {
         "MIND_HOME": str(home),
         "HOME": str(home.parent),
@@ -75,8 +79,11 @@ def served(home: Path, *args: str, folder: Path | None = None, **env: str) -> It
         "MIND_BACKGROUND": "off",
         "MIND_HTTP_TOKEN": TOKEN,
     }
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most_files, hard))
     process = subprocess.Popen(
         [sys.executable, "-m", "mimo", "mcp", "--http", "0", *args],
+        preexec_fn=limited if most_files else None,  # noqa: PLW1509 - it takes no lock
         env=surroundings | env,
         cwd=folder or home.parent,
         stdout=subprocess.PIPE,

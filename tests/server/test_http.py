@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import resource
 import signal
 import socket
 import stat
@@ -517,22 +516,15 @@ def test_a_token_that_others_know_or_guess_is_refused(
 
 @pytest.mark.attack("http")
 def test_connections_without_a_request_keep_no_client_out(projects: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (600, hard))  # What the server inherits.
-    try:
-        with served(projects / "home") as server:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            address = urlsplit(server.url)
-            with ExitStack() as kept:
-                for number in range(320):
-                    idle = socket.create_connection((address.hostname, address.port))
-                    kept.enter_context(idle)
-                    if number % 2:
-                        idle.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n")
+    with served(projects / "home", most_files=600) as server, ExitStack() as kept:
+        address = urlsplit(server.url)
+        for number in range(320):
+            idle = socket.create_connection((address.hostname, address.port))
+            kept.enter_context(idle)
+            if number % 2:
+                idle.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\n")
 
-                assert post(server, "/shop").status_code == 200
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert post(server, "/shop").status_code == 200
 
 
 @pytest.mark.attack("http")

@@ -135,7 +135,10 @@ def store_once(
     with suppress(MindError, UnicodeEncodeError):
         alike = mind.index.much_like(normal)
     with files.courtesy(files.local(mind.project.root, "adding")):
-        # Another process adds its memory to the index before it releases the lock.
+        # Another process adds its memory to the index before it releases the lock, unless a third
+        # one kept the index busy.
+        with suppress(MindError):
+            refresh.refresh_roughly(mind)
         if existing := _duplicate(mind, normal, private=private):
             return _already(existing, normal, private=private)
         record = write()

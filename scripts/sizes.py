@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 291
-MOST_LINES = 74_500
+MOST_MODULES = 310
+MOST_LINES = 79_000
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (66, 950, 22),
-    "add": (64, 970, 23),
+    "search": (66, 970, 23),
+    "add": (64, 980, 23),
     "hook": (30, 345, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

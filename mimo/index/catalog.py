@@ -26,10 +26,8 @@ from mimo.index.schema import (
 )
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
-from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED
 
-_PAIRS = 1_000
+PAIRS = 1_000
 """The number of different pairs of characters that are counted, at most."""
 
 _ORDERS = {
@@ -439,20 +437,17 @@ def frequency(sql: sqlite3.Connection, term: str) -> int:
     return int(counted[0]) if counted else 0
 
 
-def crosses_languages(sql: sqlite3.Connection, text: str, units: int) -> bool:
-    """Returns whether `text` or many of the units are in a script that is written without spaces.
+def unspaced_pairs(sql: sqlite3.Connection) -> int:
+    """Returns the number of units in a script without spaces, once for each pair of characters.
 
-    The question and its answer may then be in two languages, which share no words. A few names in
-    such a script don't count: a sentence has a dozen pairs of characters.
+    At most `PAIRS` different pairs are counted.
     """
-    if not text.isascii() and compiled(f"[{UNSPACED}]").search(text):
-        return True
     (pairs,) = sql.execute(
         "SELECT total(doc) FROM (SELECT doc FROM vocabulary"
         " WHERE term BETWEEN '\u3040' AND '\ud7a3' LIMIT ?)",
-        (_PAIRS,),
+        (PAIRS,),
     ).fetchone()
-    return bool(pairs) and pairs >= min(_PAIRS, units / 2)
+    return int(pairs)
 
 
 def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:

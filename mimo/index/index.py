@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
-    from mimo.index.search import Search
+    from mimo.index.tables import Search
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
 
@@ -340,7 +340,7 @@ class Index:
         If none reaches the threshold, returns the best `nearest`.
         """
         if self._search is None:
-            from mimo.index.search import Search
+            from mimo.index.tables import Search
 
             self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
         return self.ask(self._search, Request(text, filter, limit, threshold, nearest, now))

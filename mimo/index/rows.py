@@ -74,6 +74,8 @@ class Hit:
     newer: Newer
     competing: tuple[str, ...] = ()
     """The other current decisions on its topic."""
+    project: int = 0
+    """The number of its project in an index of several."""
 
 
 @frozen

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from _thread import allocate_lock
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,16 +84,17 @@ class Table(NamedTuple):
             return ()
         values = products(query, self.matrix.vectors)
         cosines = _cosines(np.maximum.reduceat(values[self.rows], self.starts))
-        if filter == Filter():
-            return _first(self.keys, cosines, most)
-        near = _first(self.keys, cosines, _EXAMINED)
-        admitted = _admitted(sql, filter, [key for key, _ in near])
-        if len(admitted) < most and len(near) < len(self.keys):
-            where, bound = catalog.condition(filter)
-            every = sql.execute(f"SELECT m.key FROM memories m WHERE {where}", bound)
-            passing = np.isin(self.keys, np.fromiter((key for (key,) in every), np.int64))
-            return _first(self.keys[passing], cosines[passing], most)
-        return tuple(pair for pair in near if pair[0] in admitted)[:most]
+        keys = self.keys
+        if filter != Filter():
+            near = _first(keys, cosines, _EXAMINED)
+            admitted = _admitted(sql, filter, near.tolist())
+            if len(admitted) < most and len(near) < len(keys):
+                where, bound = catalog.condition(filter)
+                every = sql.execute(f"SELECT m.key FROM memories m WHERE {where}", bound)
+                admitted = np.fromiter((key for (key,) in every), np.int64)
+            passing = np.isin(keys, admitted)
+            keys, cosines = keys[passing], cosines[passing]
+        return _in_order(sql, keys, cosines, most)
 
 
 def _starts(sorted_keys: Keys) -> Places:
@@ -102,19 +104,37 @@ def _starts(sorted_keys: Keys) -> Places:
     return np.flatnonzero(is_first)
 
 
-def _first(keys: Keys, cosines: NDArray[np.float64], most: int) -> tuple[tuple[int, float], ...]:
-    """Returns the keys of the largest cosines, the largest first; equal ones in their order."""
-    if len(keys) > most:
-        chosen = np.flatnonzero(cosines >= np.partition(cosines, -most)[-most])
-        keys, cosines = keys[chosen], cosines[chosen]
-    order = np.argsort(-cosines, kind="stable")[:most]
-    return tuple(zip(keys[order].tolist(), cosines[order].tolist(), strict=True))
+def _first(keys: Keys, cosines: NDArray[np.float64], most: int) -> Keys:
+    """Returns the keys of the `most` largest cosines, and of those equal to the last."""
+    if len(keys) <= most:
+        return keys
+    chosen: Keys = keys[cosines >= np.partition(cosines, -most)[-most]]
+    return chosen
 
 
-def _admitted(sql: sqlite3.Connection, filter: Filter, keys: list[int]) -> set[int]:
+def _in_order(
+    sql: sqlite3.Connection, keys: Keys, cosines: NDArray[np.float64], most: int
+) -> tuple[tuple[int, float], ...]:
+    """Returns the keys of the largest cosines, the largest first; equal ones newest first."""
+    first = np.isin(keys, _first(keys, cosines, most))
+    near = dict(zip(keys[first].tolist(), cosines[first].tolist(), strict=True))
+    counts = Counter(near.values())
+    tied = [key for key, cosine in near.items() if counts[cosine] > 1]
+    ages: dict[int, tuple[Any, ...]] = {}
+    for some in portions(tied):
+        query = "SELECT -created, coalesce(parent, ''), position, id, key FROM memories"
+        for *age, key in sql.execute(f"{query} WHERE key IN ({marks(some)})", some):
+            ages[key] = tuple(age)
+    return tuple(sorted(near.items(), key=lambda pair: (-pair[1], ages.get(pair[0], ())))[:most])
+
+
+def _admitted(sql: sqlite3.Connection, filter: Filter, keys: Sequence[int]) -> Keys:
     where, values = catalog.condition(filter)
-    query = f"SELECT m.key FROM memories m WHERE m.key IN ({marks(keys)}) AND {where}"
-    return {key for (key,) in sql.execute(query, (*keys, *values))}
+    admitted: list[int] = []
+    for some in portions(keys):
+        query = f"SELECT m.key FROM memories m WHERE m.key IN ({marks(some)}) AND {where}"
+        admitted += (key for (key,) in sql.execute(query, (*some, *values)))
+    return np.array(admitted, np.int64)
 
 
 def _cosines(values: NDArray[Any]) -> NDArray[np.float64]:

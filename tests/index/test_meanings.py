@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.disk import Stamp
-from mimo.index import catalog
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
 from mimo.index.rows import Change
+from mimo.index.search import crosses_languages
+from mimo.index.tables import Search, Tables
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -187,7 +188,27 @@ def test_a_store_is_of_two_languages_only_if_much_of_it_is(tmp_path, korean, cro
     write(mixed, english | (names or notes))
 
     with mixed._reading() as sql:
-        units = catalog.totals(sql).units
-        assert catalog.crosses_languages(sql, "where are records kept?", units) is crosses
-        assert catalog.crosses_languages(sql, "기록은 어디에 있나요", units)
+        source = Tables(sql, Search(None, None))
+        assert crosses_languages(source, "where are records kept?") is crosses
+        assert crosses_languages(source, "기록은 어디에 있나요")
     mixed.close()
+
+
+def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were_indexed(tmp_path):
+    facts = {f"m{n:02}": FACTS["sessions"] for n in range(30)}
+    orders = []
+    for name, written in (("one", facts), ("other", dict(reversed(facts.items())))):
+        some = Index.open(tmp_path / name, open_embedder())
+        some.encoder = packaged_encoder
+        write(some, written)
+        some.make_meanings(lambda done, of: None)
+        assert some.meanings is not None
+        with some._reading() as sql:
+            compared = some.meanings.compared(sql, "how do people stay signed in?", Filter())
+            assert compared is not None
+            keys = [key for key, _ in compared.nearest]
+            ids = dict(sql.execute("SELECT key, id FROM memories").fetchall())
+        orders.append([ids[key] for key in keys])
+        some.close()
+
+    assert orders[0] == orders[1] == sorted(facts)[:20]

@@ -15,7 +15,7 @@ from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.index.postings import Postings, _numbers
 from mimo.index.rows import Change
-from mimo.index.search import Stock
+from mimo.index.tables import Stock
 from mimo.memory.model import Filter
 
 WORDS = "tea cup leaf pot kettl steep green black oolong water".split()
@@ -167,7 +167,7 @@ def test_memories_that_are_kept_between_searches_expire_when_they_change(
 def test_only_so_many_units_are_kept(
     opened: Index, change_of: Callable[..., Change], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.search._KEPT_UNITS", 4)
+    monkeypatch.setattr("mimo.index.tables._KEPT_UNITS", 4)
     opened.apply([change_of(f"m{n}", "tea") for n in range(9)], now_ns=1)
     stock = Stock()
     with opened._reading() as sql:

@@ -1,6 +1,5 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found
-from mimo.index.search import Candidates, Stock, StoredUnit, _is_conversation
+from mimo.index.search import Candidates, StoredUnit, _is_conversation
+from mimo.index.tables import Search, Tables
 from mimo.memory.model import Filter, Kind, Link, Section
 from mimo.ranking.evidence import Shape
 
@@ -61,8 +61,8 @@ def shapes(folder: Path, change: Change) -> set[Shape]:
     index.apply([change], now_ns=1)
     with index._reading() as sql:
         keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
-        stored = partial(Stock().get, sql, 1)
-        candidates = Candidates(sql, stored, keys, Filter()).ranked_as({})
+        source = Tables(sql, Search(None, None))
+        candidates = Candidates(source, keys, Filter()).ranked_as({})
     index.close()
     return {candidate.shape for candidate in candidates}
 

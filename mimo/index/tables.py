@@ -1,0 +1,292 @@
+"""The source of a search over the tables of an index, and the caches between searches."""
+
+from __future__ import annotations
+
+import sqlite3
+from _thread import allocate_lock
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from mimo.index import catalog, rows
+from mimo.index.catalog import Totals
+from mimo.index.embedding import Embedder
+from mimo.index.rows import Found, Newer, Request
+from mimo.index.schema import from_sql, marks
+from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, search, stored_of
+from mimo.index.vectors import Vectors, numpy_in_turn
+from mimo.memory.model import Filter, Record
+
+if TYPE_CHECKING:
+    from mimo.index.meanings import Meanings
+    from mimo.index.postings import Postings
+
+_REACH = 2
+"""The distance up to which parts of the same source are read: they count for their neighbours."""
+
+_KEPT_TERMS = 10_000
+
+_KEPT_UNITS = 8_000
+"""The number of units in the memories that are kept between searches, some 1.5 kB each."""
+
+_LONG = 40
+"""The number of units from which a memory is not kept."""
+
+_OFTEN = 3
+"""The search of a process from which it pays to keep the units of words in memory."""
+
+_NONE: Mapping[bytes, float] = {}
+
+
+class Search:
+    """The search of one index. It caches frequencies, postings and memories between queries."""
+
+    def __init__(
+        self,
+        vectors: Vectors | None,
+        embedder: Embedder | None,
+        meanings: Callable[[], Meanings | None] = lambda: None,
+    ) -> None:
+        """Take the vectors and their model, None to search by words only, and the encoder's.
+
+        `meanings` is called if words do not suffice: the encoder imports numpy.
+        """
+        self.vectors = vectors
+        self.embedder = embedder
+        self.meanings = meanings
+        self._searches = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Empties the caches: another database may have the same revisions."""
+        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
+        self._postings: Postings | None = None
+        self.stock = Stock()
+
+    def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
+        """Returns the best memories, best first."""
+        return search(Tables(sql, self), request)
+
+    @property
+    def is_often(self) -> bool:
+        """Returns whether the process has searched so often that keeping what was read pays."""
+        return self._searches >= _OFTEN
+
+    def frequencies(
+        self, sql: sqlite3.Connection, terms: Collection[str], revision: int
+    ) -> dict[str, int]:
+        """Returns the number of units that hold each term, cached until the index changes."""
+        counted, frequencies = self._frequencies
+        if counted != revision or len(frequencies) > _KEPT_TERMS:
+            frequencies = {}
+            self._frequencies = (revision, frequencies)
+        for term in set(terms) - frequencies.keys():
+            frequencies[term] = catalog.frequency(sql, term)
+        return {term: frequencies[term] for term in terms}
+
+    def best(
+        self, sql: sqlite3.Connection, terms: Sequence[str], sums: Totals
+    ) -> Callable[[], Sequence[tuple[int, float]]] | None:
+        """Returns the function that returns the best units by words; None if FTS5 is faster."""
+        self._searches += 1
+        if not self.is_often:
+            return None
+        postings = self._postings  # Another thread may empty the cache.
+        if postings is None:
+            if not numpy_in_turn(self.vectors.folder if self.vectors else None):
+                return None
+            from mimo.index.postings import Postings
+
+            postings = self._postings = Postings()
+        return partial(postings.best, sql, terms, sums, catalog.UNITS)
+
+
+class Tables:
+    """The tables as one search sees them: a `Source` over SQLite."""
+
+    def __init__(self, sql: sqlite3.Connection, kept: Search) -> None:
+        """Take the connection, in a transaction, and what earlier searches have kept."""
+        self._sql = sql
+        self._kept = kept
+        self.embedder = kept.embedder if kept.vectors else None
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums over the index."""
+        return catalog.totals(self._sql)
+
+    def count(self, filter: Filter) -> int:
+        """Returns the number of memories that pass the filter."""
+        return catalog.count(self._sql, filter)
+
+    def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
+        """Returns the number of units that hold each term."""
+        return self._kept.frequencies(self._sql, terms, self.totals.revision)
+
+    def pairs(self) -> int:
+        """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""
+        return catalog.unspaced_pairs(self._sql)
+
+    def by_words(
+        self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
+    ) -> list[int]:
+        """Returns the memories that hold any of the terms, best first."""
+        return catalog.memories_with(
+            self._sql,
+            terms,
+            filter,
+            memories=self.totals.memories,
+            admitted=admitted,
+            matches=matches,
+            best=self._kept.best(self._sql, terms, self.totals),
+        )
+
+    def by_vector(self, query: bytes, filter: Filter) -> list[int]:
+        """Returns the memories whose static vectors are nearest, nearest first."""
+        if self._kept.vectors is None:
+            return []
+        return catalog.memories_near(self._sql, self._kept.vectors, query, filter)
+
+    def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
+        """Returns the cosine of a query with each static vector; missing ones are noted."""
+        vectors, embedder = self._kept.vectors, self.embedder
+        if vectors is None or embedder is None:
+            return _NONE
+        near: Mapping[bytes, float] = vectors.cosines(query, names)
+        if len(near) < len(names):
+            query_model = "SELECT value FROM meta WHERE name = 'model'"
+            (model,) = self._sql.execute(query_model).fetchone()
+            if model == embedder.model:  # The index states that all were made.
+                vectors.note_loss()
+        return near
+
+    def compared(self, text: str, filter: Filter) -> Compared | None:
+        """Returns the encoder's comparison of a query with the memories that pass the filter."""
+        meanings = self._kept.meanings()
+        return meanings.compared(self._sql, text, filter) if meanings else None
+
+    def stored(self, keys: Collection[int]) -> dict[int, Stored]:
+        """Returns memories by key with all that ranking needs."""
+        if self._kept.is_often:
+            return self._kept.stock.get(self._sql, self.totals.revision, keys)
+        return _read(self._sql, keys)
+
+    def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
+        """Returns the keys of the parts around some, and whether they pass the filter."""
+        places = {
+            (part.parent, part.position + step)
+            for part in parts
+            for step in range(-_REACH, _REACH + 1)
+            if step
+        }
+        where, values = catalog.condition(filter)
+        wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
+        selected = self._sql.execute(
+            f"SELECT m.key, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
+            f" (m.parent, m.position) IN (VALUES {','.join(['(?, ?)'] * len(places))})",
+            (*values, *wanted),
+        )
+        return {key: bool(admitted) for key, admitted in selected}
+
+    def parents(self, parts: Sequence[CandidateRow]) -> dict[int, tuple[str, bool]]:
+        """Returns, by part, the distinct tokens of its source, and whether that is a chat."""
+        wanted = sorted({part.parent for part in parts if part.parent is not None})
+        if not wanted:
+            return {}
+        query = f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(wanted)})"
+        of = {
+            (from_sql(path), id): (tokens, bool(is_chat))
+            for path, id, tokens, is_chat in self._sql.execute(query, wanted)
+        }
+        places = [(part.key, (part.path, part.parent)) for part in parts]
+        return {key: of[place] for key, place in places if place in of}
+
+    def records(self, keys: Collection[int]) -> dict[int, Record]:
+        """Returns memories by key."""
+        return rows.by_key(self._sql, list(keys))
+
+    def newer(self, ids: Mapping[int, str]) -> dict[int, Newer]:
+        """Returns, by key, the memories that claim to supersede each of some."""
+        newer = catalog.newer(self._sql, list(ids.values()))
+        return {key: newer[id] for key, id in ids.items()}
+
+    def competing(self, ids: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
+        """Returns, by key, the other current decisions on the topic of each of some."""
+        competing = catalog.competing(self._sql, list(ids.values()))
+        return {key: competing[id] for key, id in ids.items() if id in competing}
+
+
+class Stock:
+    """The memories that were compared last, kept until they change; threads can use it."""
+
+    def __init__(self) -> None:
+        """Starts with nothing."""
+        self._lock = allocate_lock()
+        self._revision = -1
+        self._kept: dict[int, Stored] = {}
+        self._units = 0
+        """The number of their units, or more."""
+
+    def get(
+        self, sql: sqlite3.Connection, revision: int, keys: Collection[int]
+    ) -> dict[int, Stored]:
+        """Returns memories by key, at that revision of the index."""
+        with self._lock:
+            if revision > self._revision:
+                self._renew(sql, revision)
+            is_current = revision == self._revision
+            kept = {k: self._kept[k] for k in keys if k in self._kept} if is_current else {}
+        if missing := [key for key in keys if key not in kept]:
+            new = _read(sql, missing)
+            self._keep(revision, new)
+            kept |= new
+        return kept
+
+    def _renew(self, sql: sqlite3.Connection, revision: int) -> None:
+        changed = catalog.changed_since(sql, self._revision) if self._revision >= 0 else None
+        if changed is None:
+            self._kept = {}
+        for key in changed or ():
+            self._kept.pop(key, None)
+        self._revision = revision
+
+    def _keep(self, revision: int, new: Mapping[int, Stored]) -> None:
+        with self._lock:
+            if revision != self._revision:
+                return
+            # A book has thousands of units.
+            new = {key: stored for key, stored in new.items() if len(stored.units) < _LONG}
+            self._units += sum(len(stored.units) for stored in new.values())
+            if self._units > _KEPT_UNITS:
+                # The older half goes: a dictionary has the order in which it was filled.
+                self._kept = dict(list(self._kept.items())[len(self._kept) // 2 :])
+                self._units = sum(len(s.units) for s in (*self._kept.values(), *new.values()))
+            self._kept |= new
+
+
+_COLUMNS = (
+    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
+    " m.parent, m.position, m.id, m.owned"
+)
+
+
+def _read(sql: sqlite3.Connection, keys: Collection[int]) -> dict[int, Stored]:
+    """Returns memories by key."""
+    selected = sql.execute(
+        f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
+    ).fetchall()
+    units = _units(sql, [row[0] for row in selected])
+    rows_of = [CandidateRow(*row)._replace(path=from_sql(row[7])) for row in selected]
+    return {row.key: stored_of(row, units[row.key]) for row in rows_of}
+
+
+def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
+    units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
+    selected = sql.execute(
+        "SELECT tokens, speakers, vector, line, start, length, memory FROM units"
+        f" WHERE memory IN ({marks(keys)}) ORDER BY key",
+        keys,
+    )
+    for unit in map(partial(tuple.__new__, StoredUnit), selected):
+        units[unit.memory].append(unit)
+    return units

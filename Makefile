@@ -11,7 +11,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-adapters test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
         picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model \
         dist sbom audit mcpb release-check clean
 
@@ -47,6 +47,9 @@ $(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.adapters
 	$(BIN)/uv pip install --quiet --python $(VENV)/.adapters/bin/python --editable ".[anthropic,langgraph,openai-agents]" -r $(VENV)/test-requirements.txt
 	@touch $@
+
+test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 and 18 (part of `make test`)
+	$(RUN) -m pytest -q -n auto tests/postgres
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)
 	$(RUN) -m tests.real_clients $(or $(CLIENTS),--write docs/clients.md)

@@ -25,7 +25,7 @@ MOST_LINES = 79_000
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (66, 970, 23),
+    "search": (66, 980, 23),
     "add": (64, 980, 23),
     "hook": (30, 345, 19),
 }

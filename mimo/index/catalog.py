@@ -599,6 +599,6 @@ def memories_near(
             f"SELECT u.vector FROM memories m CROSS JOIN units u ON u.memory = m.key WHERE {where}",
             values,
         )
-        units = of_units(dict(vectors.among(query, (name for (name,) in names), NEAR)))
+        units = of_units(dict(vectors.among(query, (name for (name,) in names), 2 * NEAR)))
     close = [unit for unit in units if unit[0] < 0]
     return list(dict.fromkeys(key for *_, key in close[:NEAR]))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mimo.index.documents import Document
     from mimo.index.links import Walks
     from mimo.index.meanings import Meanings
+    from mimo.index.postgres.writing import Sources
     from mimo.index.tables import Search
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
@@ -486,6 +487,20 @@ class Index:
             format=schema.FORMAT,
             generation=self._database.generation,
         )
+
+    @contextmanager
+    def sources(self) -> Iterator[Sources]:
+        """Yields the tables and vectors for a push to the shared index, all of one state."""
+        from mimo.index.postgres.writing import Sources
+
+        vectors: list[tuple[str, Vectors]] = []
+        if self._embedder and self._vectors:
+            vectors.append((self._embedder.model, self._vectors))
+        encoder = self.meanings.encoder.model if self.meanings else None
+        if self.meanings and encoder:
+            vectors.append((encoder, self.meanings.vectors))
+        with self._reading() as sql:
+            yield Sources(sql, vectors, encoder)
 
     def ask(
         self,

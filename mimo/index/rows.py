@@ -178,6 +178,11 @@ def record(values: Sequence[Any]) -> Record:
     """
     if _checksum(tuple(values[:17])) != values[17]:
         raise ValueError("checksum")
+    return record_of(values)
+
+
+def record_of(values: Sequence[Any]) -> Record:
+    """Returns the record with these values of `COLUMNS` but the checksum."""
     rest = _from_json()(values[15])
     memory = Memory(
         id=values[0],

@@ -1,0 +1,397 @@
+"""The tables of the shared index, who may read and write them, and their migrations.
+
+`views` has the state of each working copy that was pushed, `entries` the memories of each state.
+`memories` and `units` are shared between the states of one project: their key is the hash of all
+stored values. `frequencies` counts the units of a state that hold a term. `vectors` has the vectors
+of texts by the hashes of the texts.
+
+Every table with a project has row-level security. The operators of text search may not be used
+before it (they are not leakproof), so `by_words` checks the projects itself and runs as the owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mimo import disk
+from mimo.errors import StorageFailed
+from mimo.frozen import NamedTuple
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+PATH = "mind"
+
+LOCK = 0x6D696E64
+"""The key of the advisory lock of a process that changes the tables."""
+
+MOST_COUNT = 255
+"""The number of times that a unit may hold a term and be counted exactly."""
+
+_LOCK_WAIT = "5s"
+"""The time for which a migration waits for a lock, while readers would wait behind it."""
+
+_RANK = 1.64493406685
+"""PostgreSQL's constant, by which `ts_rank` divides: the sum of 1/n²."""
+
+
+def _steps() -> Iterator[str]:
+    """Yields the ranks between those of one and of two occurrences, of two and of three, …
+
+    For a single word, `ts_rank` depends on nothing but its occurrences: it is the sum of their
+    1/n², divided by a constant. It is the fastest way to count them.
+    """
+    rank = 0.0
+    for count in range(1, MOST_COUNT + 1):
+        following = rank + 1 / count**2 / _RANK
+        yield repr((rank + following) / 2)
+        rank = following
+
+
+_TABLES = f"""
+CREATE SCHEMA IF NOT EXISTS mind;
+CREATE EXTENSION IF NOT EXISTS vector;
+GRANT USAGE ON SCHEMA mind TO PUBLIC;
+
+CREATE TABLE mind.meta (name text PRIMARY KEY, value bigint NOT NULL);
+GRANT SELECT ON mind.meta TO PUBLIC;
+
+CREATE TABLE mind.projects (
+    key integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    identity text NOT NULL UNIQUE,
+    name text NOT NULL,
+    withdrawn boolean NOT NULL DEFAULT false,
+    created timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE mind.access (
+    project integer NOT NULL REFERENCES mind.projects ON DELETE CASCADE,
+    role name NOT NULL,
+    level text NOT NULL CHECK (level IN ('read', 'write', 'admin')),
+    PRIMARY KEY (project, role)
+);
+
+CREATE TABLE mind.views (
+    key integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    project integer NOT NULL,
+    name text NOT NULL,
+    label text NOT NULL,
+    is_default boolean NOT NULL,
+    committed timestamptz,
+    pushed timestamptz NOT NULL DEFAULT now(),
+    state text NOT NULL DEFAULT '',
+    policy text,
+    memories bigint NOT NULL DEFAULT 0,
+    units bigint NOT NULL DEFAULT 0,
+    unit_tokens bigint NOT NULL DEFAULT 0,
+    passages bigint NOT NULL DEFAULT 0,
+    passage_tokens bigint NOT NULL DEFAULT 0,
+    shadowed bigint NOT NULL DEFAULT 0,
+    word_tokens bigint NOT NULL DEFAULT 0,
+    encoder text,
+    encoded bigint NOT NULL DEFAULT 0,
+    unreadable bigint NOT NULL DEFAULT 0,
+    missing bigint NOT NULL DEFAULT 0,
+    UNIQUE (project, name)
+);
+
+CREATE TABLE mind.memories (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    project integer NOT NULL,
+    hash bytea NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    path text COLLATE "C" NOT NULL,
+    line integer NOT NULL,
+    digest text NOT NULL,
+    private boolean NOT NULL CHECK (NOT private),
+    owned boolean NOT NULL,
+    type text NOT NULL,
+    title text,
+    topic text,
+    created bigint NOT NULL,
+    importance double precision NOT NULL,
+    confidence double precision,
+    outcome text,
+    parent text COLLATE "C",
+    position integer NOT NULL,
+    rest text NOT NULL,
+    content text NOT NULL,
+    topic_key text,
+    title_tokens text NOT NULL,
+    topic_tokens text NOT NULL,
+    passages text,
+    vector bytea NOT NULL,
+    units integer NOT NULL,
+    unit_tokens integer NOT NULL,
+    passage_count integer NOT NULL,
+    passage_tokens integer NOT NULL,
+    word_tokens integer NOT NULL,
+    UNIQUE (project, hash)
+);
+CREATE INDEX memories_id ON mind.memories (project, id);
+CREATE INDEX memories_topic ON mind.memories (project, topic_key) WHERE topic_key IS NOT NULL;
+CREATE INDEX memories_parent ON mind.memories (project, parent, position) WHERE parent IS NOT NULL;
+
+CREATE TABLE mind.entries (
+    view integer NOT NULL,
+    memory bigint NOT NULL,
+    project integer NOT NULL,
+    shadowed boolean NOT NULL,
+    approved boolean NOT NULL,
+    PRIMARY KEY (view, memory)
+);
+CREATE INDEX entries_memory ON mind.entries (memory, view) INCLUDE (shadowed, approved);
+
+CREATE TABLE mind.tags (
+    project integer NOT NULL, memory bigint NOT NULL, tag text COLLATE "C" NOT NULL,
+    PRIMARY KEY (memory, tag)
+);
+
+CREATE TABLE mind.supersedes (
+    project integer NOT NULL, target text COLLATE "C" NOT NULL, memory bigint NOT NULL,
+    PRIMARY KEY (project, target, memory)
+);
+CREATE INDEX supersedes_memory ON mind.supersedes (memory);
+
+CREATE TABLE mind.parents (
+    project integer NOT NULL, path text COLLATE "C" NOT NULL, digest text NOT NULL,
+    id text COLLATE "C" NOT NULL, tokens text NOT NULL, is_chat boolean NOT NULL,
+    PRIMARY KEY (project, path, digest, id)
+);
+
+CREATE TABLE mind.units (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    project integer NOT NULL,
+    memory bigint NOT NULL,
+    line integer NOT NULL,
+    start integer NOT NULL,
+    length integer NOT NULL,
+    size integer NOT NULL,
+    tokens text NOT NULL,
+    speakers text NOT NULL,
+    vector bytea NOT NULL,
+    words tsvector NOT NULL
+);
+CREATE INDEX units_memory ON mind.units (memory);
+CREATE INDEX units_vector ON mind.units (project, vector);
+CREATE INDEX units_words ON mind.units USING gin (words);
+
+CREATE TABLE mind.frequencies (
+    project integer NOT NULL, view integer NOT NULL, term text COLLATE "C" NOT NULL,
+    units bigint NOT NULL,
+    PRIMARY KEY (view, term)
+);
+
+CREATE TABLE mind.vectors (
+    project integer NOT NULL, model text NOT NULL, name bytea NOT NULL, vector vector,
+    PRIMARY KEY (project, model, name)
+);
+CREATE INDEX vectors_name ON mind.vectors (name, model);
+
+CREATE FUNCTION mind.acting() RETURNS name LANGUAGE sql STABLE AS $$
+    -- The role that was set, which SECURITY DEFINER does not change, or the one of the connection.
+    SELECT CASE current_setting('role') WHEN 'none' THEN session_user
+        ELSE current_setting('role')::name END
+$$;
+
+CREATE FUNCTION mind.permitted(lowest text) RETURNS integer[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+    SELECT coalesce(array_agg(DISTINCT a.project), '{{}}')
+    FROM mind.access a JOIN mind.projects p ON p.key = a.project
+    LEFT JOIN pg_roles r ON r.rolname = a.role
+    WHERE CASE lowest WHEN 'read' THEN true WHEN 'write' THEN a.level IN ('write', 'admin')
+        ELSE a.level = 'admin' END
+    AND (lowest = 'admin' OR NOT p.withdrawn)
+    AND (a.role = 'public' OR (r.oid IS NOT NULL AND pg_has_role(mind.acting(), r.oid, 'MEMBER')))
+$$;
+
+CREATE FUNCTION mind.register(identity text, name text) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+DECLARE found integer;
+BEGIN
+    INSERT INTO mind.projects (identity, name) VALUES ($1, $2)
+        ON CONFLICT DO NOTHING RETURNING key INTO found;
+    IF found IS NOT NULL THEN
+        INSERT INTO mind.access VALUES (found, mind.acting(), 'admin');
+        RETURN found;
+    END IF;
+    SELECT p.key INTO found FROM mind.projects p WHERE p.identity = $1;
+    IF found = ANY (mind.permitted('admin')) THEN
+        UPDATE mind.projects p SET withdrawn = false WHERE p.key = found AND p.withdrawn;
+    END IF;
+    RETURN found;
+END $$;
+
+CREATE FUNCTION mind.share(project integer, role name, level text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+BEGIN
+    IF NOT $1 = ANY (mind.permitted('admin')) THEN
+        RAISE insufficient_privilege;
+    END IF;
+    IF $3 IS NULL THEN
+        DELETE FROM mind.access a WHERE a.project = $1 AND a.role = $2 AND a.level <> 'admin';
+    ELSE
+        INSERT INTO mind.access VALUES ($1, $2, $3)
+            ON CONFLICT ON CONSTRAINT access_pkey DO UPDATE SET level = excluded.level
+            WHERE access.level <> 'admin';
+    END IF;
+END $$;
+
+CREATE FUNCTION mind.withdraw(project integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+BEGIN
+    IF NOT $1 = ANY (mind.permitted('admin')) THEN
+        RAISE insufficient_privilege;
+    END IF;
+    UPDATE mind.projects p SET withdrawn = true WHERE p.key = $1;
+END $$;
+
+CREATE FUNCTION mind.clear(project integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+BEGIN
+    IF NOT $1 = ANY (mind.permitted('admin')) THEN
+        RAISE insufficient_privilege;
+    END IF;
+    DELETE FROM mind.entries t WHERE t.project = $1;
+    DELETE FROM mind.frequencies t WHERE t.project = $1;
+    DELETE FROM mind.views t WHERE t.project = $1;
+    DELETE FROM mind.units t WHERE t.project = $1;
+    DELETE FROM mind.tags t WHERE t.project = $1;
+    DELETE FROM mind.supersedes t WHERE t.project = $1;
+    DELETE FROM mind.parents t WHERE t.project = $1;
+    DELETE FROM mind.memories t WHERE t.project = $1;
+    DELETE FROM mind.vectors t WHERE t.project = $1;
+END $$;
+
+CREATE FUNCTION mind.vectors_of(model text, names bytea[]) RETURNS TABLE (name bytea, vector text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+    SELECT DISTINCT ON (v.name) v.name, v.vector::text FROM mind.vectors v
+    WHERE v.name = ANY ($2) AND v.model = $1
+$$;
+
+CREATE FUNCTION mind.by_words(
+    views integer[], narrowing text, lexemes text[], weights double precision[],
+    mean double precision, most bigint
+) RETURNS TABLE (memory bigint, weight double precision)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+DECLARE
+    allowed integer[];
+    counts text := '';
+    total text := '0';
+BEGIN
+    SELECT array_agg(v.key) INTO allowed FROM mind.views v
+        WHERE v.key = ANY (views) AND v.project = ANY (mind.permitted('read'));
+    FOR i IN 1 .. cardinality(lexemes) LOOP
+        counts := counts || format(', width_bucket(ts_rank(%L, u.words, %L::tsquery), %L::float8[])'
+            ' AS c%s', '{{1,1,1,1}}', lexemes[i], '{{{",".join(_steps())}}}', i);
+        -- The order of the operations is that of FTS5, so that equal units stay equal.
+        total := total || format(' + %s::float8 * (c%s * 2.2::float8 / (c%s + norm))',
+            weights[i], i, i);
+    END LOOP;
+    -- OFFSET 0 keeps the planner from counting twice.
+    RETURN QUERY EXECUTE format(
+        'SELECT n.memory, (%s)::float8 FROM (SELECT u.memory, u.key, 1.2::float8 *'
+        ' (1 - 0.75::float8 + 0.75::float8 * u.size / $2) AS norm%s FROM mind.units u'
+        ' WHERE u.words @@ $1::tsquery AND EXISTS (SELECT 1 FROM mind.entries e'
+        ' WHERE e.memory = u.memory AND e.view = ANY ($3)) OFFSET 0) n'
+        ' ORDER BY 2 DESC, n.key LIMIT $4', total, counts
+    ) USING narrowing || '(' || array_to_string(lexemes, ' | ') || ')', mean, allowed, most;
+END $$;
+
+{{policies}}
+"""
+
+TABLES = (
+    *("views", "memories", "entries", "tags", "supersedes", "parents", "units", "frequencies"),
+    "vectors",
+)
+"""The tables whose rows belong to projects, each with its project in the column `project`."""
+
+
+def _policies() -> Iterator[str]:
+    for table, column in (("projects", "key"), ("access", "project")):
+        yield f"ALTER TABLE mind.{table} ENABLE ROW LEVEL SECURITY;"
+        yield f"GRANT SELECT ON mind.{table} TO PUBLIC;"
+        yield (
+            f"CREATE POLICY reading ON mind.{table} FOR SELECT USING"
+            f" ({column} = ANY ((SELECT mind.permitted('read'))::integer[])"
+            f" OR {column} = ANY ((SELECT mind.permitted('admin'))::integer[]));"
+        )
+    for table in TABLES:
+        yield f"ALTER TABLE mind.{table} ENABLE ROW LEVEL SECURITY;"
+        yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON mind.{table} TO PUBLIC;"
+        yield (
+            f"CREATE POLICY reading ON mind.{table} FOR SELECT USING"
+            " (project = ANY ((SELECT mind.permitted('read'))::integer[]));"
+        )
+        yield (
+            f"CREATE POLICY writing ON mind.{table} USING"
+            " (project = ANY ((SELECT mind.permitted('write'))::integer[]));"
+        )
+
+
+class Migration(NamedTuple):
+    """The statements that lead from the format before to that of its number."""
+
+    number: int
+    statements: str
+
+
+MIGRATIONS = (Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),)
+"""All migrations. Each runs in a transaction, and takes no lock that readers wait for."""
+
+
+def prepare(sql: Connection[tuple[Any, ...]], migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Brings the tables to the current format, if that is later. Raises errors of PostgreSQL.
+
+    One process at a time does so. It gives up if it would have to wait for a lock, since readers
+    would wait behind it; the next one tries again.
+    """
+    if is_current(format_of(sql), migrations):
+        return
+    sql.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+    try:
+        for migration in migrations[format_of(sql) :]:
+            with sql.transaction():
+                sql.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
+                sql.execute(migration.statements.encode())
+                sql.execute(
+                    "INSERT INTO mind.meta VALUES ('format', %s)"
+                    " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    (migration.number,),
+                )
+    finally:
+        sql.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def is_current(number: int, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
+    """Returns whether tables have the current format. Raises `StorageFailed` for a later one."""
+    if number > migrations[-1].number:
+        raise StorageFailed(
+            "a later version of mind made the tables of the shared index",
+            hint="update mind on this machine; your files and the local index are complete",
+        )
+    return number == migrations[-1].number
+
+
+def format_of(sql: Connection[tuple[Any, ...]]) -> int:
+    """Returns the format of the tables; 0 if there are none."""
+    if sql.execute("SELECT to_regclass('mind.meta')").fetchone() == (None,):
+        return 0
+    stored = sql.execute("SELECT value FROM mind.meta WHERE name = 'format'").fetchone()
+    return int(stored[0]) if stored else 0
+
+
+def index_by_nearness(model: str, dims: int, *, halves: bool) -> str:
+    """Returns the statement for the index by nearness of the vectors of a model.
+
+    `halves` states that pgvector has vectors of half the size, as from 0.7.
+    """
+    kind = "halfvec" if halves else "vector"
+    name = f"vectors_near_{disk.blake2b(model.encode()).hex()[:8]}"
+    quoted = model.replace("'", "''")
+    return (
+        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON mind.vectors"
+        f" USING hnsw ((vector::{kind}({dims})) {kind}_ip_ops) WHERE model = '{quoted}'"
+    )

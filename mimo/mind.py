@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.index.names import Handle
+    from mimo.index.postgres.connection import Server
     from mimo.store.accesses import Accesses
     from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
@@ -134,6 +135,8 @@ class Mind:
         """True for a call that only reads: all its answers come from one state of the files."""
         self.is_fresh = False
         """True if such a call has refreshed the index."""
+        self.shared_role: str | None = None
+        """The role of the database whose rights the caller has; None for that of the connection."""
         self.counts_uses = True
         """False for a caller that passes by memories: its answers do not keep them from fading."""
         self.client_session: Session | None = None
@@ -201,7 +204,7 @@ class Mind:
         if accesses := self._parts.pop("accesses", None):
             with suppress(MindError, OSError):
                 accesses.flush()
-        for name in ("index", "guard", "values", "watch"):
+        for name in ("index", "guard", "values", "watch", "shared_index"):
             if opened := self._parts.pop(name, None):
                 opened.close()
 
@@ -585,6 +588,16 @@ class Mind:
         index = Index.open(folder, embedder, projects.index_owner(self.home, self.randomness))
         index.turn = lambda: holding(folder / "building")
         return self.trusting(index)
+
+    @part
+    def shared_index(self) -> Server | None:
+        """The server of the index that several projects share; None if no setting names one."""
+        url = self.environ.get("MIND_INDEX_URL") or self.config["index.url"]
+        if not url:
+            return None
+        from mimo.index.postgres.connection import Server
+
+        return Server(url)
 
     def trusting(self, index: Index) -> Index:
         """Returns the index, with this memory's approvals."""

@@ -1,9 +1,10 @@
 """`mind search`: finds memories by meaning and by words."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.common import (
     At,
@@ -18,6 +19,7 @@ from mimo.commands.common import (
     Tagged,
     TimeFilter,
     Trust,
+    TrustLabel,
     Types,
     Warning,
     Weak,
@@ -25,11 +27,12 @@ from mimo.commands.common import (
     narrowed,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
-from mimo.errors import Denied, Invalid, NotFound, SearchFailed
+from mimo.errors import Denied, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
+from mimo.memory import outcomes
 from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import KIND_ALIASES, Outcome, Section
+from mimo.memory.model import KIND_ALIASES, Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
@@ -45,6 +48,9 @@ from mimo.rendering.results import (
 )
 from mimo.text.phrases import notices
 from mimo.text.tokens import excerpt, matching_words
+
+if TYPE_CHECKING:
+    from mimo.operations.shared import SharedMatch
 
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
@@ -68,6 +74,7 @@ class Scope(StrEnum):
 
     PROJECT = "project"
     ALL = "all"
+    ORG = "org"
 
 
 @frozen
@@ -125,6 +132,7 @@ class SearchResults:
         "mind search why did we choose JWT",
         'mind search "rate limit" --type decision --when "last month"',
         "mind search --scope all safari cookies",
+        "mind search --scope org did anyone try Kafka",
         "mind search --at v1.2 rate limit",
     ),
     is_long=True,
@@ -136,7 +144,10 @@ def search(
     mind: Mind,
     query: Query,
     *,
-    scope: Annotated[Scope, Arg("This project, or all registered ones", agents="")] = Scope.PROJECT,
+    scope: Annotated[
+        Scope,
+        Arg("This project, all registered ones, or also those in the shared index", agents=""),
+    ] = Scope.PROJECT,
     types: Types = (),
     limit: Limit = 10,
     tags: TagFilter = (),
@@ -158,12 +169,10 @@ def search(
     Filters are applied before the limit. A superseded memory is listed below its successor, and a
     failed decision is marked. The user's memory for all projects is searched too. With `--scope
     all`, each other project is searched as its own policy permits, without its private memories.
+    `--scope org` searches this project, and all projects in the shared index that you may read.
     """
     _check(mind, scope, at, private=private, everywhere=everywhere)
-    revision = None
-    if at is not None:
-        state = finding.at(mind, at)
-        mind, revision = state.mind, state.label
+    mind, revision = _at(mind, at)
     options = finding.Options(
         filter=narrowed(
             mind,
@@ -177,16 +186,19 @@ def search(
         threshold=threshold,
     )
     mind.prepare()
-    if scope is Scope.ALL:
-        from mimo.operations import across
-
-        matches, notice = across.search_projects(mind, query, options, private=private)
+    if scope is Scope.ORG:
+        rows, notice = _of_organisation(mind, query, options, types)
     else:
-        matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
-        notice = answer.notice
-    rows = tuple(_rows(matches, types))
+        if scope is Scope.ALL:
+            from mimo.operations import across
+
+            matches, notice = across.search_projects(mind, query, options, private=private)
+        else:
+            matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
+            notice = answer.notice
+        rows = list(_rows(matches, types))
     return SearchResults(
-        query=query, total=len(rows), results=rows, notice=notices(revision, notice)
+        query=query, total=len(rows), results=tuple(rows), notice=notices(revision, notice)
     )
 
 
@@ -194,19 +206,95 @@ def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywher
     """Raises `Denied` or `Invalid` for options that exclude each other or the caller."""
     if private and mind.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
-    if everywhere and scope is Scope.ALL:
-        raise Invalid("`--user` and `--scope all` exclude each other", hint="use one of them")
-    if at is not None and scope is Scope.ALL:
+    if everywhere and scope is not Scope.PROJECT:
+        raise Invalid(f"`--user` and `--scope {scope}` exclude each other", hint="use one of them")
+    if private and scope is Scope.ORG:
+        raise Invalid("no private memory is in the shared index", hint="leave --private out")
+    if at is not None and scope is not Scope.PROJECT:
         raise Invalid(
             "only one project at a time can be searched at a revision", hint="leave --scope out"
         )
 
 
-def _rows(matches: Sequence[tuple[Mind, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
-    """Yields the rows, whose types have the names that the caller used in `types`: `learning`."""
+def _at(mind: Mind, revision: str | None) -> tuple[Mind, str | None]:
+    """Returns the memory at a revision and the label of that; None is the present."""
+    if revision is None:
+        return mind, None
+    past = finding.at(mind, revision)
+    return past.mind, past.label
+
+
+def _of_organisation(
+    mind: Mind, query: str, options: finding.Options, types: Sequence[str]
+) -> tuple[list[SearchResult], str | None]:
+    """Returns the best rows of this project and of the others in the shared index, and a notice.
+
+    If the shared index can't be used, the projects on this machine are searched instead.
+    """
+    from mimo.operations import across, shared
+
+    try:
+        others, projects, notice = shared.search_others(mind, query, options)
+    except StorageFailed as error:
+        matches, notice = across.search_projects(mind, query, options, private=False)
+        instead = f"{error.message}; these are from the projects on this machine"
+        return list(_rows(matches, types)), notices(instead, notice)
+    matches, answer = finding.search_with_user(mind, query, options)
+    own = [] if answer.listed and others else matches
+    scored = [(finding.rank(match), row) for match, row in zip(own, _rows(own, types), strict=True)]
+    names = _names(types)
+    scored += [(match.hit.score, _shared_row(match, names)) for match in others]
+    scored.sort(key=itemgetter(0), reverse=True)
+    rows = [row for _, row in scored]
+    if options.threshold is None and rows:
+        sure = [row for row in rows if not row.weak]
+        rows = sure or rows[: finding.NEAREST]
+        notice = notices(notice, None if sure else finding.WEAK)
+    if not projects:
+        notice = notices(notice, "no other project in the shared index can be read by you")
+    return rows[: options.limit], notices(mind.notice, notice)
+
+
+def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
+    """Returns the row of a memory of another project, which may not be on this machine."""
+    hit, memory, place = match.hit, match.hit.record.memory, match.hit.record.place
+    is_long = len(memory.content) > MOST_CONTENT
+    is_whole = hit.passage.strip() == memory.content.strip()
+    return SearchResult(
+        id=memory.id,
+        type=names.get(memory.type, memory.type),
+        title=memory.heading,
+        content=hit.passage if is_long else memory.content,
+        reasoning=memory.sections.get(Section.REASONING),
+        project=match.view.name,
+        source_file=place.path,
+        source_line=hit.line,
+        confidence=1.0 if memory.confidence is None else memory.confidence,
+        relevance=round(hit.score, 4),
+        date=memory.created,
+        tags=memory.tags,
+        trust=TrustLabel.TRUSTED if match.approved else TrustLabel.UNTRUSTED,
+        source=memory.source,
+        passage=None if is_long or is_whole else hit.passage,
+        excerpt=is_long or None,
+        outcome=memory.outcome,
+        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
+        superseded_by=hit.newer.successor,
+        competing=hit.competing or None,
+        weak=finding.is_weak(hit),
+    )
+
+
+def _names(types: Sequence[str]) -> dict[Kind, str]:
+    """Returns the names that the caller used for types: `learning`."""
     given = [word.strip().lower() for word in types]
     aliases = KIND_ALIASES.items()
-    names = {kind: word for word, kind in aliases if word in given and kind.value not in given}
+    return {kind: word for word, kind in aliases if word in given and kind.value not in given}
+
+
+def _rows(matches: Sequence[tuple[Mind, Hit]], types: Sequence[str]) -> Iterator[SearchResult]:
+    """Yields the rows, whose types have the names that the caller used in `types`: `learning`."""
+    names = _names(types)
     about = {
         project: (
             project.trust.checker(),

@@ -11,7 +11,7 @@ from mimo.commands.common import File
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command, to_json
 from mimo.config import SETTINGS, ZONE, setting
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, StorageFailed
+from mimo.errors import Denied, Invalid, MindError, StorageFailed
 from mimo.features import daemon, review, upkeep
 from mimo.features.edges import sources
 from mimo.features.review import trusting
@@ -391,6 +391,28 @@ def config(
 
 
 @frozen
+class SharedRole:
+    """The right of a role of the database."""
+
+    role: Annotated[str, Out("Its name, or `everyone`")]
+    right: Annotated[str, Out("`read`, `write`, or `admin`, who pushed the project first")]
+
+
+@frozen
+class Shared:
+    """The state of the project in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    added: Annotated[int, Out("Memories that the shared index did not have")]
+    removed: int
+    vectors: Annotated[int, Out("Vectors that it did not have")]
+    left_out: Annotated[int, Out("Memories that PostgreSQL can't store")]
+    roles: Annotated[tuple[SharedRole, ...], Out("The roles of the database that may use it")]
+    withdrawn: Annotated[bool, Out("Whether the project was removed from it")] = False
+
+
+@frozen
 class Indexed:
     """The result of updating the index."""
 
@@ -402,6 +424,7 @@ class Indexed:
     encoded: Annotated[int, Out("Memories that can now be compared in context")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
     notice: Omitted[str] = None
+    shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index", omit=True)] = None
 
 
 @frozen
@@ -424,22 +447,53 @@ class Diagnosis:
     idempotent=True,
     toolset="extra",
     of_user=True,
-    errors=(StorageFailed,),
-    examples=("mind index", "mind index --rebuild"),
+    errors=(Denied, Invalid, StorageFailed),
+    examples=(
+        "mind index",
+        "mind index --rebuild",
+        "mind index --push --reader everyone",
+    ),
 )
 def index(
     mind: Mind,
     *,
     rebuild: Annotated[bool, Arg("Delete the index and build it again")] = False,
+    push: Annotated[bool, Arg("Bring the shared index up to date", surfaces=Surface.CLI)] = False,
+    readers: Annotated[
+        tuple[str, ...],
+        Arg(
+            "Role of the database that may read it there, or `everyone`",
+            surfaces=Surface.CLI,
+        ),
+    ] = (),
+    writers: Annotated[
+        tuple[str, ...], Arg("Role that may push it, too, or `everyone`", surfaces=Surface.CLI)
+    ] = (),
+    revoke: Annotated[
+        tuple[str, ...], Arg("Role that may no longer use it, or `everyone`", surfaces=Surface.CLI)
+    ] = (),
+    withdraw: Annotated[
+        bool, Arg("Remove the project from the shared index", surfaces=Surface.CLI)
+    ] = False,
 ) -> Indexed:
     """Update the index from the files
 
     Every command does so by itself; this one is for a large import, or to see the numbers. It also
     prepares all memories for comparison in context, which a search otherwise does bit by bit and in
     a process of low priority (unless `MIND_BACKGROUND` is `off`).
+
+    With `--push`, the shared index of the setting `index.url` gets the same memories, without
+    private ones. Others find them by `mind search --scope org` if `--reader` has named their role.
     """
+    if withdraw and (push or readers or writers or revoke):
+        raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
     done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
     encoded = encoding.encode(mind)
+    levels = {
+        **dict.fromkeys(revoke),
+        **dict.fromkeys(readers, "read"),
+        **dict.fromkeys(writers, "write"),
+    }
     stats = mind.index.stats()
     return Indexed(
         added=done.added,
@@ -450,6 +504,42 @@ def index(
         encoded=encoded,
         unreadable=len(refresh.problems(mind)),
         notice=mind.notice,
+        shared=_shared(mind, push=push, levels=levels, withdraw=withdraw),
+    )
+
+
+def _shared(
+    mind: Mind, *, push: bool, levels: dict[str, str | None], withdraw: bool
+) -> Shared | None:
+    """Pushes or withdraws the project, and changes its roles; None if nothing was asked for."""
+    if not (push or levels or withdraw):
+        return None
+    from mimo.operations import shared
+
+    place = shared.server_of(mind).place
+    if withdraw:
+        shared.withdraw(mind)
+        return Shared(
+            place=place,
+            memories=0,
+            added=0,
+            removed=0,
+            vectors=0,
+            left_out=0,
+            roles=(),
+            withdrawn=True,
+        )
+    pushed = shared.push(mind)
+    for role, level in levels.items():
+        shared.permit(mind, role, level)
+    return Shared(
+        place=place,
+        memories=pushed.memories,
+        added=pushed.added,
+        removed=pushed.removed,
+        vectors=pushed.vectors,
+        left_out=pushed.left_out,
+        roles=tuple(SharedRole(role=r, right=right) for r, right in shared.roles(mind).items()),
     )
 
 

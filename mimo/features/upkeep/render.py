@@ -8,6 +8,7 @@ from mimo.features.upkeep.commands import (
     Initialised,
     ProjectStatus,
     Settings,
+    Shared,
     Status,
 )
 from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
@@ -135,6 +136,24 @@ def _(result: Indexed, screen: Screen) -> None:
     if result.unreadable:
         unread = count(result.unreadable, "file could", "files could")
         screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)
+    if result.shared:
+        _write_shared(result.shared, screen)
+
+
+def _write_shared(result: Shared, screen: Screen) -> None:
+    if result.withdrawn:
+        screen.line(good("✓ "), "withdrawn from ", strong(result.place))
+        return
+    held = count(result.memories, "memory", "memories")
+    screen.line(good("✓ "), f"{held} in the shared index at ", strong(result.place))
+    changes = f"{result.added:,} new, {result.removed:,} removed, {result.vectors:,} vectors sent"
+    screen.line(dim(changes), indent=2)
+    if result.left_out:
+        screen.line(warn(f"{result.left_out} can't be stored there"), indent=2)
+    roles = [f"{row.role} ({row.right})" for row in result.roles]
+    screen.line(dim(f"open to {', '.join(roles)}"), indent=2)
+    if len(roles) < 2:
+        screen.note("no other role can read it yet: `mind index --reader ROLE`, or `everyone`")
 
 
 @render.register

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString
 from urllib.parse import urlsplit
 
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.postgres import schema
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
     Connected = Connection[tuple[Any, ...]]
-
-VARIABLE = "MIND_INDEX_URL"
-"""The variable that replaces the setting `index.url`, with a password if it must."""
 
 _CONNECT_SECONDS = 3
 _QUERY_SECONDS = 10
@@ -47,8 +44,6 @@ _REASONS = {
 }
 """Reasons and hints for error codes of PostgreSQL."""
 
-_PASSWORD_HINT = "put the password into ~/.pgpass, a service file, or PGPASSWORD"  # noqa: S105
-
 
 class SharedIndexFailed(StorageFailed):
     """The shared index can't be used now; the files and the local index are complete."""
@@ -64,18 +59,6 @@ class Limits(NamedTuple):
 
 
 _READING, _WRITING = Limits(), Limits(seconds=0)
-
-
-def checked(url: str) -> str:
-    """Returns the setting `index.url`. Raises `Invalid` for another kind, or for a password."""
-    if url and not re.match(r"postgres(ql)?://", url):
-        raise Invalid(
-            "setting `index.url` must begin with `postgresql://`",
-            hint="for example postgresql://ana@db.example.org/mind",
-        )
-    if password_of(url):
-        raise Invalid("setting `index.url` has a password", hint=_PASSWORD_HINT)
-    return url
 
 
 def password_of(url: str) -> str:

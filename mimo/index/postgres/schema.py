@@ -365,6 +365,15 @@ def prepare(sql: Connection[tuple[Any, ...]], migrations: Sequence[Migration] = 
         sql.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
 
 
+def check_format(sql: Connection[tuple[Any, ...]]) -> None:
+    """Raises `StorageFailed` unless the tables have the current format."""
+    if not is_current(format_of(sql)):
+        raise StorageFailed(
+            "the shared index has no tables of this version of mind",
+            hint="`mind index --push`, by a role that may create them, brings them up to date",
+        )
+
+
 def is_current(number: int, migrations: Sequence[Migration] = MIGRATIONS) -> bool:
     """Returns whether tables have the current format. Raises `StorageFailed` for a later one."""
     if number > migrations[-1].number:

@@ -12,9 +12,10 @@ from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
+from mimo.index.postgres import schema
 from mimo.index.postgres.connection import Limits, Server
 from mimo.index.postgres.writing import quoted
-from mimo.index.rows import Newer
+from mimo.index.rows import Hit, Newer
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.vectors import LENGTH
 from mimo.memory.model import Filter, Record, topic_key
@@ -93,29 +94,33 @@ def opened(
     Raises `SharedIndexFailed`.
     """
     with server.reading(Limits(role=role)) as sql:
+        schema.check_format(sql)
         yield SharedSource(sql, choose(sql), embedder, encoder)
 
 
 _VIEWS = (
     "SELECT DISTINCT ON (p.key) v.key, p.key, p.name, v.label, v.pushed, v.policy FROM mind.views v"
     " JOIN mind.projects p ON p.key = v.project WHERE NOT p.withdrawn AND {}"
-    " ORDER BY p.key, v.name = %(name)s DESC, v.is_default DESC, v.committed DESC NULLS LAST,"
+    " ORDER BY p.key, v.is_default DESC, v.committed DESC NULLS LAST,"
     " v.pushed DESC"
 )
 
 
-def every_project(sql: Connected, working_copy: str = "") -> list[View]:
-    """Returns a state of each project that this role may read.
+def others(sql: Connected, identity: str = "") -> list[View]:
+    """Returns a state of each project that this role may read, except the one with an identity.
 
-    It is that of the working copy of this name, or else of the default branch with the latest
-    commit.
+    It is that of the default branch with the latest commit, if there is one.
     """
-    return [View(*row) for row in sql.execute(_VIEWS.format("true"), {"name": working_copy})]
+    return _views(sql, "p.identity <> %s", identity)
 
 
 def working_copy(sql: Connected, name: str) -> list[View]:
     """Returns the state of the working copy of this name; none if it was not pushed."""
-    return [View(*row) for row in sql.execute(_VIEWS.format("v.name = %(name)s"), {"name": name})]
+    return _views(sql, "v.name = %s", name)
+
+
+def _views(sql: Connected, condition: str, value: str) -> list[View]:
+    return [View(*row) for row in sql.execute(_VIEWS.format(condition).encode(), (value,))]
 
 
 class SharedSource:
@@ -345,6 +350,21 @@ class SharedSource:
         ):
             others[key] = (*others.get(key, ()), other)
         return others
+
+    def approved(self, hits: Sequence[Hit]) -> set[tuple[int, str]]:
+        """Returns the projects and ids of the hits whose text their own project has approved."""
+        given = {
+            "of": [hit.project for hit in hits],
+            "ids": [hit.record.memory.id for hit in hits],
+        }
+        return set(
+            self._rows(
+                f"SELECT m.project, m.id {_MEMORIES} JOIN unnest(%(of)s::int[], %(ids)s::text[])"
+                " AS w (project, id) ON m.project = w.project AND m.id = w.id"
+                " WHERE e.approved AND NOT e.shadowed",
+                given,
+            )
+        )
 
     # Vectors.
 

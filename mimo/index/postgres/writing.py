@@ -133,6 +133,7 @@ def push(
             return _Push(sql, copy, sources, int(project), advance).run()
         finally:
             if not sql.closed:
+                sql.execute("DISCARD TEMP")
                 sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
 
 

@@ -1,0 +1,201 @@
+"""`mind search --scope org` and `mind index --push`, by several users of a real database."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mimo.errors import Denied, Invalid
+from mimo.features.notes.commands import add
+from mimo.features.search.commands import Scope, SearchResults, search
+from mimo.features.upkeep.commands import index
+from mimo.mind import Mind
+from mimo.operations import shared
+from mimo.store.init import init
+from tests.conftest import NOW, git
+from tests.postgres.conftest import Postgres
+
+Open = Callable[..., Mind]
+
+
+@pytest.fixture
+def database(postgres: Postgres) -> str:
+    """A database whose tables an administrator has made, for the roles ana and ben."""
+    name = postgres.database()
+    with psycopg.connect(postgres.url(name), autocommit=True) as sql:
+        for role in ("ana", "ben"):
+            if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+                sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+        from mimo.index.postgres import schema
+
+        schema.prepare(sql)
+    return name
+
+
+@pytest.fixture
+def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iterator[Open]:
+    """Returns a function that opens a user's project in a repository of its own."""
+    minds: list[Mind] = []
+
+    def open_(user: str, name: str, *, clone_of: Path | None = None) -> Mind:
+        root, home = tmp_path / user / name, tmp_path / f"home-{user}"
+        if not root.exists():
+            if clone_of:
+                git(tmp_path, "clone", "-q", str(clone_of), str(root))
+            else:
+                root.mkdir(parents=True)
+                git(root, "init", "-q", "-b", "main")
+                git(root, "commit", "-q", "--allow-empty", "-m", f"Start {name}")
+        init(root, home, now=NOW)
+        environ = {"MIND_HOME": str(home), "MIND_INDEX_URL": postgres.url(database, user)}
+        mind = Mind.open(root, environ=environ, clock=lambda: NOW)
+        minds.append(mind)
+        return mind
+
+    yield open_
+    for mind in minds:
+        mind.close()
+
+
+def rows(answer: SearchResults) -> list[tuple[str, str]]:
+    return [(row.project, row.title) for row in answer.results]
+
+
+def test_others_find_a_project_from_when_it_is_shared_until_it_is_withdrawn(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events", type="decision")
+    add(billing, "Invoices are numbered without gaps")
+
+    index(shop, push=True)
+    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+
+    index(shop, readers=("ben",))
+    answer = search(billing, "kafka events", scope=Scope.ORG)
+    assert rows(answer) == [("shop", "Use Kafka for the order events")]
+    assert answer.results[0].source_file.startswith(".mind/decisions/decision_")
+    assert answer.results[0].trust == "trusted"
+
+    index(shop, revoke=("ben",))
+    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+
+    index(shop, readers=("everyone",))
+    assert rows(search(billing, "kafka events", scope=Scope.ORG)) != []
+    done = index(shop, withdraw=True)
+    assert done.shared
+    assert done.shared.withdrawn
+    assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
+    assert shared.sharing(shop) is None
+
+
+def test_the_own_project_is_answered_from_its_files_beside_the_others(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    for mind in (shop, billing):
+        add(mind, f"The {mind.project.name} queue is Kafka with three brokers")
+        index(mind, push=True, readers=("everyone",))
+    add(billing, "Another Kafka queue, not pushed yet, with five brokers")
+
+    answer = search(billing, "kafka queue brokers", scope=Scope.ORG)
+
+    assert sorted(rows(answer)) == [
+        ("billing", "Another Kafka queue, not pushed yet, with five brokers"),
+        ("billing", "The billing queue is Kafka with three brokers"),
+        ("shop", "The shop queue is Kafka with three brokers"),
+    ]
+
+
+def test_no_private_memory_leaves_the_machine(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use", topic="queues")
+    add(shop, "Zanzibar is the private code name", topic="zanzibar", private=True, tags=("zanzi",))
+    index(shop, push=True)
+
+    with psycopg.connect(postgres.url(database)) as sql:
+        tables = sql.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'mind'").fetchall()
+        names = {name for (name,) in tables}
+        assert {"memories", "units", "frequencies", "tags", "vectors"} <= names
+        held = {
+            name: str(sql.execute(f"SELECT * FROM mind.{name}".encode()).fetchall()).lower()
+            for name in names
+        }
+        assert "kafka" in held["memories"]
+        assert [name for name, text in held.items() if "zanzi" in text] == []
+        with pytest.raises(psycopg.errors.CheckViolation):
+            sql.execute("UPDATE mind.memories SET private = true")
+
+
+def test_a_projects_policy_binds_those_who_search_it_from_elsewhere(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events")
+    (shop.folder / "policy.yaml").write_text(
+        "tools:\n  mind_search:\n    allow: [write]\n", encoding="utf-8"
+    )
+    index(shop, push=True, readers=("everyone",))
+
+    answer = search(billing, "kafka events", scope=Scope.ORG)
+
+    assert rows(answer) == []
+    assert answer.notice
+    assert "shop was skipped: its policy" in answer.notice
+
+
+def test_an_agent_neither_starts_sharing_nor_changes_it(opened: Open) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Use Kafka")
+    shop.agent = "claude-code"
+    for asked in ({"push": True}, {"readers": ("everyone",)}, {"withdraw": True}):
+        with pytest.raises(Denied):
+            index(shop, **asked)
+    shop.agent = None
+    index(shop, push=True)
+    shop.agent = "claude-code"
+    assert index(shop, push=True).shared
+
+
+def test_clones_of_a_repository_are_one_project_and_a_shallow_one_is_refused(
+    opened: Open, tmp_path: Path
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Use Kafka for the order events")
+    git(shop.project.root, "add", ".")
+    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    git(shop.project.root, "commit", "-q", "--allow-empty", "-m", "More")
+    index(shop, push=True, writers=("ben",), readers=("everyone",))
+
+    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
+    pushed = index(clone, push=True).shared
+    assert pushed
+    assert (pushed.memories, pushed.added) == (1, 0)
+    assert shared.working_copy(clone).identity == shared.working_copy(shop).identity
+
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.project.root}", "ben/shallow")
+    with pytest.raises(Invalid, match="shallow"):
+        index(opened("ben", "shallow"), push=True)
+
+
+def test_without_the_server_the_projects_on_this_machine_answer(
+    opened: Open, postgres: Postgres
+) -> None:
+    shop, orders = opened("ben", "shop"), opened("ben", "orders")
+    add(shop, "Use Kafka for the order events")
+    for mind in (shop, orders):
+        from mimo.store import projects
+
+        projects.register(mind.home, mind.project, now=NOW)
+    orders.environ = {**orders.environ, "MIND_INDEX_URL": "postgresql://ben@127.0.0.1:1/none"}
+
+    answer = search(orders, "kafka events", scope=Scope.ORG)
+
+    assert rows(answer) == [("shop", "Use Kafka for the order events")]
+    assert answer.notice
+    assert "can't be used: no server answers there" in answer.notice
+    assert "these are from the projects on this machine" in answer.notice
+
+
+def test_without_a_setting_the_hint_names_it(mind: Mind) -> None:
+    with pytest.raises(Invalid) as caught:
+        search(mind, "kafka", scope=Scope.ORG)
+    assert caught.value.hint
+    assert "mind config index.url" in caught.value.hint

@@ -23,6 +23,7 @@ from mimo.store.projects import Project, Registered, stamp
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
     from mimo.guard.guard import Guard
+    from mimo.guard.tokens import Member
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.index.names import Handle
@@ -141,6 +142,8 @@ class Mind:
         """False for a caller that passes by memories: its answers do not keep them from fading."""
         self.client_session: Session | None = None
         """The session of one of several clients of a server; None for that of the process."""
+        self.member: Member | None = None
+        """The user of a team's server whose token the request had."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""
         self.answers: Answers | None = None
@@ -298,9 +301,10 @@ class Mind:
     def user(self, *, make: bool = False) -> Mind | None:
         """Returns the memory that the user has for all projects; None if there is none.
 
-        With `make`, a missing one is made. An agent signs what it adds, also in a shell.
+        With `make`, a missing one is made. An agent signs what it adds, also in a shell. On a
+        team's server, no user of it has one: it would be that of the server's own account.
         """
-        if self.is_users:
+        if self.is_users or self.member is not None:
             return None
         if make:
             from mimo.store.init import make_users
@@ -336,6 +340,7 @@ class Mind:
             view.author, view.agent = self.author, self.agent
             view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
             view.counts_uses, view.client_session = self.counts_uses, self.client_session
+            view.member = self.member
             return view
 
     # Cancellation, progress, notices and events.

@@ -104,6 +104,12 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             metavar="FILE",
         ),
         Option(
+            key="tokens",
+            names=("--tokens",),
+            help="File with a token for each user of a team (see `mind token`)",
+            metavar="FILE",
+        ),
+        Option(
             key="allow_host",
             names=("--allow-host",),
             help="Name under which other machines reach the HTTP server",

@@ -310,6 +310,7 @@ def mcp_command() -> click.Command:
         exposure: str | None,
         http: str | None,
         token_file: str | None,
+        tokens: str | None,
         allow_host: tuple[str, ...],
     ) -> None:
         from mimo.cli.answering import reply
@@ -322,8 +323,8 @@ def mcp_command() -> click.Command:
             "naming": tool_names,
         }
         if http is None:
-            if token_file or allow_host:
-                raise Invalid("`--token-file` and `--allow-host` need `--http`")
+            if token_file or tokens or allow_host:
+                raise Invalid("`--token-file`, `--tokens` and `--allow-host` need `--http`")
             if sys.stdin is None:
                 raise StorageFailed(
                     "standard input is closed", hint="connect a client through a pipe"
@@ -331,6 +332,8 @@ def mcp_command() -> click.Command:
             from mimo.server import stdio
 
             stdio.main(exposure=exposure, **settings)
+        elif token_file and tokens:
+            raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
         elif exposure not in (None, "static"):
             raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
         else:
@@ -339,6 +342,7 @@ def mcp_command() -> click.Command:
             over_http.main(
                 at=http,
                 token_file=Path(token_file).expanduser() if token_file else None,
+                tokens_file=Path(tokens).expanduser() if tokens else None,
                 allowed_hosts=allow_host,
                 announce=click.echo,
                 **settings,

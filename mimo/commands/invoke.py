@@ -15,13 +15,15 @@ from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span
-from mimo.guard.policy import Call
+from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import check_namespace
 
 if TYPE_CHECKING:
     from mimo.guard.privacy import Redacted
+    from mimo.guard.tokens import Member
     from mimo.mind import Mind
 
+_SYNC = "mind_sync"
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 
@@ -34,6 +36,8 @@ class Caller:
     """The calling program, such as `claude-code`; its memories are signed with it."""
     agent: str | None = None
     """The agent that runs the command line in its shell; policies apply to it as to any other."""
+    member: Member | None = None
+    """The user of a team's server, whose token limits the call."""
     allows_secrets: bool = False
     """True if the user asked to store a text that looks like a secret."""
 
@@ -50,7 +54,7 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
     if not spec.needs.diagnosis:
         mind.check()
     mind = mind.acting_as(_author(caller))
-    mind.agent = _agent(caller)
+    mind.agent, mind.member = _agent(caller), caller.member
     mind.allows_secrets = caller.allows_secrets
     mind.reads_once = spec.effect is Effect.READ
     for subject in ("trust", "checkpoint", "time"):
@@ -60,6 +64,8 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         ending, started = Ending(), mind.timer.monotonic()
         try:
             with span("memory.tool", _attributes(call)) as tracing:
+                if caller.member is not None:
+                    _check_member(spec, caller.member)
                 values = decode(spec, arguments, caller.surface)
                 values.pop(BUDGET.attribute, None)  # The server applies it to the result.
                 owner = _owner(spec, mind, values)
@@ -115,6 +121,11 @@ def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
     Raises `NoProject` if the command needs one, and there is none.
     """
     owner = mind
+    if values.get(EVERYWHERE) and mind.member is not None:
+        raise Denied(
+            "Access denied to the memory for all projects",
+            hint="a team's server has none: store it in the project",
+        )
     if values.get(EVERYWHERE):
         user = mind.user(make=not spec.of_user)
         if user is None:
@@ -132,6 +143,29 @@ def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
     elif spec.of_user:
         _check_person(spec, owner)
     return owner
+
+
+def is_permitted(spec: Spec, member: Member) -> bool:
+    """Returns whether the token of a user permits a command.
+
+    Only the server itself commits and pushes, so no token permits `mind_sync`.
+    """
+    reads = spec.effect is Effect.READ and spec.needs.operation is Operation.READ
+    return spec.name != _SYNC and (reads or member.may_write)
+
+
+def _check_member(spec: Spec, member: Member) -> None:
+    """Raises `Denied` unless the token of a user of a team's server permits a command."""
+    if is_permitted(spec, member):
+        return
+    scope = f"your token has the scope `{member.scope.value}`; writing needs `write`"
+    error = Denied(
+        f"Access denied to tool '{spec.name}'",
+        hint="this server commits and pushes by itself" if spec.name == _SYNC else scope,
+        details={"scope": member.scope.value},
+    )
+    error.reason = "scope"
+    raise error
 
 
 def _check_person(spec: Spec, mind: Mind) -> None:
@@ -254,6 +288,7 @@ def _call(spec: Spec, mind: Mind, caller: Caller) -> Call:
         diagnosis=spec.needs.diagnosis,
         governed=not spec.needs.person or _agent(caller) is not None,
         agent=_agent(caller),
+        user=caller.member.name if caller.member else None,
         at=mind.now(),
     )
 

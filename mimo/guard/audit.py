@@ -173,6 +173,7 @@ def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
         "seconds": round(ending.seconds, 6),
         "session": for_log(named[:_LONGEST]) if named else session.id,
         "agent": for_log(call.agent[:_LONGEST]) if call.agent else None,
+        "user": for_log(call.user) if call.user else None,
         "namespace": call.namespace and key_for_log(call.namespace)[:_LONGEST],
         "key": call.key and key_for_log(call.key)[:_LONGEST],
         "error": ending.error,

@@ -107,6 +107,8 @@ class Call:
     """True if the call reports problems: it is permitted while the policy is invalid."""
     agent: str | None = None
     """The program that calls; None for a person."""
+    user: str | None = None
+    """The user of a team's server whose token the request had."""
     at: datetime
     namespace: str | None = None
     key: str | None = None

@@ -121,6 +121,8 @@ def ask_each(
         mind.heed()
         if entry.path == here or not entry.search_all:
             continue
+        if mind.member and not mind.member.may_open(entry.path, registry.projects):
+            continue
         try:
             other = mind.at(entry)
             if other is None:
@@ -131,6 +133,7 @@ def ask_each(
                 operation=Operation.READ,
                 diagnosis=diagnosis,
                 agent=mind.agent,
+                user=mind.member.name if mind.member else None,
                 at=mind.now(),
             )
             with other.guard.passing(call, mind.timer.monotonic):

@@ -34,16 +34,18 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    Tool,
 )
 
 from mimo import __version__
 from mimo.commands import Registry, called, listed, near
-from mimo.commands.invoke import Caller, fault
-from mimo.commands.spec import Surface
+from mimo.commands.invoke import Caller, fault, is_permitted
+from mimo.commands.spec import Spec, Surface
 from mimo.disk import sha256, system_clock
 from mimo.errors import Internal, MindError
 from mimo.guard.audit import Session
 from mimo.guard.privacy import redact_error, redacted
+from mimo.guard.tokens import Member, Scope
 from mimo.mind import Mind, Progress
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
@@ -55,6 +57,9 @@ from mimo.server.wording import reworded
 
 log = logging.getLogger("mind")
 
+
+MEMBER = "mind.member"
+"""The key of the user in the scope of a request."""
 
 MOST_SESSIONS = 256
 """The number of sessions of HTTP clients whose calls are counted."""
@@ -92,13 +97,16 @@ class App:
         toolsets: Sequence[str],
         naming: str,
         listing: Listing | None = None,
+        is_team: bool = False,
     ) -> None:
-        """Describe every tool that is listed, once."""
+        """Describe every tool that is listed, once. With `is_team`, every request has a user."""
         self._memory = memory
+        self._is_team = is_team
         self._naming = naming
         self._tools = commands.tools()
-        names = listed(self._tools, toolsets)
-        self._listed = {name: described(self._tools[name], naming) for name in names}
+        self._names = listed(self._tools, toolsets)
+        self._listed = self._described(lambda _: True)
+        self._of_scope: dict[Scope, dict[str, Tool]] = {}
         self.listing = listing or Listing()
         self.subscriptions = Subscriptions(self._followed, self.listing)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -126,6 +134,19 @@ class App:
         self.subscriptions.attach(server)
         return server
 
+    def _described(self, is_permitted: Callable[[Spec], bool]) -> dict[str, Tool]:
+        """Returns the tools of the permitted commands, as they are listed."""
+        specs = {name: tuple(filter(is_permitted, self._tools[name])) for name in self._names}
+        return {name: described(kept, self._naming) for name, kept in specs.items() if kept}
+
+    def member_of(self, ctx: Context) -> Member | None:
+        """Returns the user whose token a request has; None on a server of a single user."""
+        scope = getattr(ctx.request, "scope", {})
+        member: Member | None = scope.get(MEMBER)
+        if member is None and self._is_team:
+            raise MCPError(INVALID_PARAMS, "the request has no user")
+        return member
+
     async def memory_of(self, ctx: Context) -> Memory:
         """Returns the memory that a request works on; a transport may choose it."""
         return self._memory
@@ -139,10 +160,14 @@ class App:
     def session_of(self, ctx: Context) -> Session | None:
         """Returns the session that a call is recorded for; None for that of the process.
 
-        Each HTTP session of the older protocol has its own; the newer one has no sessions.
+        Each HTTP session of the older protocol has its own. The newer one has no sessions; there,
+        each user of a team's server has one.
         """
         headers = getattr(ctx.request, "headers", {})
         id = headers.get(MCP_SESSION_ID_HEADER)
+        member = self.member_of(ctx)
+        if id is None and member is not None:
+            id = f"user {member.name}"
         if id is None:
             return None
         if id not in self._sessions:
@@ -155,7 +180,13 @@ class App:
     async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
         """Returns the tools in a fixed order."""
         self.listing.asked(ctx)
-        return ListToolsResult(tools=self.listing.chosen(self._listed))
+        member, tools = self.member_of(ctx), self._listed
+        if member is not None:
+            if member.scope not in self._of_scope:
+                permitted = self._described(lambda spec: is_permitted(spec, member))
+                self._of_scope[member.scope] = permitted
+            tools = self._of_scope[member.scope]
+        return ListToolsResult(tools=self.listing.chosen(tools))
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         """Returns the result of a tool; an unknown tool is an error of the protocol."""
@@ -169,7 +200,7 @@ class App:
             log.warning(
                 "`%s` is deprecated and removed in 3.0: use %s", specs[0].name, specs[0].instead
             )
-        caller = Caller(surface=Surface.MCP, name=_client(ctx))
+        caller = self._caller(ctx)
         memory, cancelled = await self.memory_of(ctx), Event()
         work = partial(
             self._answer,
@@ -185,6 +216,10 @@ class App:
             return await self._in_thread(work)
         finally:
             cancelled.set()  # A long task checks it and stops.
+
+    def _caller(self, ctx: Context) -> Caller:
+        member = self.member_of(ctx)
+        return Caller(surface=Surface.MCP, name=_client(ctx), member=member)
 
     def _answer(
         self,
@@ -273,7 +308,7 @@ class App:
 
     async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
         """Returns the answer of `read`; its errors are errors of the protocol."""
-        caller = Caller(surface=Surface.MCP, name=_client(ctx))
+        caller = self._caller(ctx)
         memory, session = await self.memory_of(ctx), self.session_of(ctx)
         try:
             return await self._in_thread(lambda: read(_view(memory, session), caller))

@@ -27,10 +27,12 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.guard.tokens import Member
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
 from mimo.server.app import App, Context
 from mimo.store import projects
+from mimo.store.projects import Registered
 
 log = logging.getLogger("mind.http")
 
@@ -87,8 +89,10 @@ class Hosting:
         *,
         default: Path | None = None,
         idle: float = IDLE_SECONDS,
+        is_team: bool = False,
     ) -> None:
-        """`default` is the project of requests that name none."""
+        """`default` is the project of requests that name none; `is_team` if requests have users."""
+        self._is_team = is_team
         self._home, self._make, self._answers, self._idle = home, make, answers, idle
         self._default = default
         self._hosted: dict[Path | None, Hosted] = {}
@@ -168,7 +172,8 @@ class Hosting:
     def _outside(self) -> Mind:
         """Returns the memory of a session without a project: the user's for all projects."""
         mind = Mind(home=self._home, project=None)
-        mind.way_to_project = f"{WAY}: {self._names()}"
+        # The users of a team share this memory, and may not all know the names of its projects.
+        mind.way_to_project = WAY if self._is_team else f"{WAY}: {self._names()}"
         return mind
 
     async def _keep(
@@ -199,20 +204,33 @@ class Hosting:
 
     # The project that a request names.
 
-    def named(self, names: tuple[str, ...]) -> Path | None:
+    def named(self, names: tuple[str, ...], member: Member | None = None) -> Path | None:
         """Returns the root of the project that the URL and the header of a request name.
 
-        Returns the default if they name none. Raises `NoProject`, `Untrusted`, or `Invalid`.
+        If they name none, returns the only project of the user's token, or else the default. Raises
+        `NoProject`, `Untrusted`, or `Invalid`. A project that is not permitted to the user is
+        unknown.
         """
+        if not names and member and len(member.projects) == 1:
+            names = member.projects
         if not names:
-            return self._default
-        roots = {self._root(name) for name in names}
+            default = self._default
+            return default if default and self.may_open(member, default) else None
+        roots = {self._root(name, member) for name in names}
         if len(roots) > 1:
             raise Invalid("the URL and the header name different projects", hint=WAY)
         return roots.pop()
 
-    def _root(self, name: str) -> Path:
+    def may_open(self, member: Member | None, root: Path) -> bool:
+        """Returns whether a request may work on a project."""
+        return member is None or member.may_open(root, projects.registered(self._home).projects)
+
+    def _permitted(self, member: Member | None) -> list[Registered]:
         registered = projects.registered(self._home).projects
+        return [item for item in registered if not member or member.may_open(item.path, registered)]
+
+    def _root(self, name: str, member: Member | None) -> Path:
+        registered = self._permitted(member)
         matches = [item.path for item in registered if name in (item.name, str(item.path))]
         if len(matches) > 1:
             paths = ", ".join(f"`{path}`" for path in matches)
@@ -223,12 +241,12 @@ class Hosting:
         if not matches:
             raise NoProject(
                 f"no project named `{name}` is registered",
-                hint=f"run `mind init` in it, or {WAY}: {self._names()}",
+                hint=f"run `mind init` in it, or {WAY}: {self._names(member)}",
             )
         return projects.explicit(matches[0], self._home).root
 
-    def _names(self) -> str:
-        names = [f"`{item.name}`" for item in projects.registered(self._home).projects]
+    def _names(self, member: Member | None = None) -> str:
+        names = [f"`{item.name}`" for item in self._permitted(member)]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
 
@@ -278,7 +296,9 @@ class Unnamed(App):
             if len(self._roots) > 2 * MOST_SESSIONS:
                 self._roots.popitem(last=False)
         root = self._roots[session]
-        return await self.hosting.memory(root) if root else self._memory
+        if root is None or not self.hosting.may_open(self.member_of(ctx), root):
+            return self._memory
+        return await self.hosting.memory(root)
 
     async def _asked(self, ctx: Context) -> Path | None:
         capabilities = ctx.session.client_capabilities
@@ -294,8 +314,9 @@ class Unnamed(App):
         except (MCPError, NoBackChannelError, ValidationError, TimeoutError) as error:
             log.warning("a client did not list its roots: %s", type(error).__name__)
             return None
-        roots = [str(root.uri) for root in answer.roots]
-        return next(filter(None, map(self.hosting.around, roots)), None)
+        member = self.member_of(ctx)
+        roots = [self.hosting.around(str(root.uri)) for root in answer.roots]
+        return next((root for root in roots if root and self.hosting.may_open(member, root)), None)
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
         self._roots.pop(_session_of(ctx) or "", None)

@@ -19,6 +19,8 @@ from urllib.parse import unquote
 
 import anyio
 import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp_types import INVALID_REQUEST
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -26,17 +28,18 @@ from starlette.types import Receive, Scope, Send
 
 from mimo import disk
 from mimo.commands import all_commands
-from mimo.disk import home_of
+from mimo.disk import home_of, system_clock
 from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
 from mimo.frozen import frozen
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
+from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Answers, Mind
 from mimo.operations.connections import Connection, most
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
 from mimo.server import log_to_stderr, until_a_signal
-from mimo.server.app import App
+from mimo.server.app import MEMBER, App
 from mimo.server.hosting import Hosting
 from mimo.store import projects
 from mimo.store.files import failure, write_new
@@ -55,6 +58,9 @@ TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 _PATIENCE_SECONDS = 2
+
+POLL_SECONDS = 1.0
+"""The time after which an open request of a revoked token ends."""
 
 _STATUS: Mapping[type[MindError], int] = {
     Conflict: 409,
@@ -158,9 +164,12 @@ def _checked(token: str, source: str) -> str:
 class Gate:
     """The application: lets in the user's clients, and passes them to the project they name."""
 
-    def __init__(self, hosting: Hosting, place: Place, token: str) -> None:
-        """Take the projects behind the gate."""
+    def __init__(
+        self, hosting: Hosting, place: Place, token: str | Tokens, *, poll: float = POLL_SECONDS
+    ) -> None:
+        """Take the projects behind the gate, and the token of its user or those of a team."""
         self._hosting, self._token, self._hosts = hosting, token, place.hosts
+        self._poll = poll
         self._schemes = ("http", "https") if place.names else ("http",)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -174,7 +183,8 @@ class Gate:
             if request.url.path == HEALTH and request.method in ("GET", "HEAD"):
                 await JSONResponse({"status": "ok"})(scope, receive, send)
                 return
-            root = self._admitted(request)
+            member = self._holder(request)
+            root = self._admitted(request, member)
         except Refused as refusal:
             await _refusal(refusal.status, str(refusal))(scope, receive, send)
         except MindError as error:
@@ -184,13 +194,61 @@ class Gate:
             answer = _refusal(status, f"{error.message}{hint}", error.wire())
             await answer(scope, receive, send)
         else:
-            await self._hosting.serve(root, scope, receive, send)
+            if member is None:
+                await self._hosting.serve(root, scope, receive, send)
+            else:
+                await self._serve(member, root, scope, receive, send)
 
-    def _admitted(self, request: Request) -> Path | None:
-        """Returns the project that a request names. Raises `Refused` or `MindError`."""
+    async def _serve(
+        self, member: Member, root: Path | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answers a request of a user, until the token is revoked or expires.
+
+        The SDK compares the user with the one that opened the session.
+        """
+        digest = member.digest
+        access = AccessToken(token=digest, client_id=member.name, scopes=[], subject=digest)
+        scope = {**scope, MEMBER: member, "user": AuthenticatedUser(access)}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_if_revoked, member, tasks.cancel_scope)
+            await self._hosting.serve(root, scope, receive, send)
+            tasks.cancel_scope.cancel()
+
+    async def _end_if_revoked(self, member: Member, request: anyio.CancelScope) -> None:
+        while self._is_current(member):
+            await anyio.sleep(self._poll)
+        request.cancel()
+
+    def _is_current(self, member: Member) -> bool:
+        try:
+            return not isinstance(self._token, str) and self._token.is_current(
+                member, system_clock()
+            )
+        except MindError:
+            return False
+
+    def _holder(self, request: Request) -> Member | None:
+        """Returns the user of a request's token; None on a server of a single user.
+
+        Raises `Refused`.
+        """
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not same(token.strip(), self._token):
-            raise Refused(401, "The request needs the token of this server")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        if isinstance(self._token, str):
+            if not same(token, self._token):
+                raise Refused(401, "The request needs the token of this server")
+            return None
+        try:
+            member = self._token.holder(token, system_clock())
+        except MindError as error:
+            log.warning("the tokens can't be read: %s", error.message)
+            raise Refused(503, "The tokens of this server can't be read") from None
+        if member is None:
+            raise Refused(401, "The request needs a valid token of this server")
+        return member
+
+    def _admitted(self, request: Request, member: Member | None) -> Path | None:
+        """Returns the project that a request names. Raises `Refused` or `MindError`."""
         head, _, name = request.url.path.strip("/").partition("/")
         if f"/{head}" != PATH:
             raise Refused(404, f"The server answers at {PATH}")
@@ -202,7 +260,7 @@ class Gate:
             request.headers.get(PROJECT_HEADER, "").encode("latin-1").decode("utf-8", "replace")
         )
         names = (unquote(name), unquote(header.strip()))
-        return self._hosting.named(tuple(filter(None, names)))
+        return self._hosting.named(tuple(filter(None, names)), member)
 
 
 def _refusal(status: int, reason: str, data: Any = None) -> Response:
@@ -245,6 +303,7 @@ def main(
     toolsets: Sequence[str],
     naming: str | None,
     token_file: Path | None = None,
+    tokens_file: Path | None = None,
     allowed_hosts: Sequence[str] = (),
     announce: Callable[[str], None],
 ) -> None:
@@ -256,7 +315,8 @@ def main(
     home = home_of(os.environ)
     projects.check_home(home)
     place = place_of(at, allowed_hosts)
-    token, file = token_of(home, token_file, os.environ)
+    token, file = _credentials(home, token_file, tokens_file)
+    is_team = tokens_file is not None
     settings = Mind(home=home, project=None).config
     commands = all_commands()
 
@@ -266,18 +326,28 @@ def main(
             commands,
             toolsets=toolsets or settings["mcp.toolsets"],
             naming=naming or settings["mcp.tool_names"],
+            is_team=is_team,
         )
 
     default = projects.explicit(project, home).root if project else None
-    hosting = Hosting(home, make, answers, default=default)
+    hosting = Hosting(home, make, answers, default=default, is_team=is_team)
     with listening(place.port, place.address, hint="choose another with --http PORT") as listener:
         place = replace(place, port=listener.getsockname()[1])
         if not ip_address(place.address).is_loopback:
             log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
-        where = f"token in {file}" if file else f"token in {TOKEN}"
+        where = f"token{'s' if is_team else ''} in {file or TOKEN}"
         announce(f"listening on {place.url} ({where})")
         ended = anyio.run(serve, hosting, Gate(hosting, place, token), listener)
     raise KeyboardInterrupt(ended.name)
+
+
+def _credentials(
+    home: Path, token_file: Path | None, tokens_file: Path | None
+) -> tuple[str | Tokens, Path | None]:
+    if tokens_file is None:
+        return token_of(home, token_file, os.environ)
+    os.environ.pop(TOKEN, None)
+    return Tokens(tokens_file.absolute()), tokens_file
 
 
 async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signals:

@@ -36,6 +36,7 @@ class AuditRow:
     namespace: Omitted[str]
     key: Omitted[str]
     agent: Annotated[Omitted[str], Out("The calling program; omitted for a person", omit=True)]
+    user: Annotated[Omitted[str], Out("The user of a team's server", omit=True)]
     session: Omitted[str]
     error: Annotated[Omitted[str], Out("The code of the error", omit=True)]
     reason: Annotated[Omitted[str], Out("Why it was denied", omit=True)]
@@ -133,6 +134,7 @@ def show(
     tool: Annotated[str | None, Arg("Only calls of this tool")] = None,
     status: Annotated[Status | None, Arg("Only calls with this result")] = None,
     agent: Annotated[str | None, Arg("Only calls by this program")] = None,
+    user: Annotated[str | None, Arg("Only calls by this user of a team's server")] = None,
     limit: Limit = 50,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
@@ -143,7 +145,7 @@ def show(
     The record never contains stored or found texts: only names and times.
     """
     span = when.window(time_filter, from_date, to_date, now=mind.local_now())
-    wanted = {"tool": tool, "status": status.value if status else None, "agent": agent}
+    wanted = {"tool": tool, "status": status and status.value, "agent": agent, "user": user}
     newest: deque[AuditRow] = deque(maxlen=limit)
     total = 0
     for link in audit.recorded(mind, span.since, span.until):
@@ -159,7 +161,7 @@ def show(
 
 def _record_row(link: Link) -> AuditRow:
     event = link.event
-    names = ("namespace", "key", "agent", "session", "error", "reason")
+    names = ("namespace", "key", "agent", "user", "session", "error", "reason")
     texts = {name: str(event[name]) if event.get(name) is not None else None for name in names}
     return AuditRow(
         number=link.number,
@@ -344,7 +346,7 @@ def _cells(row: AuditRow) -> tuple[Part, ...]:
         dim(stamp(row.time)),
         accent(row.tool),
         named or "-",
-        row.agent or "a person",
+        f"{row.user} ({row.agent})" if row.user else row.agent or "a person",
         _ROLES.get(row.status, dim)(f"{row.status}{why}"),
         dim(_time(row.seconds)),
     )

@@ -1,0 +1,220 @@
+"""`mind token`: the users of a team's server, and their tokens."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.frozen import frozen
+from mimo.guard import tokens
+from mimo.guard.policy import Operation
+from mimo.guard.tokens import Member, Scope
+from mimo.mind import Mind
+from mimo.operations.loopback import new_token
+from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
+from mimo.rendering.results import count, render, stamp
+from mimo.store import projects
+from mimo.store.files import lock
+
+TokensFile = Annotated[
+    str | None, Arg("File with the tokens (default $MIND_HOME/tokens.toml)", complete="path")
+]
+
+
+@frozen
+class TokenAdded:
+    """A token, which is shown only once."""
+
+    name: str
+    token: Annotated[str, Out("The token; only its digest is stored")]
+    file: str
+    unregistered: Annotated[tuple[str, ...], Out("Projects that are not registered here yet")]
+
+
+@frozen
+class TokenRow:
+    """A user with a token."""
+
+    name: str
+    email: str
+    scope: Scope
+    projects: Annotated[tuple[str, ...], Out("Names or paths of projects; empty for all")]
+    role: Annotated[Omitted[str], Out("The PostgreSQL role", omit=True)]
+    expires: Annotated[Omitted[datetime], Out("Time of expiry", omit=True)]
+    expired: Annotated[bool, Out("Whether the token has expired")]
+
+
+@frozen
+class TokenRows:
+    """The users with a token."""
+
+    tokens: Annotated[tuple[TokenRow, ...], Out("By name")]
+    file: str
+
+
+@frozen
+class TokenRemoved:
+    """A user without a token."""
+
+    name: str
+    file: str
+
+
+@command(
+    "mind_token_add",
+    cli="token add",
+    effect=Effect.WRITE,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Conflict, Invalid, StorageFailed),
+    examples=(
+        "mind token add ana --email ana@example.org",
+        "mind token add bot --email bot@example.org --scope read --project shop --days 90",
+    ),
+)
+def add(
+    mind: Mind,
+    name: Annotated[str, Arg("Name of the user")],
+    *,
+    email: Annotated[str, Arg("E-mail address, for the author of commits", option=True)],
+    scope: Annotated[Scope, Arg("Rights: read, write, or admin for /metrics too")] = Scope.WRITE,
+    project: Annotated[
+        tuple[str, ...],
+        Arg("Name or path of a permitted project (default: all)", complete="project"),
+    ] = (),
+    days: Annotated[int | None, Arg("Days until it expires (default: never)", ge=1)] = None,
+    role: Annotated[str | None, Arg("PostgreSQL role of the user in the shared index")] = None,
+    file: TokensFile = None,
+) -> TokenAdded:
+    """Create a token for a user of the server, and print it once
+
+    `mind mcp --http --tokens FILE` accepts it at once, also if it runs already.
+    """
+    path = _file(mind, file)
+    token = new_token()
+    member = tokens.checked(
+        Member(
+            name=name,
+            email=email,
+            scope=scope,
+            digest=tokens.digest_of(token),
+            projects=tuple(dict.fromkeys(project)),
+            role=role,
+            expires=mind.now().replace(microsecond=0) + timedelta(days=days) if days else None,
+        )
+    )
+    with lock(path.with_suffix(".lock")):
+        members = tokens.read(path)
+        if name in members:
+            raise Conflict(
+                f"`{name}` has a token", hint=f"`mind token rm {name}` revokes it; then add another"
+            )
+        tokens.write(path, [*members.values(), member])
+    texts = {text for item in projects.registered(mind.home).projects for text in _texts(item)}
+    return TokenAdded(
+        name=name,
+        token=token,
+        file=str(path),
+        unregistered=tuple(text for text in member.projects if text not in texts),
+    )
+
+
+@command(
+    "mind_token_list",
+    cli="token list",
+    effect=Effect.READ,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
+    errors=(Invalid, StorageFailed),
+    examples=("mind token list",),
+)
+def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
+    """List the users of the server
+
+    The tokens themselves are not stored.
+    """
+    path = _file(mind, file)
+    rows = tuple(
+        TokenRow(
+            name=member.name,
+            email=member.email,
+            scope=member.scope,
+            projects=member.projects,
+            role=member.role,
+            expires=member.expires,
+            expired=not member.is_valid(mind.now()),
+        )
+        for member in sorted(tokens.read(path).values(), key=lambda member: member.name)
+    )
+    return TokenRows(tokens=rows, file=str(path))
+
+
+@command(
+    "mind_token_rm",
+    cli="token rm",
+    effect=Effect.WRITE,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(NotFound, Invalid, StorageFailed),
+    examples=("mind token rm ana",),
+)
+def remove(
+    mind: Mind, name: Annotated[str, Arg("Name of the user")], *, file: TokensFile = None
+) -> TokenRemoved:
+    """Revoke the token of a user, also in open sessions"""
+    path = _file(mind, file)
+    with lock(path.with_suffix(".lock")):
+        members = tokens.read(path)
+        if members.pop(name, None) is None:
+            raise NotFound(f"`{name}` has no token", hint="`mind token list` lists the users")
+        tokens.write(path, members.values())
+    return TokenRemoved(name=name, file=str(path))
+
+
+def _file(mind: Mind, given: str | None) -> Path:
+    return Path(given).expanduser().absolute() if given else mind.home / tokens.FILE
+
+
+def _texts(item: projects.Registered) -> tuple[str, str]:
+    return item.name, str(item.path)
+
+
+@render.register
+def _(result: TokenAdded, screen: Screen) -> None:
+    screen.line(result.token)
+    screen.note(f"the token of {result.name}, which is not shown again; {result.file} has a digest")
+    for name in result.unregistered:
+        screen.note(f"no project `{name}` is registered here yet")
+
+
+@render.register
+def _(result: TokenRows, screen: Screen) -> None:
+    if not result.tokens:
+        screen.line("no tokens")
+        screen.note("`mind token add NAME --email ADDRESS` creates one")
+        return
+    screen.table(("name", "e-mail", "scope", "projects", "expires"), map(_cells, result.tokens))
+    screen.line(dim(count(len(result.tokens), "token")))
+
+
+def _cells(row: TokenRow) -> tuple[Part, ...]:
+    until = stamp(row.expires) if row.expires else "never"
+    return (
+        strong(row.name),
+        row.email,
+        accent(row.scope.value),
+        ", ".join(row.projects) or "all",
+        warn("expired") if row.expired else until,
+    )
+
+
+@render.register
+def _(result: TokenRemoved, screen: Screen) -> None:
+    screen.line(good("✓ "), f"the token of {result.name} is revoked")

@@ -1,0 +1,227 @@
+"""The users of a team's server: their tokens, and what each token permits.
+
+The file holds digests only. A token has 192 random bits, so a fast digest can't be guessed back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from hmac import compare_digest
+from pathlib import Path
+from typing import Any
+
+from mimo import disk
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.store import files
+from mimo.store.files import failure
+from mimo.store.projects import Registered
+
+FILE = "tokens.toml"
+"""The name of the file in $MIND_HOME."""
+
+_MOST_BYTES = 1_000_000
+_GRAIN_NS = 50_000_000
+"""Two changes of a file within this time may leave the same time stamp."""
+
+_NAME = re.compile(r"[\w][\w.@ -]{0,63}")
+_EMAIL = re.compile(r"[^\s<>\"\\,;:()\[\]\x00-\x20\x7f]{1,64}@[A-Za-z0-9.-]{1,190}")
+_ROLE = re.compile(r"[A-Za-z_][\w$]{0,62}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_KEYS = {"email", "scope", "sha256", "projects", "role", "expires"}
+
+
+class Scope(StrEnum):
+    """The rights of a token; each includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@frozen
+class Member:
+    """A user of the server, as the token names them."""
+
+    name: str
+    email: str
+    scope: Scope
+    digest: str
+    """The SHA-256 of the token, in hexadecimal."""
+    projects: tuple[str, ...] = ()
+    """The names or paths of the projects that the token is for; all if empty."""
+    role: str | None = None
+    """The PostgreSQL role whose rights on the shared index apply."""
+    expires: datetime | None = None
+
+    @property
+    def may_write(self) -> bool:
+        """Returns whether the token permits tools that write."""
+        return self.scope is not Scope.READ
+
+    def is_valid(self, now: datetime) -> bool:
+        """Returns whether the token has not expired."""
+        return self.expires is None or now < self.expires
+
+    def may_open(self, root: Path, registered: Iterable[Registered]) -> bool:
+        """Returns whether the token is for a project.
+
+        A name that several registered projects have permits none of them: a path does.
+        """
+        if not self.projects or str(root) in self.projects:
+            return True
+        names = [item.name for item in registered]
+        own = [item.name for item in registered if item.path == root]
+        return any(name in self.projects and names.count(name) == 1 for name in own)
+
+
+def digest_of(token: str) -> str:
+    """Returns the digest under which a token is stored."""
+    return disk.sha256(token.encode("utf-8", "surrogateescape")).hex()
+
+
+def checked(member: Member) -> Member:
+    """Returns a user whose fields are valid. Raises `Invalid`."""
+    if not _NAME.fullmatch(member.name):
+        raise Invalid(
+            f"`{member.name}` is not a name of a user",
+            hint="use up to 64 letters, digits, spaces or any of . _ @ -",
+        )
+    if not _EMAIL.fullmatch(member.email):
+        raise Invalid(
+            f"`{member.email}` is not an e-mail address", hint="it becomes the author of commits"
+        )
+    for project in member.projects:
+        if not project.isprintable() or not project.strip():
+            raise Invalid(f"`{project}` is not the name of a project")
+    if member.role is not None and not _ROLE.fullmatch(member.role):
+        raise Invalid(f"`{member.role}` is not the name of a PostgreSQL role")
+    if member.expires is not None and member.expires.tzinfo is None:
+        raise Invalid(f"the expiry of `{member.name}` has no time zone", hint="end it with Z")
+    return member
+
+
+def read(path: Path) -> dict[str, Member]:
+    """Returns the users in a file by name; none if the file is missing.
+
+    Raises `Invalid` for a file that other users can read or change, or that has another form, and
+    `StorageFailed` if it can't be read.
+    """
+    import tomllib
+
+    try:
+        status = path.stat()
+        data = disk.read(path, limit=_MOST_BYTES)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise failure("read", path, error) from error
+    if disk.is_foreign(status) or stat.S_IMODE(status.st_mode) & 0o077:
+        raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
+    try:
+        users = tomllib.loads(data.decode("utf-8"))
+        members = [_member(name, fields) for name, fields in users.items()]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
+    return {checked(member).name: member for member in members}
+
+
+def _member(name: str, fields: Mapping[str, Any]) -> Member:
+    unknown = fields.keys() - _KEYS
+    if unknown:
+        # A mistyped key, such as `project`, would leave out a restriction.
+        raise ValueError(f"`{name}` has the unknown key `{min(unknown)}`")
+    projects, expires, role = fields.get("projects", []), fields.get("expires"), fields.get("role")
+    if not isinstance(projects, list) or not all(isinstance(item, str) for item in projects):
+        raise TypeError(f"`projects` of `{name}` must be a list of names")
+    if "projects" in fields and not projects:
+        raise ValueError(f"`projects` of `{name}` is empty: leave it out to permit every project")
+    if expires is not None and not isinstance(expires, datetime):
+        raise TypeError(f"`expires` of `{name}` must be a time, such as 2027-01-31T00:00:00Z")
+    if not _DIGEST.fullmatch(fields["sha256"]):
+        raise ValueError(f"`sha256` of `{name}` is not a digest")
+    return Member(
+        name=name,
+        email=str(fields["email"]),
+        scope=Scope(fields["scope"]),
+        digest=fields["sha256"],
+        projects=tuple(projects),
+        role=None if role is None else str(role),
+        expires=expires,
+    )
+
+
+def write(path: Path, members: Iterable[Member]) -> None:
+    """Replaces the file, which only its owner can read. Raises `StorageFailed`."""
+    lines = ["# Users of the server. `mind token` changes this file; it holds no token.\n"]
+    for member in sorted(members, key=lambda member: member.name):
+        lines += [f"[{_quoted(member.name)}]", f"email = {_quoted(member.email)}"]
+        lines += [f"scope = {_quoted(member.scope.value)}", f"sha256 = {_quoted(member.digest)}"]
+        if member.projects:
+            lines.append(f"projects = [{', '.join(map(_quoted, member.projects))}]")
+        if member.role is not None:
+            lines.append(f"role = {_quoted(member.role)}")
+        if member.expires is not None:
+            lines.append(f"expires = {member.expires.isoformat()}")
+        lines.append("")
+    files.replace(path, "\n".join(lines).encode(), mode=0o600)
+
+
+def _quoted(text: str) -> str:
+    """Returns a text as a string of TOML, which has the escapes of JSON."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+class Tokens:
+    """The tokens of a file, which is read again after each change."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file. Raises `Invalid` without any token, and as `read` does."""
+        self._path = path
+        self._stamp: tuple[int, ...] | None = None
+        self._members: tuple[Member, ...] = ()
+        if not self.members():
+            raise Invalid(
+                f"`{path}` has no token",
+                hint="`mind token add NAME --email ADDRESS` creates the first one",
+            )
+
+    def members(self) -> tuple[Member, ...]:
+        """Returns the users of the file. Raises `Invalid` and `StorageFailed`, as `read` does."""
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            self._stamp, self._members = None, ()
+            return ()
+        except OSError as error:
+            raise failure("read", self._path, error) from error
+        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._stamp = None  # A file that can't be read admits no one.
+            self._members = ()
+            self._members = tuple(read(self._path).values())
+            is_settled = time.time_ns() - max(stamp[:2]) > _GRAIN_NS
+            self._stamp = stamp if is_settled else None
+        return self._members
+
+    def holder(self, token: str, now: datetime) -> Member | None:
+        """Returns the user of a valid token; None for any other.
+
+        The time does not depend on how much of a token is right. Raises as `members` does.
+        """
+        digest = digest_of(token)
+        holder = None
+        for member in self.members():
+            if compare_digest(digest, member.digest):
+                holder = member
+        return holder if holder and holder.is_valid(now) else None
+
+    def is_current(self, member: Member, now: datetime) -> bool:
+        """Returns whether a user still has exactly these rights. Raises as `members` does."""
+        return member in self.members() and member.is_valid(now)

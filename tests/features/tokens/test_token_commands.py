@@ -1,0 +1,67 @@
+"""The `mind token` commands."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.guard.tokens import Scope, digest_of, read
+from mimo.mind import Mind
+from tests.conftest import NOW
+
+
+def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Returns exit status and answer of a command, or its error."""
+    status = main(["token", *words, "--json"], open=lambda _: mind)
+    out, err = capsys.readouterr()
+    return status, json.loads(out or err)
+
+
+def test_a_token_is_shown_once_and_stored_as_a_digest(
+    mind: Mind, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--email", "ana@example.org", "--project", "shop", "--project", "bank", "--days", "2"]
+
+    status, added = run(mind, capsys, "add", "ana", *words, "--scope", "read")
+
+    assert status == 0
+    file = home / "tokens.toml"
+    assert added["file"] == str(file)
+    assert added["token"] not in file.read_text(encoding="utf-8")
+    member = read(file)["ana"]
+    assert member.digest == digest_of(added["token"])
+    assert (member.scope, member.projects) == (Scope.READ, ("shop", "bank"))
+    assert member.expires
+    assert (member.expires - NOW).days == 2
+    assert added["unregistered"] == ["bank"]
+
+
+def test_a_user_has_one_token_until_it_is_revoked(
+    mind: Mind, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = ["--file", str(tmp_path / "team.toml")]
+    ana = ["add", "ana", "--email", "ana@example.org", *file]
+
+    assert run(mind, capsys, *ana)[0] == 0
+    status, error = run(mind, capsys, *ana)
+    assert status != 0
+    assert "mind token rm ana" in str(error)
+    rows = run(mind, capsys, "list", *file)[1]["tokens"]
+    assert [(row["name"], row["scope"], row["expired"]) for row in rows] == [
+        ("ana", "write", False)
+    ]
+    assert run(mind, capsys, "rm", "ana", *file)[0] == 0
+    assert run(mind, capsys, "list", *file)[1]["tokens"] == []
+    assert run(mind, capsys, "rm", "ana", *file)[0] != 0
+    assert run(mind, capsys, *ana)[0] == 0
+
+
+def test_an_expired_token_is_marked(
+    mind: Mind, clock: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(mind, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
+    clock.forward(days=2)
+
+    assert run(mind, capsys, "list")[1]["tokens"][0]["expired"]

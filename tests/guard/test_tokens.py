@@ -1,0 +1,174 @@
+"""The file of a team's tokens."""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.errors import Invalid
+from mimo.guard import tokens
+from mimo.guard.tokens import Member, Scope, Tokens, digest_of
+from mimo.store.projects import Registered
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def member(name: str = "ana", **fields: Any) -> Member:
+    given: dict[str, Any] = {
+        "name": name,
+        "email": f"{name}@example.org",
+        "scope": Scope.WRITE,
+        "digest": digest_of(f"secret-of-{name}"),
+    }
+    return Member(**(given | fields))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.toml"
+
+
+def test_every_field_survives_the_file(path: Path) -> None:
+    expires = NOW + timedelta(days=1)
+    whole = member(
+        "J\xf6rg Q. \U00020000", projects=("shop", '/srv/a "b"'), role="joerg", expires=expires
+    )
+    whole = tokens.checked(Member(**{**_fields(whole), "email": "jq@example.org"}))
+
+    tokens.write(path, [whole, member()])
+
+    assert tokens.read(path) == {whole.name: whole, "ana": member()}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "secret" not in path.read_text(encoding="utf-8")
+
+
+def _fields(value: Member) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in Member.__annotations__}
+
+
+def test_a_token_is_found_until_it_expires(path: Path) -> None:
+    tokens.write(path, [member(expires=NOW), member("bob")])
+    users = Tokens(path)
+
+    before = users.holder("secret-of-ana", NOW - timedelta(seconds=1))
+    assert before
+    assert before.name == "ana"
+    assert users.holder("secret-of-ana", NOW) is None
+    assert not users.is_current(before, NOW)
+    assert users.holder("secret-of-bob", NOW) == member("bob")
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize("token", ["", "x", digest_of("secret-of-ana"), "secret-of-ana\udcff"])
+def test_no_other_text_is_a_token(path: Path, token: str) -> None:
+    tokens.write(path, [member()])
+
+    assert Tokens(path).holder(token, NOW) is None
+
+
+def test_a_change_of_the_file_takes_effect_at_once(path: Path) -> None:
+    tokens.write(path, [member()])
+    users = Tokens(path)
+
+    tokens.write(path, [member(scope=Scope.READ)])
+    assert not users.is_current(member(), NOW)
+    changed = users.holder("secret-of-ana", NOW)
+    assert changed
+    assert not changed.may_write
+
+    tokens.write(path, [])
+    assert users.holder("secret-of-ana", NOW) is None
+    path.unlink()
+    assert users.holder("secret-of-ana", NOW) is None
+
+
+@pytest.mark.attack("http")
+def test_a_damaged_file_admits_no_one(path: Path) -> None:
+    tokens.write(path, [member()])
+    users = Tokens(path)
+
+    path.write_text("[ana", encoding="utf-8")
+
+    for _ in range(2):
+        with pytest.raises(Invalid, match="not a file of tokens"):
+            users.holder("secret-of-ana", NOW)
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
+    tokens.write(path, [member()])
+    path.chmod(mode)
+
+    with pytest.raises(Invalid, match="other users"):
+        Tokens(path)
+
+
+def test_a_server_without_users_does_not_start(path: Path) -> None:
+    with pytest.raises(Invalid, match="has no token"):
+        Tokens(path)
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    "line",
+    [
+        'scope = "root"',
+        'scope = "write"\nproject = ["shop"]',
+        'scope = "write"\nprojects = []',
+        'scope = "write"\nprojects = "shop"',
+        'scope = "write"\nexpires = "never"',
+        'scope = "write"\nexpires = 2027-01-01T00:00:00',
+        'scope = "write"\nrole = "a; drop"',
+    ],
+)
+def test_a_mistyped_restriction_is_an_error(path: Path, line: str) -> None:
+    text = f'[ana]\nemail = "ana@example.org"\nsha256 = "{digest_of("x")}"\n{line}\n'
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(Invalid):
+        tokens.read(path)
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"name": "ana\n"},
+        {"name": ""},
+        {"name": "<ana>"},
+        {"email": "ana"},
+        {"email": "ana@x.org> <b@x.org"},
+        {"email": "ana@x.org\n"},
+        {"projects": ("a\nb",)},
+    ],
+)
+def test_a_name_that_could_forge_a_commit_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(Invalid):
+        tokens.checked(member(**fields))
+
+
+def test_a_name_permits_only_the_one_project_that_has_it() -> None:
+    listed = [Registered(path=Path(path), name=Path(path).name) for path in ("/a/shop", "/b/bank")]
+    twins = [*listed, Registered(path=Path("/c/shop"), name="shop")]
+    shop, named = member(projects=("shop",)), member(projects=("/a/shop",))
+
+    assert shop.may_open(Path("/a/shop"), listed)
+    assert not shop.may_open(Path("/b/bank"), listed)
+    assert not shop.may_open(Path("/elsewhere/shop"), listed)
+    assert not shop.may_open(Path("/a/shop"), twins)
+    assert named.may_open(Path("/a/shop"), twins)
+    assert not named.may_open(Path("/c/shop"), twins)
+    assert member().may_open(Path("/b/bank"), listed)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner")
+def test_a_file_of_another_user_is_refused(path: Path) -> None:
+    tokens.write(path, [member()])
+    os.chown(path, 12345, -1)
+
+    with pytest.raises(Invalid, match="other users"):
+        Tokens(path)

@@ -1,0 +1,341 @@
+"""`mind mcp --http --tokens` as a process: users of a team, and what their tokens permit."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp_types import ListRootsResult, Root
+from pydantic import FileUrl
+
+from mimo.commands import all_commands
+from mimo.commands.spec import Effect
+from mimo.guard import tokens
+from mimo.guard.tokens import Member, Scope, digest_of
+from mimo.store.init import init
+from tests.conftest import NOW
+from tests.server.over_http import TOKEN, Served, served
+from tests.server.test_http import INITIALIZE, JSON
+
+WRITERS = {"ana": Scope.WRITE, "bob": Scope.WRITE, "rita": Scope.READ, "adam": Scope.ADMIN}
+
+
+def token_of(name: str) -> str:
+    return f"the-secret-token-of-{name}"
+
+
+def member(name: str, scope: Scope = Scope.WRITE, **fields: Any) -> Member:
+    digest = digest_of(token_of(name))
+    return Member(name=name, email=f"{name}@example.org", scope=scope, digest=digest, **fields)
+
+
+def bearer(name: str, **more: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {token_of(name)}", **more}
+
+
+USERS = [
+    *(member(name, scope) for name, scope in WRITERS.items()),
+    member("sam", projects=("shop",)),
+    member("sue", Scope.READ, projects=("shop",)),
+    member("eve", expires=datetime(2020, 1, 1, tzinfo=UTC)),
+]
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a home, the projects `shop` and `bank`, and a file of tokens."""
+    folder = tmp_path_factory.mktemp("team")
+    for name in ("shop", "bank"):
+        (folder / name).mkdir()
+        init(folder / name, folder / "home", now=NOW)
+    tokens.write(folder / "tokens.toml", USERS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(team: Path) -> Iterator[Served]:
+    with served(team / "home", "--tokens", str(team / "tokens.toml")) as running:
+        yield running
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> Any:
+    return await client.call_tool(tool, arguments)
+
+
+def text_of(result: Any) -> str:
+    return "\n".join(getattr(block, "text", "") for block in result.content)
+
+
+def post(server: Served, name: str, at: str = "", body: Any = INITIALIZE, **more: str) -> Any:
+    headers = {**JSON, **bearer(name), **{k.replace("_", "-"): v for k, v in more.items()}}
+    return httpx2.post(f"{server.url}{at}", json=body, headers=headers, timeout=30)
+
+
+def test_one_user_finds_what_another_stored_and_the_log_names_both(
+    team: Path, server: Served, era: Any
+) -> None:
+    text = f"Deploys of {era} clients need a tag"
+
+    async def store(client: Client) -> Any:
+        return await called(client, "memory", operation="store", content=text)
+
+    async def search(client: Client) -> Any:
+        return await called(client, "mind_search", query="deploys tag")
+
+    assert not server.asked(era, store, "/shop", headers=bearer("ana")).is_error
+    assert text in text_of(server.asked(era, search, "/shop", headers=bearer("rita")))
+    log = (team / "shop/.mind/.local/audit.jsonl").read_text(encoding="utf-8")
+    events = [json.loads(line)["event"] for line in log.splitlines()]
+    users = {(event["user"], event["tool"]) for event in events}
+    assert {("ana", "memory"), ("rita", "mind_search")} <= users
+    assert "example.org" not in log
+    assert token_of("ana") not in log
+    assert digest_of(token_of("ana")) not in log
+
+
+@pytest.mark.attack("http")
+def test_a_reading_token_lists_and_calls_no_tool_that_writes(
+    team: Path, server: Served, era: Any
+) -> None:
+    commands = all_commands().tools()
+    writing = [spec for specs in commands.values() for spec in specs if spec.effect != Effect.READ]
+
+    async def talk(client: Client) -> Any:
+        listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+        outcomes = {}
+        for spec in writing:
+            given = {"operation": spec.operation} if spec.operation else {}
+            result = await called(client, spec.name, **given)
+            outcomes[spec.key] = (result.is_error, text_of(result))
+        return listed, outcomes
+
+    def files() -> list[tuple[str, bytes]]:
+        shared = (team / "bank/.mind").rglob("*.md")
+        return sorted((str(path), path.read_bytes()) for path in shared)
+
+    before = files()
+    listed, outcomes = server.asked(era, talk, "/bank", headers=bearer("rita"))
+
+    assert files() == before
+    assert {"mind_search", "memory"} <= listed.keys()
+    assert "save_decision" not in listed
+    assert "ingest" not in listed
+    assert "store" not in json.dumps(listed["memory"].input_schema)
+    assert len(outcomes) > 20
+    for key, (is_error, text) in outcomes.items():
+        assert is_error, key
+        assert "Access denied to tool" in text, (key, text)
+
+
+def test_a_writing_token_lists_the_tools_that_write(server: Served, era: Any) -> None:
+    async def names(client: Client) -> set[str]:
+        return {tool.name for tool in (await client.list_tools()).tools}
+
+    listed = server.asked(era, names, "/bank", headers=bearer("ana"))
+
+    assert {"save_decision", "memory", "ingest", "mind_search"} <= listed
+    assert server.asked(era, names, "/bank", headers=bearer("adam")) == listed
+
+
+@pytest.mark.attack("http")
+def test_no_user_reaches_the_memory_of_the_servers_account(
+    team: Path, server: Served, era: Any
+) -> None:
+    async def talk(client: Client) -> list[Any]:
+        return [
+            await called(client, "mind_add", text="For all projects", user=True),
+            await called(client, "mind_list", user=True),
+            await called(client, "mind_sync"),
+        ]
+
+    for result in server.asked(era, talk, "/shop", headers=bearer("adam")):
+        assert result.is_error
+        assert "Access denied" in text_of(result)
+    assert not (team / "home/memories").exists()
+
+
+@pytest.mark.attack("http")
+def test_a_token_of_one_project_reaches_no_other(team: Path, server: Served, era: Any) -> None:
+    secret = f"The vault of {era} opens at nine"
+
+    async def store(client: Client) -> Any:
+        return await called(client, "memory", operation="store", content=secret)
+
+    async def everywhere(client: Client) -> str:
+        matches = await called(client, "mind_search", query="vault opens nine", scope="all")
+        listed = await called(client, "mind_list", all_projects=True)
+        return text_of(matches) + text_of(listed)
+
+    async def roots(_: Any) -> ListRootsResult:
+        return ListRootsResult(roots=[Root(uri=FileUrl((team / "bank").as_uri()))])
+
+    async def unnamed(client: Client) -> str:
+        return text_of(await called(client, "mind_list", limit=100))
+
+    assert not server.asked(era, store, "/bank", headers=bearer("ana")).is_error
+    assert secret in server.asked(era, everywhere, "/shop", headers=bearer("bob"))
+    for name in ("sam", "sue"):
+        assert secret not in server.asked(era, everywhere, "/shop", headers=bearer(name))
+        answer = server.asked(era, unnamed, headers=bearer(name), list_roots_callback=roots)
+        assert secret not in answer
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    ("at", "header"),
+    [("/bank", ""), ("", "bank"), ("", "PATH"), ("/shop", "bank"), ("/nowhere", "")],
+)
+def test_another_project_is_unknown_to_a_token(
+    team: Path, server: Served, at: str, header: str
+) -> None:
+    more = {"x_mind_project": header.replace("PATH", str(team / "bank"))} if header else {}
+
+    answer = post(server, "sam", at, **more)
+
+    assert answer.status_code == 404
+    assert "no project named" in answer.text
+    assert str(team / "bank") not in answer.text or "PATH" in header
+    assert "`shop`" in answer.text
+    assert "`bank`" not in answer.text.replace("no project named `bank`", "")
+
+
+def test_a_token_of_one_project_needs_no_name_for_it(server: Served, era: Any) -> None:
+    async def talk(client: Client) -> Any:
+        return await called(client, "memory", operation="store", content=f"Sam was here: {era}")
+
+    assert not server.asked(era, talk, headers=bearer("sam")).is_error
+
+
+@pytest.mark.attack("http")
+def test_a_session_belongs_to_the_user_who_opened_it(server: Served) -> None:
+    session = post(server, "ana", "/shop").headers["mcp-session-id"]
+    listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+
+    def status(name: str) -> int:
+        code: int = post(server, name, "/shop", listing, mcp_session_id=session).status_code
+        return code
+
+    assert (status("ana"), status("bob"), status("adam"), status("rita")) == (200, 404, 404, 404)
+    headers = {**bearer("bob"), "mcp-session-id": session}
+    assert httpx2.delete(f"{server.url}/shop", headers=headers).status_code == 404
+    streamed = httpx2.get(f"{server.url}/shop", headers={**JSON, **headers})
+    assert streamed.status_code == 404
+    assert status("ana") == 200
+
+
+@pytest.mark.attack("http")
+def test_users_without_sessions_do_not_see_the_calls_of_each_other(server: Served) -> None:
+    async def history(client: Client) -> list[str]:
+        await called(client, "mind_status")
+        answer = await called(client, "getContext", include_history=True)
+        return [row["tool_name"] for row in answer.structured_content["tool_history"]]
+
+    assert server.asked("auto", history, "/bank", headers=bearer("bob"))[-1] == "mind_status"
+    again = server.asked("auto", history, "/bank", headers=bearer("bob"))
+    assert again.count("mind_status") == 2
+    other = server.asked("auto", history, "/bank", headers=bearer("sam", x="y") | bearer("adam"))
+    assert other == ["mind_status"]
+
+
+@pytest.mark.attack("http")
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "",
+        "Bearer",
+        f"Bearer {TOKEN}",
+        f"Bearer {token_of('eve')}",
+        f"Bearer {digest_of(token_of('ana'))}",
+        f"Basic {token_of('ana')}",
+        f"Bearer {token_of('ana')},{token_of('bob')}",
+    ],
+)
+def test_a_request_needs_a_valid_token(server: Served, authorization: str) -> None:
+    headers = {**JSON, "authorization": authorization}
+
+    answer = httpx2.post(f"{server.url}/shop", json=INITIALIZE, headers=headers)
+
+    assert answer.status_code == 401
+    assert token_of("eve") not in answer.text
+
+
+@pytest.mark.attack("http")
+def test_a_batch_with_a_writing_call_is_refused(server: Served) -> None:
+    session = post(server, "rita", "/bank").headers["mcp-session-id"]
+    params = {"name": "memory", "arguments": {"operation": "store", "content": "In a batch"}}
+    call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+
+    batch = post(server, "rita", "/bank", [call, call], mcp_session_id=session)
+    alone = post(server, "rita", "/bank", call, mcp_session_id=session)
+
+    assert batch.status_code == 400
+    assert "Access denied to tool" in alone.text
+
+
+@pytest.mark.attack("http")
+def test_a_revoked_token_ends_open_sessions_and_streams(team: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    tokens.write(file, USERS)
+    with served(team / "home", "--tokens", str(file)) as server:
+        session = post(server, "ana", "/shop").headers["mcp-session-id"]
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        assert post(server, "ana", "/shop", ping, mcp_session_id=session).status_code == 200
+        headers = bearer("ana") | {"accept": "text/event-stream", "mcp-session-id": session}
+        with httpx2.stream("GET", f"{server.url}/shop", headers=headers, timeout=30) as stream:
+            assert stream.status_code == 200
+            tokens.write(file, [user for user in USERS if user.name != "ana"])
+            assert post(server, "ana", "/shop", ping, mcp_session_id=session).status_code == 401
+            with suppress(httpx2.RemoteProtocolError):  # The stream was cut.
+                assert list(stream.iter_lines()) == []
+        assert post(server, "bob", "/shop").status_code == 200
+
+        file.chmod(0o644)
+        assert post(server, "bob", "/shop").status_code == 503
+        file.chmod(0o600)
+        assert post(server, "bob", "/shop").status_code == 200
+        tokens.write(file, [member("bob", expires=datetime(2026, 1, 1, tzinfo=UTC))])
+        assert post(server, "bob", "/shop").status_code == 401
+        _, log = server.stop()
+    assert "secret-token" not in log
+
+
+@pytest.mark.attack("http")
+def test_a_narrowed_token_loses_its_rights_within_a_session(team: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    tokens.write(file, USERS)
+
+    async def talk(running: Served) -> list[Any]:
+        async with running.client("legacy", "/shop", headers=bearer("ana")) as client:
+            before = await called(client, "memory", operation="store", content="Ana may write")
+            tokens.write(file, [member("ana", Scope.READ)])
+            return [before, await called(client, "memory", operation="store", content="Not now")]
+
+    with served(team / "home", "--tokens", str(file)) as running:
+        before, after = anyio.run(talk, running)
+
+    assert not before.is_error
+    assert "Access denied to tool" in text_of(after)
+
+
+def test_the_two_kinds_of_tokens_exclude_each_other(team: Path) -> None:
+    with (
+        pytest.raises(AssertionError, match="use one"),
+        served(team / "home", "--tokens", "a.toml", "--token-file", "b"),
+    ):
+        pass
+    with (
+        pytest.raises(AssertionError, match="has no token"),
+        served(team / "home", "--tokens", str(team / "missing.toml")),
+    ):
+        pass

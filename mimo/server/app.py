@@ -141,9 +141,10 @@ class App:
 
     def member_of(self, ctx: Context) -> Member | None:
         """Returns the user whose token a request has; None on a server of a single user."""
-        scope = getattr(ctx.request, "scope", {})
-        member: Member | None = scope.get(MEMBER)
-        if member is None and self._is_team:
+        if not self._is_team:
+            return None
+        member: Member | None = getattr(ctx.request, "scope", {}).get(MEMBER)
+        if member is None:
             raise MCPError(INVALID_PARAMS, "the request has no user")
         return member
 

@@ -22,6 +22,7 @@ from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, listed_output, output_schema
 from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
+from mimo.guard import tokens
 from mimo.mind import Mind, Timer
 from mimo.operations.listening import Memory
 from mimo.server.app import App
@@ -123,6 +124,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_index": {},
     "mind_projects": {},
     "mind_projects_forget": {},
+    "mind_token_add": {"name": "Ben", "email": "ben@example.com"},
+    "mind_token_list": {},
+    "mind_token_rm": {"name": "Ann"},
     "mind_link": {"id": CACHE, "other": AUTH, "type": "implements"},
     "procedure_runs": {"limit": 3},
     "mind_doctor": {},
@@ -266,6 +270,11 @@ def fresh(
             "## Competing: the text\nHot brew\n"
         )
         (root / ".mind" / "facts" / "new.md").write_text(new, encoding="utf-8")
+        digest = tokens.digest_of("x")
+        ann = tokens.Member(
+            name="Ann", email="ann@example.com", scope=tokens.Scope.READ, digest=digest
+        )
+        tokens.write(home / tokens.FILE, [ann])
         monkeypatch.chdir(root)
         return _with_procedures(
             Mind(

@@ -288,7 +288,14 @@ FREE = {
     *("mind_trust", "mind_untrust", "mind_audit", "mind_audit_verify", "mind_audit_export"),
     *("policy_show", "policy_check", "policy_explain", "mind_module_install", "mind_module_list"),
     *("daemon_start", "daemon_stop", "daemon_restart", "daemon_run", "daemon_status"),
-    *("daemon_logs", "mind_projects_forget", "mind_web"),
+    *(
+        "daemon_logs",
+        "mind_projects_forget",
+        "mind_token_add",
+        "mind_token_list",
+        "mind_token_rm",
+        "mind_web",
+    ),
 }
 """The commands that no policy binds while a person uses them."""
 

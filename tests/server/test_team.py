@@ -210,6 +210,20 @@ def test_another_project_is_unknown_to_a_token(
     assert "`bank`" not in answer.text.replace("no project named `bank`", "")
 
 
+@pytest.mark.attack("http")
+def test_a_token_of_one_project_without_a_role_may_not_search_the_organisation(
+    server: Served, era: Any
+) -> None:
+    async def talk(client: Client) -> Any:
+        return await called(client, "mind_search", query="vault opens", scope="org")
+
+    refused = server.asked(era, talk, "/shop", headers=bearer("sam"))
+
+    assert refused.is_error
+    assert "has no role" in text_of(refused)
+    assert "no shared index" in text_of(server.asked(era, talk, "/shop", headers=bearer("ana")))
+
+
 def test_a_token_of_one_project_needs_no_name_for_it(server: Served, era: Any) -> None:
     async def talk(client: Client) -> Any:
         return await called(client, "memory", operation="store", content=f"Sam was here: {era}")

@@ -233,6 +233,11 @@ def _of_organisation(
     """
     from mimo.operations import across, shared
 
+    if mind.member and mind.member.projects and mind.member.role is None:
+        raise Denied(
+            "your token is for single projects, and has no role in the shared index",
+            hint="search this project, or all that are permitted with `scope` all",
+        )
     try:
         others, projects, notice = shared.search_others(mind, query, options)
     except StorageFailed as error:

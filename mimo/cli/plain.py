@@ -110,6 +110,19 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             metavar="FILE",
         ),
         Option(
+            key="commit",
+            names=("--commit",),
+            help="Commit what each call of an HTTP client writes",
+            is_flag=True,
+        ),
+        Option(
+            key="repository",
+            names=("--repository",),
+            help="Bare git repository to serve: commits are pushed to it (repeatable)",
+            metavar="PATH",
+            is_repeated=True,
+        ),
+        Option(
             key="allow_host",
             names=("--allow-host",),
             help="Name under which other machines reach the HTTP server",

@@ -275,6 +275,7 @@ and `all` adds `extra`, the everyday commands. Tools that are not listed can sti
 
 With --http it serves many clients and all your projects from one process, until Ctrl-C. Clients
 send the token of the token file, or of MIND_HTTP_TOKEN, and name the project: see docs/http.md.
+With --tokens it serves a team: see docs/team-server.md.
 """
 
 
@@ -301,6 +302,11 @@ def hook_command() -> click.Command:
     )
 
 
+_NEEDS_HTTP = (
+    "`--token-file`, `--tokens`, `--commit`, `--repository` and `--allow-host` need `--http`"
+)
+
+
 def mcp_command() -> click.Command:
     """Returns `mind mcp`."""
 
@@ -311,6 +317,8 @@ def mcp_command() -> click.Command:
         http: str | None,
         token_file: str | None,
         tokens: str | None,
+        commit: bool,
+        repository: tuple[str, ...],
         allow_host: tuple[str, ...],
     ) -> None:
         from mimo.cli.answering import reply
@@ -323,8 +331,8 @@ def mcp_command() -> click.Command:
             "naming": tool_names,
         }
         if http is None:
-            if token_file or tokens or allow_host:
-                raise Invalid("`--token-file`, `--tokens` and `--allow-host` need `--http`")
+            if token_file or tokens or commit or repository or allow_host:
+                raise Invalid(_NEEDS_HTTP)
             if sys.stdin is None:
                 raise StorageFailed(
                     "standard input is closed", hint="connect a client through a pipe"
@@ -344,6 +352,8 @@ def mcp_command() -> click.Command:
                 token_file=Path(token_file).expanduser() if token_file else None,
                 tokens_file=Path(tokens).expanduser() if tokens else None,
                 allowed_hosts=allow_host,
+                commits=commit,
+                repositories=[Path(path).expanduser() for path in repository],
                 announce=click.echo,
                 **settings,
             )

@@ -23,6 +23,7 @@ from mimo.errors import MindError
 from mimo.mind import Answers, Mind
 from mimo.operations import asking, refresh
 from mimo.operations.encoding import encode_later
+from mimo.operations.publishing import Repository
 from mimo.store import projects
 
 log = logging.getLogger("mind.socket")
@@ -41,9 +42,10 @@ _PAUSE_SECONDS = 5.0
 class Memory:
     """The memory behind a server, opened with the first call and kept open."""
 
-    def __init__(self, open: Callable[[], Mind]) -> None:
-        """Keep how to open it; nothing is opened yet."""
+    def __init__(self, open: Callable[[], Mind], repository: Repository | None = None) -> None:
+        """Keep how to open it; nothing is opened yet. Writing calls commit to a `repository`."""
         self._open = open
+        self.repository = repository
         self._mind: Mind | None = None
         self._lock = Lock()
 

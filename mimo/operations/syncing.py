@@ -77,7 +77,7 @@ def sync(
         if entry.change != "removed" and path.is_file():
             fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
             privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
-    message = (message or _message(mind, pending)) if pending else None
+    message = (message or message_of(mind, pending)) if pending else None
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
         if message:
@@ -96,7 +96,7 @@ def sync(
     )
 
 
-def _message(mind: Mind, pending: Sequence[Change]) -> str:
+def message_of(mind: Mind, pending: Sequence[Change]) -> str:
     """Returns a commit message with the titles of the changed memories."""
     titles: dict[str, list[str]] = {change: [] for change in changes.VERBS}
     agents = []

@@ -34,13 +34,15 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    TextContent,
     Tool,
 )
 
 from mimo import __version__
 from mimo.commands import Registry, called, listed, near
+from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, is_permitted
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Effect, Spec, Surface
 from mimo.disk import sha256, system_clock
 from mimo.errors import Internal, MindError
 from mimo.guard.audit import Session
@@ -237,7 +239,14 @@ class App:
         except MindError as error:
             redact_error(error)
             return refused(error)
-        return answer(specs, mind, caller, arguments)
+        if memory.repository is None or not _writes(specs, arguments):
+            return answer(specs, mind, caller, arguments)
+        member = caller.member
+        author = f"{member.name} <{member.email}>" if member else None
+        with memory.repository.writing(mind, author) as notices:
+            result = answer(specs, mind, caller, arguments)
+        result.content += [TextContent(text=f"notice: {notice}") for notice in notices]
+        return result
 
     async def list_resources(
         self, ctx: Context, _: PaginatedRequestParams | None
@@ -332,6 +341,12 @@ def _view(
     mind = memory.mind().heard(progress, cancelled.is_set if cancelled else None)
     mind.client_session = session
     return mind
+
+
+def _writes(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:
+    with suppress(MindError):
+        return choose(specs, arguments)[0].effect is not Effect.READ
+    return False  # The call is refused.
 
 
 def _protocol_error(error: MindError) -> MCPError:

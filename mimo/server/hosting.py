@@ -7,7 +7,7 @@ unknown, so no session reaches two memories.
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
+from mimo.operations.publishing import Repository
 from mimo.server.app import App, Context
 from mimo.store import projects
 from mimo.store.projects import Registered
@@ -47,6 +48,9 @@ GRACE_SECONDS = 5.0
 
 ROOTS_SECONDS = 10.0
 """The time that a client has to list its roots."""
+
+EXCHANGE_SECONDS = 5.0
+"""The time between two looks for commits of others in a bare repository."""
 
 MOST_NAMED = 10
 """The number of projects that an error names."""
@@ -90,9 +94,15 @@ class Hosting:
         default: Path | None = None,
         idle: float = IDLE_SECONDS,
         is_team: bool = False,
+        commits: bool = False,
+        copies: Collection[Path] = (),
     ) -> None:
-        """`default` is the project of requests that name none; `is_team` if requests have users."""
-        self._is_team = is_team
+        """`default` is the project of requests that name none; `is_team` if requests have users.
+
+        With `commits`, each writing call commits. Those in `copies`, working copies of the server,
+        are pushed, too.
+        """
+        self._is_team, self._commits, self._copies = is_team, commits, frozenset(copies)
         self._home, self._make, self._answers, self._idle = home, make, answers, idle
         self._default = default
         self._hosted: dict[Path | None, Hosted] = {}
@@ -163,7 +173,9 @@ class Hosting:
             if isinstance(app, Unnamed):
                 app.hosting = self
             return Hosted(app, memory, None, self._idle)
-        memory = Memory(lambda: Mind.open(root, project=root))
+        is_copy = root in self._copies
+        repository = Repository(root, pushes=is_copy) if is_copy or self._commits else None
+        memory = Memory(lambda: Mind.open(root, project=root), repository)
         listener = Listener(self._home, memory, self._answers) if self._answers else None
         if listener:
             listener.start()
@@ -181,9 +193,12 @@ class Hosting:
     ) -> None:
         """Keeps a project open until it has ended."""
         try:
-            async with hosted.sessions.run():
+            async with hosted.sessions.run(), anyio.create_task_group() as tasks:
+                if hosted.memory.repository and hosted.memory.repository.pushes:
+                    await tasks.start(_exchange, hosted.memory.repository)
                 task_status.started()
                 await hosted.ended.wait()
+                tasks.cancel_scope.cancel()
         finally:
             hosted.app.subscriptions.close()
             if self._hosted.get(root) is hosted:
@@ -264,6 +279,15 @@ class Hosting:
             return None
         roots = {item.path for item in projects.registered(self._home).projects}
         return project.root if project and project.root in roots else None
+
+
+async def _exchange(repository: Repository, *, task_status: TaskStatus[None]) -> None:
+    """Exchanges commits now and then, for the first time before the first answer."""
+    await anyio.to_thread.run_sync(repository.exchange)
+    task_status.started()
+    while True:
+        await anyio.sleep(EXCHANGE_SECONDS)
+        await anyio.to_thread.run_sync(repository.exchange)
 
 
 class Unnamed(App):

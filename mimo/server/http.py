@@ -38,6 +38,7 @@ from mimo.mind import Answers, Mind
 from mimo.operations.connections import Connection, most
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
+from mimo.operations.publishing import working_copy
 from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App
 from mimo.server.hosting import Hosting
@@ -305,6 +306,8 @@ def main(
     token_file: Path | None = None,
     tokens_file: Path | None = None,
     allowed_hosts: Sequence[str] = (),
+    commits: bool = False,
+    repositories: Sequence[Path] = (),
     announce: Callable[[str], None],
 ) -> None:
     """Serve on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
@@ -330,7 +333,12 @@ def main(
         )
 
     default = projects.explicit(project, home).root if project else None
-    hosting = Hosting(home, make, answers, default=default, is_team=is_team)
+    copies = [working_copy(home, bare, now=system_clock()) for bare in repositories]
+    if default is None and len(copies) == 1:
+        default = copies[0]
+    hosting = Hosting(
+        home, make, answers, default=default, is_team=is_team, commits=commits, copies=copies
+    )
     with listening(place.port, place.address, hint="choose another with --http PORT") as listener:
         place = replace(place, port=listener.getsockname()[1])
         if not ip_address(place.address).is_loopback:

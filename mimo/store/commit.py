@@ -28,6 +28,9 @@ _UNDER_WAY = {
     "rebase-merge": "a rebase",
     "rebase-apply": "a rebase",
 }
+PROGRAM = "mind <mind@localhost>"
+"""The author of commits of the program itself."""
+
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -111,9 +114,11 @@ def check_shared(root: Path) -> None:
         raise Invalid(f"git ignores `{STORE}/` here", hint=hint)
 
 
-def commit(root: Path, message: str, paths: Iterable[str]) -> str | None:
+def commit(root: Path, message: str, paths: Iterable[str], author: str | None = None) -> str | None:
     """Commits exactly these files, with the user's hooks and signing.
 
+    With an `author`, such as `Ana <ana@example.org>`, the committer may be the program: see
+    `identity`.
     Other staged files stay staged. Returns the short id; None if the files equal the last commit
     after the user's filters. Raises `StorageFailed` with the message of git or of a hook. If a hook
     added a private file, the commit is undone.
@@ -124,11 +129,15 @@ def commit(root: Path, message: str, paths: Iterable[str]) -> str | None:
     if git.run(root, "diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
     before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
-    _do(root, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=names)
+    words = ["commit", "--quiet", f"--message={message}", "--only", *from_input]
+    settings: tuple[str, ...] = ()
+    if author:
+        words, settings = [*words, f"--author={author}"], identity(root)
+    _do(root, *words, data=names, settings=settings)
     # A hook of the user may have added private files.
-    words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
+    options = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
     listed = git.ask(
-        root, "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
+        root, "diff-tree", *options, "--diff-filter=d", "--relative", "HEAD", "--", STORE
     )
     committed = os.fsdecode(listed).split("\0")
     private = sorted({path for path in committed if path and not is_shared(path)})
@@ -152,6 +161,16 @@ def branch(root: Path) -> str | None:
 def pull(root: Path) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
+    Raises `Conflict` as `fetch` does.
+    """
+    fetch(root)
+    settings = [git.run(root, "config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
+    return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
+
+
+def fetch(root: Path) -> None:
+    """Fetches the upstream's commits.
+
     Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
     files without asking.
     """
@@ -167,8 +186,6 @@ def pull(root: Path) -> str:
             hint="the upstream has a file of that name; remove it there, or move yours",
             details={"files": lost},
         )
-    settings = [git.run(root, "config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
-    return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
 
 
 def push(root: Path) -> str:
@@ -180,8 +197,81 @@ def push(root: Path) -> str:
     return _do(root, "push", "--quiet")
 
 
-def _do(root: Path, *words: str, data: bytes = b"") -> str:
-    result = git.run_as_person(root, *words, data=data, seconds=_SLOW)
+def identity(root: Path) -> tuple[str, ...]:
+    """Returns git's options that name the program as committer, unless the user has a name."""
+    given = {"user.name": "mind", "user.email": "mind@localhost"}
+    if all(git.run(root, "config", "--get", key).stdout.strip() for key in given):
+        return ()
+    return tuple(word for key, value in given.items() for word in ("-c", f"{key}={value}"))
+
+
+# A working copy that belongs to the program, and the repository that it shares with others.
+
+
+def clone(source: Path, root: Path) -> None:
+    """Clones a bare repository of this machine. Raises `StorageFailed`."""
+    result = git.clone(source, root)
+    if result.returncode:
+        raise StorageFailed(
+            f"`{source}` can't be cloned: {git.complaint(result.stderr)}",
+            hint="`git clone` shows the same error; it must be readable by this user",
+        )
+
+
+def origin(root: Path) -> str:
+    """Returns the URL of the remote `origin`; empty without one."""
+    return os.fsdecode(git.run(root, "config", "--get", "remote.origin.url").stdout).strip()
+
+
+def apart(root: Path) -> tuple[int, int] | None:
+    """Returns the numbers of commits that only HEAD and only its upstream have.
+
+    None if the upstream has no such branch yet.
+    """
+    counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}")
+    if counted.returncode:
+        return None
+    ahead, behind = map(int, counted.stdout.split())
+    return ahead, behind
+
+
+def merge_upstream(root: Path) -> None:
+    """Merges the fetched commits of the upstream, memories field by field.
+
+    A memory that one side changed and the other removed is kept. Raises `Conflict` if files other
+    than memories conflict; nothing has changed then.
+    """
+    settings = (*identity(root), "-c", f"merge.mind.driver={git.own_driver()}")
+    words = (*settings, "merge", "--quiet", "--no-edit", "@{upstream}")
+    result = git.run_as_person(root, *words, seconds=_SLOW)
+    if result.returncode == 0:
+        return
+    stages: dict[bytes, set[bytes]] = {}
+    for entry in git.ask(root, "ls-files", "--unmerged", "-z").split(b"\0"):
+        marks, _, path = entry.partition(b"\t")
+        if path:
+            stages.setdefault(path, set()).add(marks.rsplit(b" ", 1)[-1])
+    if stages and all(len(sides) == 2 and b"1" in sides for sides in stages.values()):
+        names = b"".join(b":(literal)" + path + b"\0" for path in stages)
+        from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
+        _do(root, "add", *from_input, data=names)
+        _do(root, "commit", "--quiet", "--no-edit", settings=settings)
+        return
+    git.run_as_person(root, "merge", "--abort", seconds=_SLOW)
+    raise Conflict(
+        f"the commits of others can't be merged: {git.complaint(result.stderr or result.stdout)}",
+        hint=f"merge them by hand in `{root}`",
+    )
+
+
+def publish(root: Path) -> None:
+    """Pushes the branch to the remote `origin`, and never by force. Raises `StorageFailed`."""
+    name = branch(root)
+    _do(root, "push", "--quiet", "--set-upstream", "origin", f"HEAD:refs/heads/{name}")
+
+
+def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()) -> str:
+    result = git.run_as_person(root, *settings, *words, data=data, seconds=_SLOW)
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
         lines = printed.splitlines()

@@ -136,6 +136,17 @@ def run_as_person(
     return _run(command, environ, data, seconds)
 
 
+def clone(source: Path, root: Path) -> CompletedProcess[bytes]:
+    """Returns the result of cloning a repository of this machine. Raises `Invalid` without git."""
+    import shutil
+
+    program = shutil.which("git")
+    if program is None:
+        raise Invalid("git is not installed", hint=_NO_GIT)
+    command = [program, "clone", "--quiet", "--no-hardlinks", "--", str(source), str(root)]
+    return _run(command, _environment(_KEPT, _KEPT_GROUPS), b"", _SECONDS_OF_RUNNING)
+
+
 @contextmanager
 def running(root: Path, *words: str) -> Iterator[Popen[bytes]]:
     """Yields a git process that reads and answers over pipes; it ends with the block.
@@ -329,6 +340,16 @@ def driver(root: Path) -> str:
     return (
         run(root, "config", "--get", "merge.mind.driver").stdout.decode("utf-8", "replace").strip()
     )
+
+
+def own_driver() -> str:
+    """Returns the merge driver that runs this very program, which need not be on the PATH."""
+    import shlex
+    import sys
+
+    # With -P, Python does not import from the working tree.
+    program = f"{shlex.quote(sys.executable)} -P -m mimo merge-driver".replace("%", "%%")
+    return DRIVER.replace("mind merge-driver", program)
 
 
 def install_driver(root: Path) -> bool:

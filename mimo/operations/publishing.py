@@ -1,0 +1,154 @@
+"""The commits of a served project, and the bare repository that they are pushed to.
+
+The server writes into a working copy of its own. One lock covers a writing call with its commit and
+its push, and the merging of the commits of others, so no call works on half-merged files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+
+from mimo.disk import STORE
+from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.mind import Mind
+from mimo.operations import syncing
+from mimo.store import commit as commits
+from mimo.store import files, projects
+from mimo.store.files import is_shared
+from mimo.store.init import init
+
+log = logging.getLogger("mind.http")
+
+FOLDER = "served"
+"""The folder of the server's working copies in $MIND_HOME."""
+
+_TRIES = 5
+"""The number of times that a push is repeated because another one was faster."""
+
+
+class Repository:
+    """The repository of one served project."""
+
+    def __init__(self, root: Path, *, pushes: bool) -> None:
+        """Takes the root of a working copy; with `pushes`, it shares its commits with `origin`."""
+        self.root, self.pushes = root, pushes
+        self._lock = Lock()
+        self._uncommitted: dict[str | None, set[str]] = {}
+        self._problem: str | None = None
+
+    @contextmanager
+    def writing(self, mind: Mind, author: str | None) -> Iterator[list[str]]:
+        """Commits and pushes the files that the block writes; a failure adds a notice to the list.
+
+        A failed commit or push is repeated after the next call, and a push also by `exchange`.
+        """
+        notices: list[str] = []
+        with self._lock:
+            written = self._uncommitted.setdefault(author, set())
+
+            def note(contents: Mapping[Path, bytes | None]) -> None:
+                for path in contents:
+                    with suppress(ValueError):
+                        written.add(path.relative_to(self.root).as_posix())
+
+            try:
+                with files.watched(note):
+                    yield notices
+            finally:
+                self._record(mind, notices)
+
+    def _record(self, mind: Mind, notices: list[str]) -> None:
+        try:
+            made = [self._commit(mind, author) for author in list(self._uncommitted)]
+        except (MindError, OSError) as error:
+            reason = error.message if isinstance(error, MindError) else str(error.strerror)
+            notices.append(f"stored, but not committed: {reason}; the next call tries again")
+            return
+        if self.pushes and (any(made) or self._problem) and (problem := self._exchanged()):
+            notices.append(f"committed, but not pushed: {problem}; the server tries again")
+
+    def _commit(self, mind: Mind, author: str | None) -> bool:
+        """Commits the files that calls of an author wrote; returns whether there were any."""
+        written = self._uncommitted[author]
+        wanted = {path for path in written if path.startswith(f"{STORE}/") and is_shared(path)}
+        if wanted:
+            syncing.repository(mind)
+            commits.check_idle(self.root)
+            pending = [change for change in commits.pending(self.root) if change.path in wanted]
+            if pending:
+                message = syncing.message_of(mind, pending)
+                paths = [change.path for change in pending]
+                if author is None and commits.identity(self.root):
+                    author = commits.PROGRAM
+                commits.commit(self.root, message, paths, author)
+        written.clear()
+        return bool(wanted)
+
+    def exchange(self) -> None:
+        """Merges the commits of others, and pushes those that are not pushed yet."""
+        if self.pushes:
+            with self._lock:
+                self._exchanged()
+
+    def _exchanged(self) -> str | None:
+        """Returns the reason for which commits are not pushed; None if all are."""
+        problem = None
+        try:
+            for attempt in range(_TRIES):
+                commits.fetch(self.root)
+                ahead, behind = commits.apart(self.root) or (1, 0)
+                if behind:
+                    commits.merge_upstream(self.root)
+                    ahead += 1
+                if not ahead:
+                    break
+                try:
+                    commits.publish(self.root)
+                    break
+                except MindError:
+                    commits.fetch(self.root)
+                    _, behind = commits.apart(self.root) or (1, 0)
+                    if not behind or attempt == _TRIES - 1:
+                        raise
+        except (MindError, OSError) as error:
+            problem = error.message if isinstance(error, MindError) else str(error.strerror)
+            if problem != self._problem:
+                log.warning("commits of `%s` can't be exchanged: %s", self.root.name, problem)
+        self._problem = problem
+        return problem
+
+
+def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
+    """Returns the root of the server's own working copy of a bare repository.
+
+    A missing one is cloned, becomes a project, and is registered. Raises `NoProject` for another
+    folder, `Conflict` if the copy of another repository has its name, and `StorageFailed`.
+    """
+    bare = bare.expanduser().resolve()
+    if not ((bare / "HEAD").is_file() and (bare / "objects").is_dir()):
+        raise NoProject(
+            f"`{bare}` is not a bare git repository", hint="`git init --bare` makes one"
+        )
+    root = home.resolve() / FOLDER / bare.name.removesuffix(".git")
+    if root.name in ("", "."):
+        raise Invalid(f"`{bare}` has no name", hint="rename it to NAME.git")
+    if not (root / ".git").exists():
+        files.make_folder(root.parent)
+        commits.clone(bare, root)
+    elif commits.origin(root) != str(bare):
+        raise Conflict(
+            f"`{root}` is the working copy of `{commits.origin(root)}`",
+            hint="repositories that are served need different names",
+        )
+    init(root, home, now=now)
+    syncing.install(root)
+    if pending := commits.pending(root):
+        paths = [change.path for change in pending]
+        commits.commit(root, "Set up the memory of mind", paths, commits.PROGRAM)
+    Repository(root, pushes=True).exchange()
+    return projects.explicit(root, home).root

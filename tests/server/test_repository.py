@@ -1,0 +1,217 @@
+"""`mind mcp --http --repository` and `--commit`: writes of users become commits."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from mimo.guard import tokens
+from mimo.store.init import init
+from tests.conftest import NOW, git
+from tests.server.over_http import Served, served
+from tests.server.test_team import USERS, bearer, called, text_of
+
+
+def show(repository: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(repository), *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(path)], check=True)
+    return path
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    tokens.write(tmp_path / "tokens.toml", USERS)
+    return tmp_path / "tokens.toml"
+
+
+@pytest.fixture
+def server(tmp_path: Path, bare: Path, users: Path) -> Iterator[Served]:
+    with served(tmp_path / "home", "--tokens", str(users), "--repository", str(bare)) as running:
+        yield running
+
+
+def stored(server: Served, name: str, text: str, at: str = "/shop") -> Any:
+    async def talk(client: Any) -> Any:
+        return await called(client, "memory", operation="store", content=text)
+
+    result = server.asked("auto", talk, at, headers=bearer(name))
+    assert not result.is_error, text_of(result)
+    return result
+
+
+def titles(server: Served, name: str, at: str = "/shop") -> str:
+    async def talk(client: Any) -> Any:
+        return await called(client, "mind_list", limit=100)
+
+    return text_of(server.asked("auto", talk, at, headers=bearer(name)))
+
+
+def test_a_write_becomes_a_commit_of_its_user_in_the_bare_repository(
+    tmp_path: Path, bare: Path, server: Served
+) -> None:
+    result = stored(server, "ana", "Deploys need a signed tag")
+
+    assert "notice" not in text_of(result)
+    log = show(bare, "log", "-1", "--format=%an|%ae|%cn|%s", "main")
+    assert log == "ana|ana@example.org|mind|memory: remembered fact: Deploys need a signed tag"
+    files = show(bare, "show", "--name-only", "--format=", "main").splitlines()
+    assert [path.split("/")[1] for path in files if path.endswith(".md")].count("facts") == 1
+    copy = tmp_path / "home/served/shop"
+    assert show(copy, "status", "--porcelain") == ""
+    assert "Deploys need a signed tag" in titles(server, "rita")
+
+    async def reads(client: Any) -> Any:
+        return await called(client, "mind_search", query="signed tag")
+
+    answer = server.asked("auto", reads, "/shop", headers=bearer("bob"))
+    assert "untrusted" not in text_of(answer)
+    assert show(bare, "rev-list", "--count", "main") == "2"
+
+
+def test_commits_of_others_are_merged_and_not_trusted(
+    tmp_path: Path, bare: Path, server: Served
+) -> None:
+    stored(server, "ana", "Deploys need a signed tag")
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    fact = next((other / ".mind/facts").glob("*.md"))
+    text = fact.read_text(encoding="utf-8").replace("deploys_need", "the_cache_holds")
+    new = fact.with_name("fact_the_cache_holds_ten_minutes_20261121_aaaaaa.md")
+    text = text.replace("Deploys need a signed tag", "The cache holds ten minutes")
+    text = text.replace(fact.stem, new.stem)
+    new.write_text(text, encoding="utf-8")
+    git(other, "add", ".")
+    git(other, "commit", "-q", "-m", "by hand")
+    git(other, "push", "-q")
+
+    stored(server, "bob", "The menu is printed on Mondays")
+
+    subjects = show(bare, "log", "--format=%s", "main")
+    assert "by hand" in subjects
+    assert "The menu is printed" in subjects
+
+    async def search(client: Any) -> Any:
+        return await called(client, "mind_search", query="cache holds ten minutes")
+
+    assert "untrusted" in text_of(server.asked("auto", search, "/shop", headers=bearer("ana")))
+
+
+def test_two_servers_lose_no_memory_and_keep_both_changes(
+    tmp_path: Path, bare: Path, users: Path, server: Served
+) -> None:
+    id = stored(server, "ana", "The build takes nine minutes").structured_content["id"]
+    options = ["--tokens", str(users), "--repository", str(bare)]
+    (tmp_path / "second").mkdir()
+    with served(tmp_path / "second/home", *options) as second:
+
+        async def work(running: Served, name: str, tag: str) -> None:
+            async with running.client("auto", "/shop", headers=bearer(name)) as client:
+                for number in range(4):
+                    text = f"Fact {number} of {name} is kept"
+                    result = await called(client, "memory", operation="store", content=text)
+                    assert not result.is_error, text_of(result)
+                for number in range(4):
+                    edited = await called(client, "mind_edit", id=id, add_tags=[f"{tag}{number}"])
+                    assert not edited.is_error, text_of(edited)
+                    assert "notice" not in text_of(edited)
+
+        async def both() -> None:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(work, server, "ana", "left")
+                tasks.start_soon(work, server, "adam", "middle")
+                tasks.start_soon(work, second, "bob", "right")
+
+        anyio.run(both)
+        stored(server, "ana", "The last one")
+        stored(second, "bob", "The very last one")
+
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", str(bare), str(clone)], check=True)
+    texts = "\n".join(path.read_text("utf-8") for path in (clone / ".mind/facts").glob("*.md"))
+    for name in ("ana", "adam", "bob"):
+        for number in range(4):
+            assert f"Fact {number} of {name} is kept" in texts
+    edited = next((clone / ".mind/facts").glob(f"{id}*")).read_text("utf-8")
+    tags = [f"{tag}{number}" for tag in ("left", "middle", "right") for number in range(4)]
+    assert all(tag in edited for tag in tags), edited
+    assert "<<<<" not in texts
+
+
+def test_a_push_that_fails_keeps_the_commit_and_is_repeated(
+    tmp_path: Path, bare: Path, server: Served
+) -> None:
+    hook = bare / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho closed >&2\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+
+    result = stored(server, "ana", "Deploys need a signed tag")
+
+    assert "committed, but not pushed" in text_of(result)
+    copy = tmp_path / "home/served/shop"
+    assert show(copy, "log", "-1", "--format=%an") == "ana"
+    hook.unlink()
+    assert "notice" not in text_of(stored(server, "bob", "The menu is printed on Mondays"))
+    assert show(bare, "log", "-2", "--format=%an", "main").splitlines() == ["bob", "ana"]
+
+
+def test_an_edit_here_survives_a_removal_elsewhere(
+    tmp_path: Path, bare: Path, server: Served
+) -> None:
+    id = stored(server, "ana", "The build takes nine minutes").structured_content["id"]
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    git(other, "rm", "-q", f".mind/facts/{id}.md")
+    git(other, "commit", "-q", "-m", "removed")
+    git(other, "push", "-q")
+
+    async def edit(client: Any) -> Any:
+        return await called(client, "mind_edit", id=id, add_tags=["slow"])
+
+    result = server.asked("auto", edit, "/shop", headers=bearer("bob"))
+
+    if not result.is_error:  # The removal may have been merged before the edit.
+        assert "slow" in show(bare, "show", f"main:.mind/facts/{id}.md")
+    assert "removed" in show(bare, "log", "--format=%s", "main")
+
+
+def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, users: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "shop"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    init(root, home, now=NOW)
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+    (root / "code.py").write_text("pass\n", encoding="utf-8")
+    (root / ".mind/facts").mkdir(exist_ok=True)
+    (root / ".mind/facts/draft.md").write_text("---\nid: draft\n---\nDraft\n", encoding="utf-8")
+    git(root, "add", "code.py")
+
+    with served(home, "--tokens", str(users), "--commit") as server:
+        stored(server, "ana", "Deploys need a signed tag")
+
+    assert show(root, "log", "-1", "--format=%an <%ae>") == "ana <ana@example.org>"
+    names = show(root, "show", "--name-only", "--format=").splitlines()
+    assert not {"code.py", ".mind/facts/draft.md"} & set(names)
+    assert len([name for name in names if name.startswith(".mind/facts/")]) == 1
+    assert "A  code.py" in show(root, "status", "--porcelain")
+
+
+def test_a_folder_that_is_not_a_bare_repository_is_refused(tmp_path: Path, users: Path) -> None:
+    options = ["--tokens", str(users), "--repository", str(tmp_path)]
+    with (
+        pytest.raises(AssertionError, match="is not a bare git repository"),
+        served(tmp_path / "home", *options),
+    ):
+        pass

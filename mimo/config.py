@@ -106,7 +106,7 @@ def _known_zone(name: str) -> str:
     return name
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
     """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
     if url and not url.startswith(("postgresql://", "postgres://")):
         raise Invalid(
@@ -161,7 +161,7 @@ SETTINGS = (
         "",
         USER,
         "PostgreSQL database of the shared index, such as postgresql://ana@db.example.org/mind",
-        verified=_without_password,
+        verified=without_password,
     ),
     Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
     Setting(

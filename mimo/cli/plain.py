@@ -123,6 +123,18 @@ PROGRAMS: dict[str, tuple[Option, ...]] = {
             is_repeated=True,
         ),
         Option(
+            key="index_url",
+            names=("--index-url",),
+            help="Shared index on PostgreSQL, as MIND_INDEX_URL, without a password",
+            metavar="URL",
+        ),
+        Option(
+            key="metrics_open",
+            names=("--metrics-open",),
+            help="Answer /metrics without a token",
+            is_flag=True,
+        ),
+        Option(
             key="allow_host",
             names=("--allow-host",),
             help="Name under which other machines reach the HTTP server",

@@ -302,11 +302,6 @@ def hook_command() -> click.Command:
     )
 
 
-_NEEDS_HTTP = (
-    "`--token-file`, `--tokens`, `--commit`, `--repository` and `--allow-host` need `--http`"
-)
-
-
 def mcp_command() -> click.Command:
     """Returns `mind mcp`."""
 
@@ -315,11 +310,7 @@ def mcp_command() -> click.Command:
         tool_names: str | None,
         exposure: str | None,
         http: str | None,
-        token_file: str | None,
-        tokens: str | None,
-        commit: bool,
-        repository: tuple[str, ...],
-        allow_host: tuple[str, ...],
+        **over: Any,
     ) -> None:
         from mimo.cli.answering import reply
 
@@ -331,8 +322,9 @@ def mcp_command() -> click.Command:
             "naming": tool_names,
         }
         if http is None:
-            if token_file or tokens or commit or repository or allow_host:
-                raise Invalid(_NEEDS_HTTP)
+            if given := [key for key, value in over.items() if value]:
+                options = ", ".join(f"`--{key.replace('_', '-')}`" for key in given)
+                raise Invalid(f"{options} need{'s' * (len(given) == 1)} `--http`")
             if sys.stdin is None:
                 raise StorageFailed(
                     "standard input is closed", hint="connect a client through a pipe"
@@ -340,7 +332,7 @@ def mcp_command() -> click.Command:
             from mimo.server import stdio
 
             stdio.main(exposure=exposure, **settings)
-        elif token_file and tokens:
+        elif over["token_file"] and over["tokens"]:
             raise Invalid("`--token-file` is for one user, `--tokens` for a team", hint="use one")
         elif exposure not in (None, "static"):
             raise Invalid("over HTTP every tool is listed", hint="leave `--exposure` out")
@@ -349,11 +341,13 @@ def mcp_command() -> click.Command:
 
             over_http.main(
                 at=http,
-                token_file=Path(token_file).expanduser() if token_file else None,
-                tokens_file=Path(tokens).expanduser() if tokens else None,
-                allowed_hosts=allow_host,
-                commits=commit,
-                repositories=[Path(path).expanduser() for path in repository],
+                token_file=_path(over["token_file"]),
+                tokens_file=_path(over["tokens"]),
+                allowed_hosts=over["allow_host"],
+                commits=over["commit"],
+                repositories=[Path(path).expanduser() for path in over["repository"]],
+                index_url=over["index_url"],
+                metrics_open=over["metrics_open"],
                 announce=click.echo,
                 **settings,
             )
@@ -366,6 +360,10 @@ def mcp_command() -> click.Command:
         context_settings=SETTINGS,
         params=list(map(clicked, PROGRAMS["mcp"])),
     )
+
+
+def _path(given: str | None) -> Path | None:
+    return Path(given).expanduser() if given else None
 
 
 PROGRAM_COMMANDS = {"help": help_command, "hook": hook_command, "mcp": mcp_command}

@@ -223,3 +223,18 @@ def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Itera
         except BaseException as error:
             started.set_status(trace.StatusCode.ERROR, type(error).__name__)
             raise
+
+
+@contextmanager
+def continued(headers: Mapping[str, str]) -> Iterator[None]:
+    """Runs the block in the trace that the headers of a request name, if the process traces."""
+    names = ("context", "propagate", "trace")
+    context, propagate, trace = (sys.modules.get(f"opentelemetry.{name}") for name in names)
+    if context is None or propagate is None or trace is None or "traceparent" not in headers:
+        yield
+        return
+    token = context.attach(propagate.extract({key: headers[key] for key in headers}))
+    try:
+        yield
+    finally:
+        context.detach(token)

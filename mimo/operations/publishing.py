@@ -41,6 +41,11 @@ class Repository:
         self._uncommitted: dict[str | None, set[str]] = {}
         self._problem: str | None = None
 
+    @property
+    def is_behind(self) -> bool:
+        """True if the last exchange of commits failed."""
+        return self._problem is not None
+
     @contextmanager
     def writing(self, mind: Mind, author: str | None) -> Iterator[list[str]]:
         """Commits and pushes the files that the block writes; a failure adds a notice to the list.

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import time
 from asyncio import CancelledError
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -46,12 +47,14 @@ from mimo.commands.spec import Effect, Spec, Surface
 from mimo.disk import sha256, system_clock
 from mimo.errors import Internal, MindError
 from mimo.guard.audit import Session
+from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
 from mimo.guard.tokens import Member, Scope
 from mimo.mind import Mind, Progress
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused
+from mimo.server.counting import Counts
 from mimo.server.exposure import Listing
 from mimo.server.subscriptions import Subscriptions
 from mimo.server.tools import INSTRUCTIONS, described
@@ -100,8 +103,10 @@ class App:
         naming: str,
         listing: Listing | None = None,
         is_team: bool = False,
+        counts: Counts | None = None,
     ) -> None:
         """Describe every tool that is listed, once. With `is_team`, every request has a user."""
+        self._counts = counts
         self._memory = memory
         self._is_team = is_team
         self._naming = naming
@@ -215,9 +220,15 @@ class App:
             listening(ctx),
             cancelled,
         )
+        started, result = time.monotonic(), "CANCELLED"
         try:
-            return await self._in_thread(work)
+            with continued({} if _is_traced(ctx) else getattr(ctx.request, "headers", {})):
+                done = await self._in_thread(work)
+            result = (done.meta or {}).get("mind/error", {}).get("error", {}).get("code", "ok")
+            return done
         finally:
+            if self._counts:
+                self._counts.add(specs[0].name, result, time.monotonic() - started)
             cancelled.set()  # A long task checks it and stops.
 
     def _caller(self, ctx: Context) -> Caller:
@@ -341,6 +352,11 @@ def _view(
     mind = memory.mind().heard(progress, cancelled.is_set if cancelled else None)
     mind.client_session = session
     return mind
+
+
+def _is_traced(ctx: Context) -> bool:
+    """Returns whether the request itself names the trace of its client, which the SDK continues."""
+    return "traceparent" in (getattr(ctx, "meta", None) or {})
 
 
 def _writes(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:

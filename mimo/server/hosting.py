@@ -8,7 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -144,6 +144,41 @@ class Hosting:
             hosted.calls -= is_call
             hosted.requests -= 1
             hosted.used = time.monotonic()
+
+    def gauges(self) -> dict[str, tuple[str, int]]:
+        """Returns the sizes of the server by the names of their metrics, with descriptions."""
+        opened = list(self._hosted.values())
+        sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
+        repositories = [each.memory.repository for each in opened if each.memory.repository]
+        return {
+            "mind_projects_open": ("Projects whose memory is open", sum(map(bool, self._hosted))),
+            "mind_sessions": ("Open sessions", sessions),
+            "mind_requests_open": ("Requests in progress", sum(each.requests for each in opened)),
+            "mind_repositories_behind": (
+                "Open projects whose commits could not be exchanged",
+                sum(each.is_behind for each in repositories),
+            ),
+        }
+
+    def unready(self) -> list[str]:
+        """Returns the parts of the server that can't be used now: `projects`, `index`."""
+        parts = []
+        with closing(Mind(home=self._home, project=None)) as mind:
+            try:
+                needed = {*self._copies, *([self._default] if self._default else [])}
+                for root in needed:
+                    projects.explicit(root, self._home)
+                if projects.registered(self._home).problem:
+                    parts.append("projects")
+            except MindError:
+                parts.append("projects")
+            try:
+                if server := mind.shared_index:
+                    with server.session() as sql:
+                        sql.execute("SELECT 1")
+            except MindError:
+                parts.append("index")
+        return parts
 
     def is_open(self, root: Path) -> bool:
         """Returns whether the memory of a project is open."""

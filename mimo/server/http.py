@@ -23,14 +23,16 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp_types import INVALID_REQUEST
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from mimo import disk
 from mimo.commands import all_commands
+from mimo.config import without_password
 from mimo.disk import home_of, system_clock
 from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
 from mimo.frozen import frozen
+from mimo.guard import tokens
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.guard.tokens import Member, Tokens
@@ -41,6 +43,7 @@ from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, 
 from mimo.operations.publishing import working_copy
 from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App
+from mimo.server.counting import Counts
 from mimo.server.hosting import Hosting
 from mimo.store import projects
 from mimo.store.files import failure, write_new
@@ -52,6 +55,8 @@ PORT = 6463
 
 PATH = "/mcp"
 HEALTH = "/healthz"
+READY = "/readyz"
+METRICS = "/metrics"
 PROJECT_HEADER = "x-mind-project"
 
 TOKEN = "MIND_HTTP_TOKEN"  # noqa: S105 - the name of a variable
@@ -59,6 +64,9 @@ TOKEN_FILE = "http-token"  # noqa: S105 - the name of a file
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
 
 _PATIENCE_SECONDS = 2
+
+READY_SECONDS = 2.0
+"""The time for which an answer on readiness is repeated without a new check."""
 
 POLL_SECONDS = 1.0
 """The time after which an open request of a revoked token ends."""
@@ -166,9 +174,22 @@ class Gate:
     """The application: lets in the user's clients, and passes them to the project they name."""
 
     def __init__(
-        self, hosting: Hosting, place: Place, token: str | Tokens, *, poll: float = POLL_SECONDS
+        self,
+        hosting: Hosting,
+        place: Place,
+        token: str | Tokens,
+        *,
+        poll: float = POLL_SECONDS,
+        counts: Counts | None = None,
+        metrics_open: bool = False,
     ) -> None:
-        """Take the projects behind the gate, and the token of its user or those of a team."""
+        """Take the projects behind the gate, and the token of its user or those of a team.
+
+        With `metrics_open`, the metrics are answered without a token.
+        """
+        self._counts, self._metrics_open = counts or Counts(), metrics_open
+        self._ready: tuple[float, list[str]] | None = None
+        self._asking = anyio.Lock()
         self._hosting, self._token, self._hosts = hosting, token, place.hosts
         self._poll = poll
         self._schemes = ("http", "https") if place.names else ("http",)
@@ -181,8 +202,8 @@ class Gate:
         try:
             hosts = [host.lower() for host in request.headers.getlist("host")]
             check_source(hosts, self._hosts, request.headers.get("origin"), self._schemes)
-            if request.url.path == HEALTH and request.method in ("GET", "HEAD"):
-                await JSONResponse({"status": "ok"})(scope, receive, send)
+            if request.method in ("GET", "HEAD") and (answer := await self._state(request)):
+                await answer(scope, receive, send)
                 return
             member = self._holder(request)
             root = self._admitted(request, member)
@@ -199,6 +220,40 @@ class Gate:
                 await self._hosting.serve(root, scope, receive, send)
             else:
                 await self._serve(member, root, scope, receive, send)
+
+    async def _state(self, request: Request) -> Response | None:
+        """Returns the answer on the state of the server; None for any other path.
+
+        Raises `Refused` for the metrics, unless the token is that of an administrator.
+        """
+        if request.url.path == HEALTH:
+            return JSONResponse({"status": "ok"})
+        if request.url.path == READY:
+            failed = await self._unready()
+            body = {"status": "not ready", "failed": failed} if failed else {"status": "ready"}
+            return JSONResponse(body, 503 if failed else 200)
+        if request.url.path != METRICS:
+            return None
+        if not self._metrics_open:
+            member = self._holder(request)
+            if member and member.scope is not tokens.Scope.ADMIN:
+                raise Refused(403, "The metrics need a token with the scope admin")
+        text = self._counts.text(self._hosting.gauges())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    async def _unready(self) -> list[str]:
+        """Returns the parts of the server that can't be used, asked once in some seconds."""
+        async with self._asking:
+            now = anyio.current_time()
+            if self._ready is None or now - self._ready[0] > READY_SECONDS:
+                failed = await anyio.to_thread.run_sync(self._hosting.unready)
+                if not isinstance(self._token, str):
+                    try:
+                        self._token.members()
+                    except MindError:
+                        failed.append("tokens")
+                self._ready = now, failed
+            return self._ready[1]
 
     async def _serve(
         self, member: Member, root: Path | None, scope: Scope, receive: Receive, send: Send
@@ -308,6 +363,8 @@ def main(
     allowed_hosts: Sequence[str] = (),
     commits: bool = False,
     repositories: Sequence[Path] = (),
+    metrics_open: bool = False,
+    index_url: str | None = None,
     announce: Callable[[str], None],
 ) -> None:
     """Serve on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
@@ -317,11 +374,13 @@ def main(
     log_to_stderr(Brief("mind: %(message)s"))
     home = home_of(os.environ)
     projects.check_home(home)
+    if index_url:
+        os.environ["MIND_INDEX_URL"] = without_password(index_url)
     place = place_of(at, allowed_hosts)
     token, file = _credentials(home, token_file, tokens_file)
     is_team = tokens_file is not None
     settings = Mind(home=home, project=None).config
-    commands = all_commands()
+    commands, counts = all_commands(), Counts()
 
     def make(memory: Memory, kind: type[App]) -> App:
         return kind(
@@ -330,6 +389,7 @@ def main(
             toolsets=toolsets or settings["mcp.toolsets"],
             naming=naming or settings["mcp.tool_names"],
             is_team=is_team,
+            counts=counts,
         )
 
     default = projects.explicit(project, home).root if project else None
@@ -345,7 +405,8 @@ def main(
             log.warning("other machines can connect, and nothing is encrypted: use a TLS proxy")
         where = f"token{'s' if is_team else ''} in {file or TOKEN}"
         announce(f"listening on {place.url} ({where})")
-        ended = anyio.run(serve, hosting, Gate(hosting, place, token), listener)
+        gate = Gate(hosting, place, token, counts=counts, metrics_open=metrics_open)
+        ended = anyio.run(serve, hosting, gate, listener)
     raise KeyboardInterrupt(ended.name)
 
 

@@ -12,6 +12,7 @@ import httpx2
 import pytest
 from mcp.client import Client
 from mcp_types import ListRootsResult, Root
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import FileUrl
 
 from mimo.commands import all_commands
@@ -353,3 +354,72 @@ def test_the_two_kinds_of_tokens_exclude_each_other(team: Path) -> None:
         served(team / "home", "--tokens", str(team / "missing.toml")),
     ):
         pass
+
+
+# The state of the server.
+
+
+def test_the_server_is_ready_and_says_so_without_a_token(team: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tokens.toml"
+    tokens.write(file, USERS)
+    options = ["--tokens", str(file), "--index-url", "postgresql://nobody@127.0.0.1:9/none"]
+    with served(team / "home", *options) as running:
+        answer = httpx2.get(f"{running.base}/readyz", timeout=30)
+        assert httpx2.get(f"{running.base}/healthz").json() == {"status": "ok"}
+
+    assert (answer.status_code, answer.json()) == (
+        503,
+        {"status": "not ready", "failed": ["index"]},
+    )
+
+
+def test_a_server_without_a_shared_index_is_ready(server: Served) -> None:
+    answer = httpx2.get(f"{server.base}/readyz", timeout=30)
+
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+    assert httpx2.get(f"{server.base}/readyz", headers={"host": "evil"}).status_code == 403
+
+
+@pytest.mark.attack("http")
+def test_the_metrics_are_for_administrators_and_name_no_one(server: Served) -> None:
+    async def talk(client: Client) -> None:
+        await called(client, "memory", operation="store", content="The swordfish is counted")
+
+    server.asked("auto", talk, "/bank", headers=bearer("ana"))
+    server.asked("auto", talk, "/bank", headers=bearer("rita"))
+
+    def metrics(name: str) -> Any:
+        return httpx2.get(f"{server.base}/metrics", headers=bearer(name), timeout=30)
+
+    assert httpx2.get(f"{server.base}/metrics").status_code == 401
+    assert [metrics(name).status_code for name in ("rita", "ana", "eve")] == [403, 403, 401]
+    text = metrics("adam").text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    calls = {
+        (sample.labels["tool"], sample.labels["result"]): sample.value
+        for sample in families["mind_calls"].samples
+    }
+    assert calls["memory", "ok"] >= 1
+    assert calls["memory", "PERMISSION_DENIED"] >= 1
+    samples = families["mind_call_seconds"].samples
+    counts = {sample.name: sample.value for sample in samples if sample.labels["tool"] == "memory"}
+    assert counts["mind_call_seconds_count"] == calls["memory", "ok"] + sum(
+        value for (tool, result), value in calls.items() if tool == "memory" and result != "ok"
+    )
+    assert families["mind_projects_open"].samples[0].value >= 1
+    for word in ("ana", "rita", "example.org", "swordfish", "bank", "shop"):
+        assert word not in text
+
+
+def test_open_metrics_need_no_token(team: Path) -> None:
+    options = ["--tokens", str(team / "tokens.toml"), "--metrics-open"]
+    with served(team / "home", *options) as running:
+        assert httpx2.get(f"{running.base}/metrics").status_code == 200
+
+
+def test_a_password_on_the_command_line_is_refused(team: Path) -> None:
+    options = ["--index-url", "postgresql://ana:hunter2@127.0.0.1:9/none"]
+    with pytest.raises(AssertionError) as raised, served(team / "home", *options):
+        pass
+    assert "password" in str(raised.value)
+    assert "hunter2" not in str(raised.value)

@@ -282,3 +282,16 @@ def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExpor
     every = "".join(span.to_json() for span in finished)
     assert "the value" not in every
     assert "a word of mine" not in every
+
+
+def test_a_call_continues_the_trace_of_a_request() -> None:
+    from mimo.guard.guard import continued
+
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    with continued({"traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"}):
+        inside = trace.get_current_span().get_span_context()
+    with continued({}):
+        outside = trace.get_current_span().get_span_context()
+
+    assert f"{inside.trace_id:032x}" == trace_id
+    assert not outside.is_valid

@@ -5,8 +5,11 @@
 stored values. `frequencies` counts the units of a state that hold a term. `vectors` has the vectors
 of texts by the hashes of the texts.
 
-Every table with a project has row-level security. The operators of text search may not be used
-before it (they are not leakproof), so `by_words` checks the projects itself and runs as the owner.
+Every table with a project has row-level security. Foreign keys hold the project, so that no
+row refers to another project's. The operators of text search may not be used before row-level
+security (they are not leakproof), so `by_words` checks the projects itself and runs as the owner.
+The path of functions that do so ends with `pg_temp`: if left out, it would come first, and a
+caller's temporary tables and types would be taken for those of the system.
 """
 
 from __future__ import annotations
@@ -93,7 +96,8 @@ CREATE TABLE mind.views (
     encoded bigint NOT NULL DEFAULT 0,
     unreadable bigint NOT NULL DEFAULT 0,
     missing bigint NOT NULL DEFAULT 0,
-    UNIQUE (project, name)
+    UNIQUE (project, name),
+    UNIQUE (project, key)
 );
 
 CREATE TABLE mind.memories (
@@ -127,7 +131,8 @@ CREATE TABLE mind.memories (
     passage_count integer NOT NULL,
     passage_tokens integer NOT NULL,
     word_tokens integer NOT NULL,
-    UNIQUE (project, hash)
+    UNIQUE (project, hash),
+    UNIQUE (project, key)
 );
 CREATE INDEX memories_id ON mind.memories (project, id);
 CREATE INDEX memories_topic ON mind.memories (project, topic_key) WHERE topic_key IS NOT NULL;
@@ -139,18 +144,22 @@ CREATE TABLE mind.entries (
     project integer NOT NULL,
     shadowed boolean NOT NULL,
     approved boolean NOT NULL,
-    PRIMARY KEY (view, memory)
+    PRIMARY KEY (view, memory),
+    FOREIGN KEY (project, view) REFERENCES mind.views (project, key) ON DELETE CASCADE,
+    FOREIGN KEY (project, memory) REFERENCES mind.memories (project, key) ON DELETE CASCADE
 );
 CREATE INDEX entries_memory ON mind.entries (memory, view) INCLUDE (shadowed, approved);
 
 CREATE TABLE mind.tags (
     project integer NOT NULL, memory bigint NOT NULL, tag text COLLATE "C" NOT NULL,
-    PRIMARY KEY (memory, tag)
+    PRIMARY KEY (memory, tag),
+    FOREIGN KEY (project, memory) REFERENCES mind.memories (project, key) ON DELETE CASCADE
 );
 
 CREATE TABLE mind.supersedes (
     project integer NOT NULL, target text COLLATE "C" NOT NULL, memory bigint NOT NULL,
-    PRIMARY KEY (project, target, memory)
+    PRIMARY KEY (project, target, memory),
+    FOREIGN KEY (project, memory) REFERENCES mind.memories (project, key) ON DELETE CASCADE
 );
 CREATE INDEX supersedes_memory ON mind.supersedes (memory);
 
@@ -171,7 +180,8 @@ CREATE TABLE mind.units (
     tokens text NOT NULL,
     speakers text NOT NULL,
     vector bytea NOT NULL,
-    words tsvector NOT NULL
+    words tsvector NOT NULL,
+    FOREIGN KEY (project, memory) REFERENCES mind.memories (project, key) ON DELETE CASCADE
 );
 CREATE INDEX units_memory ON mind.units (memory);
 CREATE INDEX units_vector ON mind.units (project, vector);
@@ -180,7 +190,8 @@ CREATE INDEX units_words ON mind.units USING gin (words);
 CREATE TABLE mind.frequencies (
     project integer NOT NULL, view integer NOT NULL, term text COLLATE "C" NOT NULL,
     units bigint NOT NULL,
-    PRIMARY KEY (view, term)
+    PRIMARY KEY (view, term),
+    FOREIGN KEY (project, view) REFERENCES mind.views (project, key) ON DELETE CASCADE
 );
 
 CREATE TABLE mind.vectors (
@@ -196,7 +207,7 @@ CREATE FUNCTION mind.acting() RETURNS name LANGUAGE sql STABLE AS $$
 $$;
 
 CREATE FUNCTION mind.permitted(lowest text) RETURNS integer[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
     SELECT coalesce(array_agg(DISTINCT a.project), '{{}}')
     FROM mind.access a JOIN mind.projects p ON p.key = a.project
     LEFT JOIN pg_roles r ON r.rolname = a.role
@@ -207,7 +218,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
 $$;
 
 CREATE FUNCTION mind.register(identity text, name text) RETURNS integer
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
 DECLARE found integer;
 BEGIN
     INSERT INTO mind.projects (identity, name) VALUES ($1, $2)
@@ -224,7 +235,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION mind.share(project integer, role name, level text) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
 BEGIN
     IF NOT $1 = ANY (mind.permitted('admin')) THEN
         RAISE insufficient_privilege;
@@ -239,7 +250,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION mind.withdraw(project integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
 BEGIN
     IF NOT $1 = ANY (mind.permitted('admin')) THEN
         RAISE insufficient_privilege;
@@ -248,7 +259,7 @@ BEGIN
 END $$;
 
 CREATE FUNCTION mind.clear(project integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
 BEGIN
     IF NOT $1 = ANY (mind.permitted('admin')) THEN
         RAISE insufficient_privilege;
@@ -264,17 +275,11 @@ BEGIN
     DELETE FROM mind.vectors t WHERE t.project = $1;
 END $$;
 
-CREATE FUNCTION mind.vectors_of(model text, names bytea[]) RETURNS TABLE (name bytea, vector text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
-    SELECT DISTINCT ON (v.name) v.name, v.vector::text FROM mind.vectors v
-    WHERE v.name = ANY ($2) AND v.model = $1
-$$;
-
 CREATE FUNCTION mind.by_words(
     views integer[], narrowing text, lexemes text[], weights double precision[],
     mean double precision, most bigint
 ) RETURNS TABLE (memory bigint, weight double precision)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind AS $$
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, mind, pg_temp AS $$
 DECLARE
     allowed integer[];
     counts text := '';

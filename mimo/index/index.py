@@ -372,6 +372,18 @@ class Index:
             ids = dict(named.fetchall())
             return [(ids[key], cosine) for key, cosine in nearest.items()]
 
+    def missing_meanings(self) -> list[bytes]:
+        """Returns the names of the encoder's vectors that are not made yet."""
+        if self.meanings is None:
+            return []
+        names: list[bytes] = []
+        with self._reading() as sql:
+            for keys in schema.portions(self.meanings.missing(sql)):
+                query = f"SELECT DISTINCT vector FROM units WHERE memory IN ({marks(keys)})"
+                names += (name for (name,) in sql.execute(query, keys))
+        made = self.meanings.vectors.known(names)
+        return [name for name in dict.fromkeys(names) if name not in made]
+
     def make_meanings(self, advance: Callable[[int, int], object]) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
 

@@ -30,6 +30,10 @@ def encode(mind: Mind) -> int:
     with holding(mind.index_folder / "encoding") as ours:
         if not ours:
             return 0
+        if mind.shared_index is not None:
+            from mimo.operations import sharing
+
+            sharing.fetch_vectors(mind)
         return mind.index.make_meanings(
             lambda done, total: mind.advance("Comparing in context", done, total)
         )

@@ -149,6 +149,8 @@ def commit_scheduled(root: Path, home: Path) -> None:
     with suppress(MindError, OSError):
         mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
         sync(mind, message=None)
+        if mind.shared_index is not None:
+            start("mimo.operations.sharing", root, home)
 
 
 def _scheduled(root: Path) -> Path:

@@ -1,6 +1,6 @@
 """`mind search --scope org` and `mind index --push`, by several users of a real database."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -11,7 +11,7 @@ from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.commands import index
 from mimo.mind import Mind
-from mimo.operations import shared
+from mimo.operations import refresh, sharing
 from mimo.store.init import init
 from tests.conftest import NOW, git
 from tests.postgres.conftest import Postgres
@@ -85,7 +85,7 @@ def test_others_find_a_project_from_when_it_is_shared_until_it_is_withdrawn(open
     assert done.shared
     assert done.shared.withdrawn
     assert rows(search(billing, "kafka events", scope=Scope.ORG)) == []
-    assert shared.sharing(shop) is None
+    assert sharing.pushed_here(shop) is None
 
 
 def test_the_own_project_is_answered_from_its_files_beside_the_others(opened: Open) -> None:
@@ -168,7 +168,7 @@ def test_clones_of_a_repository_are_one_project_and_a_shallow_one_is_refused(
     pushed = index(clone, push=True).shared
     assert pushed
     assert (pushed.memories, pushed.added) == (1, 0)
-    assert shared.working_copy(clone).identity == shared.working_copy(shop).identity
+    assert sharing.working_copy(clone).identity == sharing.working_copy(shop).identity
 
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{shop.project.root}", "ben/shallow")
     with pytest.raises(Invalid, match="shallow"):
@@ -192,6 +192,39 @@ def test_without_the_server_the_projects_on_this_machine_answer(
     assert answer.notice
     assert "can't be used: no server answers there" in answer.notice
     assert "these are from the projects on this machine" in answer.notice
+
+
+def test_vectors_that_another_user_has_made_are_not_made_again(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing, "_WORTH_FETCHING", 3)
+    shop = opened("ana", "shop")
+    for name in ("Kafka has three brokers", "Invoices have no gaps", "Refunds are made by hand"):
+        add(shop, name)
+    git(shop.project.root, "add", ".")
+    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    index(shop, push=True)
+    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
+    encoder = clone.encoder
+    assert encoder is not None
+    made: list[str] = []
+
+    def encode_many(texts: Sequence[str]) -> list[bytes]:
+        made.extend(texts)
+        return [encoder.encode(text) for text in texts]
+
+    monkeypatch.setattr(encoder, "encode_many", encode_many)
+    refresh.refresh(clone)
+    assert sharing.fetch_vectors(clone) == 0  # Ben may not read the project.
+    index(shop, readers=("ben",))
+    assert sharing.fetch_vectors(clone) == 3
+    index(clone)
+
+    assert made == []
+    theirs, ours = (
+        mind.index.meanings.vectors.all() for mind in (shop, clone) if mind.index.meanings
+    )
+    assert sorted(theirs) == sorted(ours)
 
 
 def test_without_a_setting_the_hint_names_it(mind: Mind) -> None:

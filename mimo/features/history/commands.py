@@ -301,6 +301,10 @@ def sync(
     and your signature is made as always.
     """
     done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
+    if not dry_run and mind.shared_index is not None:
+        from mimo.operations import sharing
+
+        sharing.push_later(mind)
     notices = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
     return Synced(
         commit=done.commit,

@@ -50,7 +50,7 @@ from mimo.text.phrases import notices
 from mimo.text.tokens import excerpt, matching_words
 
 if TYPE_CHECKING:
-    from mimo.operations.shared import SharedMatch
+    from mimo.operations.organisation import SharedMatch
 
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
@@ -231,7 +231,7 @@ def _of_organisation(
 
     If the shared index can't be used, the projects on this machine are searched instead.
     """
-    from mimo.operations import across, shared
+    from mimo.operations import across, organisation
 
     if mind.member and mind.member.projects and mind.member.role is None:
         raise Denied(
@@ -239,7 +239,7 @@ def _of_organisation(
             hint="search this project, or all that are permitted with `scope` all",
         )
     try:
-        others, projects, notice = shared.search_others(mind, query, options)
+        others, projects, notice = organisation.search_others(mind, query, options)
     except StorageFailed as error:
         matches, notice = across.search_projects(mind, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"

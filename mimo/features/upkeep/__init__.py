@@ -8,7 +8,7 @@ from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Omitted, Out
-from mimo.errors import MindError
+from mimo.errors import MindError, StorageFailed
 from mimo.features import audit, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
@@ -221,6 +221,25 @@ def _server(mind: Mind) -> Iterator[Check]:
         yield _ok("server", "none answers, so commands and hooks work alone")
 
 
+def _shared_index(mind: Mind) -> Iterator[Check]:
+    if mind.shared_index is None:
+        return
+    from mimo.operations import sharing
+
+    server = mind.shared_index
+    try:
+        with server.reading() as sql:
+            sql.execute("SELECT 1")
+    except StorageFailed as error:
+        yield _warning("shared", error.message, error.hint or "")
+        return
+    state = sharing.pushed_here(mind)
+    pushed = "this project is not in it"
+    if state:
+        pushed = f"{state.memories:,} memories were pushed on {state.pushed:%Y-%m-%d}"
+    yield _ok("shared", f"`{server.place}` answers; {pushed}")
+
+
 def _user(mind: Mind) -> Iterator[Check]:
     user = mind.user()
     if user is None:
@@ -309,6 +328,7 @@ _EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
 _OF_PROJECT = (
     *_EVERYWHERE,
     _index,
+    _shared_index,
     _server,
     _files,
     _values,

@@ -514,11 +514,11 @@ def _shared(
     """Pushes or withdraws the project, and changes its roles; None if nothing was asked for."""
     if not (push or levels or withdraw):
         return None
-    from mimo.operations import shared
+    from mimo.operations import sharing
 
-    place = shared.server_of(mind).place
+    place = sharing.server_of(mind).place
     if withdraw:
-        shared.withdraw(mind)
+        sharing.withdraw(mind)
         return Shared(
             place=place,
             memories=0,
@@ -529,9 +529,9 @@ def _shared(
             roles=(),
             withdrawn=True,
         )
-    pushed = shared.push(mind)
+    pushed = sharing.push(mind)
     for role, level in levels.items():
-        shared.permit(mind, role, level)
+        sharing.permit(mind, role, level)
     return Shared(
         place=place,
         memories=pushed.memories,
@@ -539,7 +539,7 @@ def _shared(
         removed=pushed.removed,
         vectors=pushed.vectors,
         left_out=pushed.left_out,
-        roles=tuple(SharedRole(role=r, right=right) for r, right in shared.roles(mind).items()),
+        roles=tuple(SharedRole(role=r, right=right) for r, right in sharing.roles(mind).items()),
     )
 
 

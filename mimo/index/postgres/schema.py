@@ -397,15 +397,59 @@ def format_of(sql: Connection[tuple[Any, ...]]) -> int:
     return int(stored[0]) if stored else 0
 
 
-def index_by_nearness(model: str, dims: int, *, halves: bool) -> str:
-    """Returns the statement for the index by nearness of the vectors of a model.
+class Nearness(NamedTuple):
+    """The index by nearness of the vectors of one model."""
 
-    `halves` states that pgvector has vectors of half the size, as from 0.7.
-    """
-    kind = "halfvec" if halves else "vector"
+    name: str
+    column: str
+    """The indexed expression."""
+    kind: str
+    condition: str
+    is_made: bool
+    iterates: bool
+    """True if it goes on until enough vectors pass a filter, as from pgvector 0.8."""
+
+
+def nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> Nearness:
+    """Returns the index by nearness of a model, which may not be made yet."""
     name = f"vectors_near_{disk.blake2b(model.encode()).hex()[:8]}"
+    row = sql.execute(
+        "SELECT extversion, EXISTS (SELECT 1 FROM pg_index i JOIN pg_class c ON c.oid ="
+        " i.indexrelid WHERE c.relname = %s AND i.indisvalid) FROM pg_extension"
+        " WHERE extname = 'vector'",
+        (name,),
+    ).fetchone()
+    version, is_made = row or ("0.0", False)
+    number = tuple(int(part) for part in version.split(".")[:2])
+    # Vectors of half the size hold our numbers exactly.
+    kind = f"halfvec({dims})" if number >= (0, 7) else f"vector({dims})"
     quoted = model.replace("'", "''")
-    return (
-        f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON mind.vectors"
-        f" USING hnsw ((vector::{kind}({dims})) {kind}_ip_ops) WHERE model = '{quoted}'"
+    return Nearness(
+        name=name,
+        column=f"(vector::{kind})",
+        kind=kind,
+        condition=f"model = '{quoted}'",
+        is_made=is_made,
+        iterates=number >= (0, 8),
     )
+
+
+def make_nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> bool:
+    """Makes the index by nearness of a model, without blocking readers and writers.
+
+    Returns whether it did: it is there already, or the role may not. Raises errors of PostgreSQL.
+    """
+    index = nearness(sql, model, dims)
+    owns = "SELECT pg_has_role(tableowner, 'MEMBER') FROM pg_tables WHERE schemaname = 'mind'"
+    if index.is_made or sql.execute(f"{owns} AND tablename = 'vectors'".encode()).fetchone() != (
+        True,
+    ):
+        return False
+    sql.execute("SELECT set_config('maintenance_work_mem', '1GB', false)")
+    sql.execute(f"DROP INDEX CONCURRENTLY IF EXISTS mind.{index.name}".encode())
+    operators = f"{index.kind.partition('(')[0]}_ip_ops"
+    sql.execute(
+        f"CREATE INDEX CONCURRENTLY {index.name} ON mind.vectors"
+        f" USING hnsw ({index.column} {operators}) WHERE {index.condition}".encode()
+    )
+    return True

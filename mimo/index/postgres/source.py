@@ -12,9 +12,8 @@ from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
-from mimo.index.postgres import schema
+from mimo.index.postgres import schema, writing
 from mimo.index.postgres.connection import Limits, Server
-from mimo.index.postgres.writing import quoted
 from mimo.index.rows import Hit, Newer
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.vectors import LENGTH
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from mimo.index.postgres.connection import Connected
 
-EXACT = 50_000
-"""The number of vectors up to which all are compared; among more, the index by nearness chooses."""
+_EXAMINED = 400
+"""The number of vectors that the index by nearness returns; many are of whole memories."""
 
 _NARROW = 20
 """The number of projects up to which they are looked up in the index of words."""
@@ -123,6 +122,16 @@ def _views(sql: Connected, condition: str, value: str) -> list[View]:
     return [View(*row) for row in sql.execute(_VIEWS.format(condition).encode(), (value,))]
 
 
+def vectors_of(sql: Connected, model: str, names: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Returns the vectors of texts, by name, that some project has which this role may read."""
+    stored = sql.execute(
+        "SELECT DISTINCT ON (name) name, vector::text FROM mind.vectors"
+        " WHERE model = %s AND name = ANY (%s) ORDER BY name, project",
+        (model, list(names)),
+    )
+    return {name: _bytes(text) for name, text in stored}
+
+
 class SharedSource:
     """Some states in the shared index, as a `Source`; all its reads see the same state."""
 
@@ -193,7 +202,7 @@ class SharedSource:
         )[0]
         given = {
             "narrowing": self._narrowing(),
-            "lexemes": [quoted(term) for term in terms],
+            "lexemes": [writing.quoted(term) for term in terms],
             "weights": weights,
             "mean": words / max(units, 1),
         }
@@ -226,7 +235,7 @@ class SharedSource:
                 {**values, "query": _literal(query), "model": model, "near": catalog.NEAR},
             )
 
-        nearest = self._near(units)
+        nearest = self._near(model, query, units, catalog.NEAR)
         return list(dict.fromkeys(key for key, product in nearest if product > 0))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
@@ -258,7 +267,10 @@ class SharedSource:
                 {**values, "query": _literal(query), "model": encoder.model, "near": _NEAREST},
             )
 
-        nearest = [(key, _cosine(product, ENCODED_LENGTH)) for key, product in self._near(memories)]
+        nearest = [
+            (key, _cosine(product, ENCODED_LENGTH))
+            for key, product in self._near(encoder.model, query, memories, _NEAREST)
+        ]
         share = made / (made + missing)
         return SharedCompared(self, encoder, query, tuple(nearest), share) if nearest else None
 
@@ -396,11 +408,35 @@ class SharedSource:
             )
         }
 
-    def _near(self, select: Callable[[str], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-        """Returns what `select` makes of the nearest vectors, given as a query for them."""
+    def _near(
+        self,
+        model: str,
+        query: bytes,
+        select: Callable[[str], list[tuple[Any, ...]]],
+        wanted: int,
+    ) -> list[tuple[Any, ...]]:
+        """Returns what `select` makes of the nearest vectors, given as a query for them.
+
+        Of many vectors, the index by nearness chooses some hundreds. If these are too few after the
+        filter, all are compared.
+        """
+        scope = "project = ANY (%(projects)s) AND vector IS NOT NULL"
+        if self.totals.units > writing.MANY:
+            index = schema.nearness(self._sql, model, len(query))
+            if index.is_made:
+                if index.iterates:
+                    self._sql.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+                self._sql.execute(f"SET LOCAL hnsw.ef_search = {_EXAMINED}".encode())
+                product = f"{index.column} <#> %(query)s::{index.kind}"
+                nearest = select(
+                    f"SELECT project, name, -({product}) AS product FROM mind.vectors"
+                    f" WHERE {scope} AND {index.condition} ORDER BY {product} LIMIT {_EXAMINED}"
+                )
+                if len(nearest) >= wanted:
+                    return nearest
         return select(
             "SELECT project, name, -(vector <#> %(query)s::vector) AS product FROM mind.vectors"
-            " WHERE project = ANY (%(projects)s) AND model = %(model)s AND vector IS NOT NULL"
+            f" WHERE {scope} AND model = %(model)s"
         )
 
     # The database.
@@ -410,7 +446,7 @@ class SharedSource:
         projects = sorted(set(self._of["projects"]))
         if len(projects) > _NARROW:
             return ""
-        return f"({' | '.join(quoted(f'#{project}') for project in projects)}) & "
+        return f"({' | '.join(writing.quoted(f'#{project}') for project in projects)}) & "
 
     def _ages(self, filter: Filter, keys: Collection[int]) -> dict[int, int]:
         """Returns those of some memories that pass the filter, each with its place by age."""
@@ -489,6 +525,12 @@ def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str,
 
 def _cosine(product: float, length: int) -> float:
     return max(-1.0, min(1.0, product / length**2))
+
+
+def _bytes(literal: str | None) -> bytes:
+    """Returns the int8 vector that pgvector writes; empty for None."""
+    numbers = literal.strip("[]").split(",") if literal else []
+    return bytes(int(number) & 0xFF for number in numbers)
 
 
 def _literal(vector: bytes) -> str:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
     from mimo.index.vectors import Vectors
 
+MANY = 50_000
+"""The number of vectors up to which all are compared; more get an index by nearness."""
+
 _BATCH = 1_000
 """The number of memories, or of vectors, that are written at a time."""
 
@@ -130,11 +133,16 @@ def push(
         # One push of a project at a time: they write the same contents.
         sql.execute("SELECT pg_advisory_lock(%s, %s)", (shared.LOCK, project))
         try:
-            return _Push(sql, copy, sources, int(project), advance).run()
+            pushed = _Push(sql, copy, sources, int(project), advance).run()
         finally:
             if not sql.closed:
                 sql.execute("DISCARD TEMP")
                 sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
+        for model, vectors in sources.vectors if pushed.vectors else ():
+            if _are_many(sql, model) and (width := vectors.state().width):
+                advance("Building the index by nearness", 0, 1)
+                shared.make_nearness(sql, model, width)
+        return pushed
 
 
 class _Push:
@@ -517,6 +525,12 @@ def _row(values: Sequence[Any]) -> _Row | None:
         *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
         stored,
     )
+
+
+def _are_many(sql: Connected, model: str) -> bool:
+    """Returns whether a model has so many vectors that comparing all takes too long."""
+    query = "SELECT count(*) FROM (SELECT 1 FROM mind.vectors WHERE model = %s LIMIT %s) v"
+    return bool(_one(sql, query, model, MANY + 1)[0] > MANY)
 
 
 def _one(sql: Connected, query: str, *values: object) -> tuple[Any, ...]:

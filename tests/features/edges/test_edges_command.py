@@ -43,7 +43,8 @@ SEED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         "Semantic search across memories. Use when CLAUDE.md context isn't enough.",
         {
             "query": {"type": "string"},
-            "scope": {"type": "string", "enum": ["project", "all"], "default": "project"},
+            # `org` came later, for the shared index.
+            "scope": {"type": "string", "enum": ["project", "all", "org"], "default": "project"},
             "types": {"type": "array"},
             "limit": {"type": "integer", "default": 10},
         },

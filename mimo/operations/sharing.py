@@ -1,11 +1,10 @@
-"""The shared index: pushing this working copy to it, and searching the projects in it."""
+"""A project in the shared index: pushing it, who may read it, and withdrawing it."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,21 +12,16 @@ from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
-from mimo.frozen import NamedTuple, frozen, replace
+from mimo.frozen import frozen
 from mimo.guard import policy as policies
-from mimo.guard.policy import ActivePolicies, Call, Operation
-from mimo.index.rows import Hit, Request
-from mimo.index.search import search
+from mimo.index.schema import portions
 from mimo.mind import Mind
 from mimo.operations import refresh
-from mimo.operations.finding import FLOOR, NEAREST, THRESHOLD, Options, check_length
 from mimo.store import files, git, projects, revisions
 from mimo.text.clean import one_line
-from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected, Server
-    from mimo.index.postgres.source import View
     from mimo.index.postgres.writing import Pushed, WorkingCopy
 
 EVERYONE = "everyone"
@@ -35,6 +29,9 @@ EVERYONE = "everyone"
 
 _STATE = "shared.json"
 _HELD = "pushing"
+
+_WORTH_FETCHING = 100
+"""The number of missing vectors from which asking the server pays: making them takes 2 s."""
 
 _PRIORITY = 19
 """The lowest: any other work on the machine goes first."""
@@ -50,18 +47,6 @@ class Sharing:
     memories: int
 
 
-class SharedMatch(NamedTuple):
-    """A memory of another project that matches."""
-
-    hit: Hit
-    view: View
-    approved: bool
-    """True if the project's own user has approved its text."""
-
-
-# Pushing.
-
-
 def server_of(mind: Mind) -> Server:
     """Returns the server of the shared index. Raises `Invalid` if no setting names one."""
     if mind.shared_index is None:
@@ -72,7 +57,7 @@ def server_of(mind: Mind) -> Server:
     return mind.shared_index
 
 
-def sharing(mind: Mind) -> Sharing | None:
+def pushed_here(mind: Mind) -> Sharing | None:
     """Returns what was last pushed from here; None if nothing was, or to another server."""
     if mind.shared_index is None or not mind.has_project or mind.is_users:
         return None
@@ -95,7 +80,7 @@ def push(mind: Mind) -> Pushed:
     server = server_of(mind)
     if mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
-    if sharing(mind) is None:
+    if pushed_here(mind) is None:
         _check_person(mind, "start sharing a project")
     refresh.refresh(mind)
     copy = working_copy(mind)
@@ -115,8 +100,8 @@ def push_later(mind: Mind) -> None:
     from mimo.operations.syncing import start
 
     with suppress(MindError, OSError):
-        if mind.environ.get("MIND_BACKGROUND") != "off" and sharing(mind):
-            start("mimo.operations.shared", mind.project.root, mind.home)
+        if mind.environ.get("MIND_BACKGROUND") != "off" and pushed_here(mind):
+            start("mimo.operations.sharing", mind.project.root, mind.home)
 
 
 def permit(mind: Mind, role: str, level: str | None) -> None:
@@ -240,69 +225,27 @@ def _check_person(mind: Mind, action: str) -> None:
         raise Denied(f"only a person may {action}", hint="run the command in a terminal")
 
 
-# Searching.
+def fetch_vectors(mind: Mind) -> int:
+    """Gets encoder's vectors that others have made already, and returns their number.
 
-
-def search_others(
-    mind: Mind, text: str, options: Options
-) -> tuple[list[SharedMatch], int, str | None]:
-    """Returns the best matches of the other projects in the shared index, best first.
-
-    The second value is the number of these projects. Each project's policy binds, and the notice
-    names the projects that it excludes. Raises `StorageFailed` if the server can't be used.
+    Does nothing if few are missing, or if the server can't be used: they are made here, then.
     """
     from mimo.index.postgres import source
 
-    check_length(text)
-    server = server_of(mind)
-    own = working_copy(mind).identity if mind.has_project else ""
-    skipped: list[str] = []
-
-    def choose(sql: Connected) -> Sequence[View]:
-        views = source.others(sql, own)
-        return [view for view in views if _permits(mind, view, skipped)]
-
-    models = mind.embedder, lambda: mind.encoder
-    with source.opened(server, choose, *models, mind.shared_role) as opened:
-        answer = search(opened, _request(mind, text, options))
-        views = {view.project: view for view in opened.views}
-        approved = opened.approved(answer.hits)
-    hits = answer.hits
-    best = hits[0].score if hits else 0.0
-    if options.threshold is None and best < max(FLOOR, THRESHOLD / (answer.considered + 1)):
-        hits = ()
-    matches = [
-        SharedMatch(hit, views[hit.project], (hit.project, hit.record.memory.id) in approved)
-        for hit in hits
-    ]
-    return matches, len(views), notices(*skipped, answer.notice)
-
-
-def _request(mind: Mind, text: str, options: Options) -> Request:
-    return Request(
-        text,
-        replace(options.filter, private=False),
-        limit=options.limit,
-        threshold=THRESHOLD if options.threshold is None else options.threshold,
-        nearest=min(options.limit, NEAREST) if options.threshold is None else 0,
-        now=mind.local_now(),
-    )
-
-
-def _permits(mind: Mind, view: View, skipped: list[str]) -> bool:
-    """Returns whether a project's policy permits a search by this caller."""
-    if view.policy is None:
-        return True
-    call = Call(tool="mind_search", operation=Operation.READ, agent=mind.agent, at=mind.now())
-    try:
-        stated = policies.parse(view.policy.encode(), policies.FILE)
-    except policies.InvalidPolicy:
-        skipped.append(f"{view.name} was skipped: its policy is invalid")
-        return False
-    verdict = ActivePolicies(policies=(policies.DEFAULT, stated)).judge(call)
-    if not verdict.permitted:
-        skipped.append(f"{view.name} was skipped: its policy does not permit `mind_search`")
-    return verdict.permitted
+    server, meanings = mind.shared_index, mind.index.meanings
+    names = mind.index.missing_meanings() if server and meanings else []
+    if server is None or meanings is None or len(names) < _WORTH_FETCHING:
+        return 0
+    fetched = 0
+    with suppress(StorageFailed, ValueError), server.reading() as sql:
+        for some in portions(names):
+            vectors = source.vectors_of(sql, meanings.encoder.model, some)
+            width = meanings.encoder.dims
+            sound = {name: vector for name, vector in vectors.items() if len(vector) in (0, width)}
+            meanings.vectors.put(sound)
+            fetched += len(sound)
+            mind.advance("Fetching vectors", fetched, len(names))
+    return fetched
 
 
 def main() -> None:
@@ -312,7 +255,7 @@ def main() -> None:
     with suppress(MindError, OSError):
         mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": home})
         with files.holding(mind.index_folder / _HELD) as ours:
-            if ours and sharing(mind):
+            if ours and pushed_here(mind):
                 push(mind)
 
 

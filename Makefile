@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -219,6 +219,9 @@ bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER tha
 
 mutants: setup  ## Change the code in 40 ways, and list those that no test notices
 	$(RUN) -m tests.bench.mutants
+
+bench-scale: setup ## Measure the local index and PostgreSQL by size and clients (SIZES=1000,100000,1000000)
+	$(RUN) -m tests.bench.scale
 
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
 	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)

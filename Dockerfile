@@ -4,10 +4,12 @@ WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE requirements-dev.txt ./
 COPY man man
 COPY mimo mimo
+# Such as [postgres], for a server with a shared index.
+ARG EXTRAS=
 # The locked versions; pip takes no hashes beside a folder.
 RUN sed -e '/--hash/d' -e 's/ [\\]$//' requirements-dev.txt > locked.txt \
     && python -m venv --without-pip /opt/mind \
-    && python -m pip --python /opt/mind/bin/python install --no-cache-dir --constraint locked.txt .
+    && python -m pip --python /opt/mind/bin/python install --no-cache-dir --constraint locked.txt ".$EXTRAS"
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="mind" \

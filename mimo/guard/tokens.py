@@ -182,15 +182,11 @@ class Tokens:
     """The tokens of a file, which is read again after each change."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises `Invalid` without any token, and as `read` does."""
+        """Read the file, which may not exist yet. Raises as `read` does."""
         self._path = path
         self._stamp: tuple[int, ...] | None = None
         self._members: tuple[Member, ...] = ()
-        if not self.members():
-            raise Invalid(
-                f"`{path}` has no token",
-                hint="`mind token add NAME --email ADDRESS` creates the first one",
-            )
+        self.members()
 
     def members(self) -> tuple[Member, ...]:
         """Returns the users of the file. Raises `Invalid` and `StorageFailed`, as `read` does."""

@@ -45,6 +45,8 @@ class Sharing:
     """The server and the database."""
     pushed: datetime
     memories: int
+    commit: str
+    """The commit that was checked out then."""
 
 
 def server_of(mind: Mind) -> Server:
@@ -65,8 +67,23 @@ def pushed_here(mind: Mind) -> Sharing | None:
         state = json.loads(disk.read(_state_file(mind)))
         pushed = datetime.fromisoformat(state["pushed"])
         if state["place"] == mind.shared_index.place:
-            return Sharing(place=state["place"], pushed=pushed, memories=int(state["memories"]))
+            return Sharing(
+                place=state["place"],
+                pushed=pushed,
+                memories=int(state["memories"]),
+                commit=str(state["commit"]),
+            )
     return None
+
+
+def is_behind(mind: Mind) -> bool:
+    """Returns whether this working copy was pushed, and has another commit since."""
+    pushed = pushed_here(mind)
+    return pushed is not None and pushed.commit != _commit(mind)
+
+
+def _commit(mind: Mind) -> str:
+    return git.output(mind.project.root, "rev-parse", "--verify", "--quiet", "HEAD") or ""
 
 
 def push(mind: Mind) -> Pushed:
@@ -82,6 +99,7 @@ def push(mind: Mind) -> Pushed:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
     if pushed_here(mind) is None:
         _check_person(mind, "start sharing a project")
+    commit = _commit(mind)
     refresh.refresh(mind)
     copy = working_copy(mind)
     with mind.index.sources() as sources:
@@ -90,17 +108,18 @@ def push(mind: Mind) -> Pushed:
         "place": server.place,
         "pushed": mind.now().isoformat(),
         "memories": pushed.memories,
+        "commit": commit,
     }
     files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
     return pushed
 
 
 def push_later(mind: Mind) -> None:
-    """Starts a process that pushes this working copy, if it was pushed before."""
+    """Starts a process that pushes this working copy, if it was pushed before and is behind."""
     from mimo.operations.syncing import start
 
     with suppress(MindError, OSError):
-        if mind.environ.get("MIND_BACKGROUND") != "off" and pushed_here(mind):
+        if mind.environ.get("MIND_BACKGROUND") != "off" and is_behind(mind):
             start("mimo.operations.sharing", mind.project.root, mind.home)
 
 
@@ -248,15 +267,21 @@ def fetch_vectors(mind: Mind) -> int:
     return fetched
 
 
+def push_if_behind(mind: Mind) -> None:
+    """Pushes until no commit is missing, unless another process does so. Raises as `push`."""
+    while is_behind(mind):
+        with files.holding(mind.index_folder / _HELD) as ours:
+            if not ours:  # The process that holds it looks again afterwards.
+                return
+            push(mind)
+
+
 def main() -> None:
-    """Pushes the project that the command line names, if it was pushed before."""
+    """Pushes the project that the command line names."""
     root, home = Path(sys.argv[1]), sys.argv[2]
     os.nice(_PRIORITY)
     with suppress(MindError, OSError):
-        mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": home})
-        with files.holding(mind.index_folder / _HELD) as ours:
-            if ours and pushed_here(mind):
-                push(mind)
+        push_if_behind(Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": home}))
 
 
 if __name__ == "__main__":

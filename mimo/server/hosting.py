@@ -8,7 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -29,6 +29,7 @@ from starlette.types import Receive, Scope, Send
 from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Answers, Mind
+from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
 from mimo.server.app import App, Context
@@ -51,6 +52,12 @@ ROOTS_SECONDS = 10.0
 
 EXCHANGE_SECONDS = 5.0
 """The time between two looks for commits of others in a bare repository."""
+
+SHARE_SECONDS = 10.0
+"""The time between two looks for commits that the shared index lacks."""
+
+INDEX = "index"
+"""The name of the shared index among the parts of a server."""
 
 MOST_NAMED = 10
 """The number of projects that an error names."""
@@ -158,10 +165,14 @@ class Hosting:
                 "Open projects whose commits could not be exchanged",
                 sum(each.is_behind for each in repositories),
             ),
+            "mind_shared_index_behind": (
+                "Open projects with commits that the shared index lacks",
+                sum(_is_behind(each.memory) for root, each in self._hosted.items() if root),
+            ),
         }
 
     def unready(self) -> list[str]:
-        """Returns the parts of the server that can't be used now: `projects`, `index`."""
+        """Returns the parts of the server that can't be used now: `projects`, `INDEX`."""
         parts = []
         with closing(Mind(home=self._home, project=None)) as mind:
             try:
@@ -177,7 +188,7 @@ class Hosting:
                     with server.session() as sql:
                         sql.execute("SELECT 1")
             except MindError:
-                parts.append("index")
+                parts.append(INDEX)
         return parts
 
     def is_open(self, root: Path) -> bool:
@@ -231,6 +242,8 @@ class Hosting:
             async with hosted.sessions.run(), anyio.create_task_group() as tasks:
                 if hosted.memory.repository and hosted.memory.repository.pushes:
                     await tasks.start(_exchange, hosted.memory.repository)
+                if root is not None:
+                    tasks.start_soon(_share, hosted.memory)
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -323,6 +336,20 @@ async def _exchange(repository: Repository, *, task_status: TaskStatus[None]) ->
     while True:
         await anyio.sleep(EXCHANGE_SECONDS)
         await anyio.to_thread.run_sync(repository.exchange)
+
+
+def _is_behind(memory: Memory) -> bool:
+    with suppress(MindError):
+        return sharing.is_behind(memory.mind())
+    return False
+
+
+async def _share(memory: Memory) -> None:
+    """Starts pushes of new commits to the shared index, if the project was pushed before."""
+    while True:
+        await anyio.sleep(SHARE_SECONDS)
+        with suppress(MindError):
+            await anyio.to_thread.run_sync(lambda: sharing.push_later(memory.mind()))
 
 
 class Unnamed(App):

@@ -44,7 +44,7 @@ from mimo.operations.publishing import working_copy
 from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App
 from mimo.server.counting import Counts
-from mimo.server.hosting import Hosting
+from mimo.server.hosting import INDEX, Hosting
 from mimo.store import projects
 from mimo.store.files import failure, write_new
 
@@ -230,15 +230,18 @@ class Gate:
             return JSONResponse({"status": "ok"})
         if request.url.path == READY:
             failed = await self._unready()
-            body = {"status": "not ready", "failed": failed} if failed else {"status": "ready"}
-            return JSONResponse(body, 503 if failed else 200)
+            # A search of a project needs no shared index.
+            is_ready = not failed or failed == [INDEX]
+            body = {"status": "ready" if is_ready else "not ready", "failed": failed}
+            return JSONResponse(body, 200 if is_ready else 503)
         if request.url.path != METRICS:
             return None
         if not self._metrics_open:
             member = self._holder(request)
             if member and member.scope is not tokens.Scope.ADMIN:
                 raise Refused(403, "The metrics need a token with the scope admin")
-        text = self._counts.text(self._hosting.gauges())
+        gauges = await anyio.to_thread.run_sync(self._hosting.gauges)
+        text = self._counts.text(gauges)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     async def _unready(self) -> list[str]:
@@ -416,7 +419,10 @@ def _credentials(
     if tokens_file is None:
         return token_of(home, token_file, os.environ)
     os.environ.pop(TOKEN, None)
-    return Tokens(tokens_file.absolute()), tokens_file
+    users = Tokens(tokens_file.absolute())
+    if not users.members():
+        log.warning("no user has a token yet: `mind token add` creates one, in %s", tokens_file)
+    return users, tokens_file
 
 
 async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signals:

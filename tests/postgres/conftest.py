@@ -44,8 +44,10 @@ class Postgres:
         self._names = count()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def make(self) -> None:
-        self._run("initdb", "-D", self.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "-N")
+    def make(self, user: str = "postgres", *access: object) -> None:
+        """Creates the files of the server; `access` are options of initdb in place of trust."""
+        access = access or ("-A", "trust")
+        self._run("initdb", "-D", self.data, "-U", user, *access, "-E", "UTF8", "-N")
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(
                 f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n"

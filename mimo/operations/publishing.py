@@ -7,6 +7,7 @@ its push, and the merging of the commits of others, so no call works on half-mer
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -27,8 +28,17 @@ log = logging.getLogger("mind.http")
 FOLDER = "served"
 """The folder of the server's working copies in $MIND_HOME."""
 
-_TRIES = 5
-"""The number of times that a push is repeated because another one was faster."""
+_TRIES = 8
+"""The number of times that a push is tried, since others may be faster."""
+
+_REFUSALS = 4
+"""The number of pushes that may fail although no commit of others has come.
+
+Another push holds the lock of the branch for a moment, and its commits are not there yet.
+"""
+
+_PAUSE = 0.05
+"""The seconds before such a push is tried again, doubled each time."""
 
 
 class Repository:
@@ -102,7 +112,7 @@ class Repository:
 
     def _exchanged(self) -> str | None:
         """Returns the reason for which commits are not pushed; None if all are."""
-        problem = None
+        problem, refusals = None, 0
         try:
             for attempt in range(_TRIES):
                 commits.fetch(self.root)
@@ -118,8 +128,10 @@ class Repository:
                 except MindError:
                     commits.fetch(self.root)
                     _, behind = commits.apart(self.root) or (1, 0)
-                    if not behind or attempt == _TRIES - 1:
+                    refusals += not behind
+                    if refusals == _REFUSALS or attempt == _TRIES - 1:
                         raise
+                    time.sleep(0 if behind else _PAUSE * 2**refusals)
         except (MindError, OSError) as error:
             problem = error.message if isinstance(error, MindError) else str(error.strerror)
             if problem != self._problem:

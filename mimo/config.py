@@ -106,18 +106,59 @@ def _known_zone(name: str) -> str:
     return name
 
 
-def without_password(url: str) -> str:
-    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
-    if url and not url.startswith(("postgresql://", "postgres://")):
+class DatabaseUrl(NamedTuple):
+    """The parts of a URL of PostgreSQL that messages need."""
+
+    place: str
+    """The server and the database, without roles and parameters."""
+    passwords: tuple[str, ...]
+    """The passwords in the URL, as they are written and as they are meant."""
+
+
+_HOST = r"(?:\[[^\]/?#@\s]*\]|[^:,/?#@\[\]\s]*)(?::\d*)?"
+_URL = (
+    r"postgres(?:ql)?://(?:[^:@/?#\s]*(?::(?P<password>[^@/?#\s]*))?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)(?P<database>/[^:@/?#\s]*)?(?:\?(?P<query>[^@#\s]*))?"
+)
+
+
+def database_url(url: str) -> DatabaseUrl:
+    """Returns the parts of a URL of PostgreSQL. Raises `Invalid`, which names no part of it.
+
+    It is stricter than PostgreSQL: that takes a part of a password with a `/` for a port, and names
+    it in its error.
+    """
+    import re
+    from urllib.parse import unquote
+
+    if not url.startswith(("postgresql://", "postgres://")):
         raise Invalid(
-            "setting `index.url` must begin with `postgresql://`",
+            "the URL of the shared index must begin with `postgresql://`",
             hint="for example postgresql://ana@db.example.org/mind",
         )
-    import re
-
-    if re.search(r"://[^/?#@]*:[^/?#@]+@|[?&]password=", url):
+    match = re.fullmatch(_URL, url)
+    if match is None or re.search(r"%(?![0-9A-Fa-f]{2})", url):
         raise Invalid(
-            "setting `index.url` has a password",
+            "the URL of the shared index is invalid",
+            hint="it is postgresql://USER@HOST:PORT/DATABASE, with `@`, `/`, `:`, `?`, `#` and `%`"
+            " in a name or a password written as %40, %2F, %3A, %3F, %23 and %25",
+        )
+    query = (each.partition("=") for each in (match["query"] or "").split("&"))
+    parameters = [(unquote(name), value) for name, _, value in query]
+    passwords = [match["password"] or ""]
+    passwords += [value for name, value in parameters if name.endswith("password")]
+    host = match["hosts"] or unquote(dict(parameters).get("host", "")) or "this machine"
+    return DatabaseUrl(
+        place=f"{host}{match['database'] or ''}",
+        passwords=tuple({form for word in passwords if word for form in (word, unquote(word))}),
+    )
+
+
+def without_password(url: str) -> str:
+    """Returns a URL of PostgreSQL. Raises `Invalid` for another one, or for one with a password."""
+    if url and database_url(url).passwords:
+        raise Invalid(
+            "the URL of the shared index has a password",
             hint="put the password into ~/.pgpass, a service file, or PGPASSWORD",
         )
     return url

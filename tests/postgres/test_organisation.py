@@ -1,6 +1,6 @@
 """`mind search --scope org` and `mind index --push`, by several users of a real database."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
@@ -13,50 +13,8 @@ from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.commands import index
 from mimo.mind import Mind
 from mimo.operations import refresh, sharing
-from mimo.store.init import init
 from tests.conftest import NOW, git
-from tests.postgres.conftest import Postgres
-
-Open = Callable[..., Mind]
-
-
-@pytest.fixture
-def database(postgres: Postgres) -> str:
-    """A database whose tables an administrator has made, for the roles ana and ben."""
-    name = postgres.database()
-    with psycopg.connect(postgres.url(name), autocommit=True) as sql:
-        for role in ("ana", "ben"):
-            if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone():
-                sql.execute(f"CREATE ROLE {role} LOGIN".encode())
-        from mimo.index.postgres import schema
-
-        schema.prepare(sql)
-    return name
-
-
-@pytest.fixture
-def opened(tmp_path: Path, postgres: Postgres, database: str, ann: None) -> Iterator[Open]:
-    """Returns a function that opens a user's project in a repository of its own."""
-    minds: list[Mind] = []
-
-    def open_(user: str, name: str, *, clone_of: Path | None = None) -> Mind:
-        root, home = tmp_path / user / name, tmp_path / f"home-{user}"
-        if not root.exists():
-            if clone_of:
-                git(tmp_path, "clone", "-q", str(clone_of), str(root))
-            else:
-                root.mkdir(parents=True)
-                git(root, "init", "-q", "-b", "main")
-                git(root, "commit", "-q", "--allow-empty", "-m", f"Start {name}")
-        init(root, home, now=NOW)
-        environ = {"MIND_HOME": str(home), "MIND_INDEX_URL": postgres.url(database, user)}
-        mind = Mind.open(root, environ=environ, clock=lambda: NOW)
-        minds.append(mind)
-        return mind
-
-    yield open_
-    for mind in minds:
-        mind.close()
+from tests.postgres.conftest import Open, Postgres
 
 
 def rows(answer: SearchResults) -> list[tuple[str, str]]:

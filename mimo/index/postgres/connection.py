@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from threading import BoundedSemaphore, Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString
-from urllib.parse import urlsplit
 
-from mimo.errors import StorageFailed
+from mimo.config import database_url
+from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.postgres import schema
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from psycopg_pool import ConnectionPool
+
+    from mimo.index.postgres.watched import Watched
 
     Connected = Connection[tuple[Any, ...]]
 
-_CONNECT_SECONDS = 3
 _QUERY_SECONDS = 10
 """The time after which a query of a search is given up."""
+
+_MORE_SECONDS = 2
+"""The time for which the server's own limit is waited for, then."""
 
 _AGAIN_SECONDS = 10.0
 """The time for which a server that could not be reached is not asked again."""
 
 _MOST_CONNECTIONS = 8
+_TURN_SECONDS = 3.0
+"""The time for which a thread waits for one of these."""
+
+_IDLE_SECONDS = 60.0
+"""The time for which an unused connection is kept."""
 
 _REASONS = {
     "28P01": ("the password is wrong", "put it into ~/.pgpass, or set PGPASSFILE"),
@@ -37,12 +45,45 @@ _REASONS = {
     "57P02": ("it crashed", "try again when it runs"),
     "57P03": ("it is starting", "try again in a few seconds"),
     "57014": (f"it did not answer within {_QUERY_SECONDS} s", "try again later"),
+    "25P03": ("it waited too long for this machine", "try again"),
+    "57P05": ("it waited too long for this machine", "try again"),
     "55P03": ("another process holds a lock on it", "try again later"),
     "25006": ("it can only be read", "connect to the primary server to write"),
     "42501": ("this role may not do that", "ask the owner of the database for the right"),
     "53100": ("its disk is full", "free some space there"),
+    "42P01": ("it has no tables of mind", "`mind index --push` creates them"),
+    "3F000": ("it has no tables of mind", "`mind index --push` creates them"),
 }
 """Reasons and hints for error codes of PostgreSQL."""
+
+_NO_ANSWER = ("no server answers there", "start it, or correct the URL")
+_SILENT = ("it does not answer", "check the network and the server")
+_PHRASES = (
+    ("too many clients", _REASONS["53300"]),
+    ("too many connections", _REASONS["53300"]),
+    ("connection slots", _REASONS["53300"]),
+    ("no password", ("it asks for a password", _REASONS["28P01"][1])),
+    ("password authentication", _REASONS["28P01"]),
+    ("authentication failed", _REASONS["28000"]),
+    ("pg_hba.conf", _REASONS["28000"]),
+    ("not permitted to log in", _REASONS["28000"]),
+    ('role "', _REASONS["28000"]),
+    ("permission denied for database", _REASONS["28000"]),
+    ('database "', _REASONS["3D000"]),
+    ("starting up", _REASONS["57P03"]),
+    ("not yet accepting", _REASONS["57P03"]),
+    ("recovery", _REASONS["57P03"]),
+    ("shutting down", _REASONS["57P01"]),
+    ("refused", _NO_ANSWER),
+    ("No such file", _NO_ANSWER),
+    ("resolve", ("no machine has that name", "correct the URL, or check the network")),
+    ("closed", ("it closed the connection", _REASONS["57P01"][1])),
+    ("connection is lost", ("it closed the connection", _REASONS["57P01"][1])),
+    ("imeout", _SILENT),
+    ("timed out", _SILENT),
+    ("expired", _SILENT),
+)
+"""Reasons and hints by words of an error without a code, as those of a failed connection are."""
 
 
 class SharedIndexFailed(StorageFailed):
@@ -61,175 +102,136 @@ class Limits(NamedTuple):
 _READING, _WRITING = Limits(), Limits(seconds=0)
 
 
-def password_of(url: str) -> str:
-    """Returns the password in a URL, in its authority or its parameters; empty for none."""
-    with suppress(ValueError):
-        if password := urlsplit(url).password:
-            return password
-    match = re.search(r"[?&]password=([^&]*)", url)
-    return match[1] if match else ""
-
-
-def shown(url: str) -> str:
-    """Returns the server and the database of a URL, without roles, passwords and parameters."""
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2] or "this machine"
-        return f"{host}{parts.path}"
-    return "the URL of the index"
-
-
 class Server:
     """The server of the shared index; threads share its connections."""
 
     def __init__(self, url: str) -> None:
-        """Take the URL. Nothing is opened yet."""
+        """Take the URL. Nothing is opened yet, and the URL may be invalid."""
         self.url = url
-        self._pool: ConnectionPool[Connected] | None = None
+        self._idle: list[tuple[float, Watched]] = []
+        self._lock = Lock()
+        self._free = BoundedSemaphore(_MOST_CONNECTIONS)
         self._failure: tuple[float, SharedIndexFailed] | None = None
 
     @property
     def place(self) -> str:
         """The server and the database, for messages."""
-        return shown(self.url)
+        with suppress(Invalid):
+            return database_url(self.url).place
+        return "the URL of the index"
 
     def close(self) -> None:
-        """Closes the connections."""
-        if self._pool is not None:
-            self._pool.close(timeout=1.0)
-            self._pool = None
+        """Closes the connections that are not in use."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, sql in idle:
+            sql.close()
 
     @contextmanager
     def reading(self, limits: Limits = _READING) -> Iterator[Connected]:
         """Yields a connection all of whose reads see the same state. Raises `SharedIndexFailed`."""
-        with self._connection() as sql, self.translated():
+        with self._connection() as sql:
+            sql.limit = limits.seconds + _MORE_SECONDS if limits.seconds else None
             sql.execute(_begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", limits))
-            try:
-                yield sql
-            finally:
-                _roll_back(sql)
-
-    @contextmanager
-    def writing(self, limits: Limits = _WRITING) -> Iterator[Connected]:
-        """Yields a connection in a transaction, which is committed if the block succeeds.
-
-        Raises `SharedIndexFailed`.
-        """
-        with self._connection() as sql, self.translated():
-            sql.execute(_begin("READ WRITE", limits))
-            try:
-                yield sql
-                sql.execute("COMMIT")
-            finally:
-                _roll_back(sql)
+            yield sql
+            sql.execute("ROLLBACK")
 
     @contextmanager
     def session(self) -> Iterator[Connected]:
         """Yields a connection without a transaction. Raises `SharedIndexFailed`."""
-        with self._connection() as sql, self.translated():
-            try:
-                yield sql
-            finally:
-                _roll_back(sql)
+        with self._connection() as sql:
+            sql.limit = None
+            yield sql
 
     @contextmanager
-    def translated(self) -> Iterator[None]:
+    def _connection(self) -> Iterator[Watched]:
+        """Yields a connection, which is closed if the block fails: that ends what it began."""
+        if self._failure and monotonic() < self._failure[0]:
+            raise self._failure[1].with_traceback(None)
+        if not self._free.acquire(timeout=_TURN_SECONDS):
+            raise SharedIndexFailed(
+                f"all {_MOST_CONNECTIONS} connections to `{self.place}` are in use",
+                hint="try again later; your files and the local index are complete",
+            )
+        try:
+            sql = self._taken()
+            try:
+                with self._translated(sql):
+                    yield sql
+            except BaseException:
+                sql.close()
+                raise
+            with self._lock:
+                self._idle.append((monotonic(), sql))
+        finally:
+            self._free.release()
+
+    def _taken(self) -> Watched:
+        """Returns a connection that works. Raises `SharedIndexFailed`."""
+        try:
+            import psycopg
+        except ImportError as error:
+            raise SharedIndexFailed(
+                "the shared index needs the package psycopg", hint='pip install "mimo[postgres]"'
+            ) from error
+        try:
+            while idle := self._last_idle():
+                since, sql = idle
+                if monotonic() < since + _IDLE_SECONDS and sql.answers():
+                    return sql
+                sql.close()
+            return self._made()
+        except psycopg.Error as error:
+            raise self._unreachable(self._failed(error)) from error
+
+    def _last_idle(self) -> tuple[float, Watched] | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def _made(self) -> Watched:
+        """Returns a new connection. Raises `SharedIndexFailed`, and errors of PostgreSQL."""
+        try:
+            database_url(self.url)
+        except Invalid as error:
+            raise SharedIndexFailed(error.message, hint=error.hint) from None
+        from mimo.index.postgres.watched import Watched
+
+        sql = Watched.made(self.url)
+        try:
+            _configure(sql)
+        except BaseException:
+            sql.close()
+            raise
+        return sql
+
+    @contextmanager
+    def _translated(self, sql: Watched) -> Iterator[None]:
         """Raises errors of PostgreSQL as `SharedIndexFailed`."""
         import psycopg
 
         try:
             yield
         except psycopg.Error as error:
+            if sql.silent:
+                raise self._unreachable(self._failed(sql.silent)) from error
             if isinstance(error, psycopg.ProgrammingError) and error.sqlstate is None:
                 raise  # A bug in our code.
-            raise self.failed(error) from error
+            raise self._failed(error) from error
 
-    def failed(self, error: Exception) -> SharedIndexFailed:
-        """Returns the error for one of PostgreSQL or of a connection, without the password."""
+    def _failed(self, error: Exception) -> SharedIndexFailed:
+        """Returns the error for one of PostgreSQL, without the password."""
         code = getattr(error, "sqlstate", None) or ""
-        text = str(error).strip().splitlines()
-        last = text[0] if text else type(error).__name__
-        if code in ("42P01", "3F000"):
-            reason, hint = "it has no tables of mind", "`mind index --push` creates them"
-        elif code in _REASONS:
-            reason, hint = _REASONS[code]
-        elif "authentication" in last or "no password" in last:
-            reason, hint = _REASONS["28P01"]
-        elif "refused" in last or "No such file" in last:
-            reason, hint = "no server answers there", "start it, or correct the URL"
-        elif "imeout" in last or "timed out" in last or "expired" in last:
-            reason, hint = "it does not answer", "check the network and the server"
-        else:
-            password = password_of(self.url)
-            reason = last.replace(password, "***") if password else last
-            hint = "check the server, then try again"
+        lines = str(error).strip().splitlines()
+        text = lines[0] if lines else type(error).__name__
+        for password in database_url(self.url).passwords:
+            text = text.replace(password, "***")
+        by_words = (answer for words, answer in _PHRASES if not code and words in text)
+        reason, hint = _REASONS.get(code) or next(by_words, (text, "check the server"))
         return SharedIndexFailed(
             f"the shared index at `{self.place}` can't be used: {reason}",
             hint=f"{hint}; your files and the local index are complete",
             details={"sqlstate": code} if code else None,
         )
-
-    @contextmanager
-    def _connection(self) -> Iterator[Connected]:
-        if self._failure and monotonic() < self._failure[0]:
-            raise self._failure[1]
-        pool = self._opened()
-        from psycopg_pool import PoolTimeout
-
-        try:
-            sql = pool.getconn(timeout=_CONNECT_SECONDS)
-        except PoolTimeout as error:
-            raise self._unreachable(self._reason(error)) from error
-        try:
-            yield sql
-        finally:
-            pool.putconn(sql)
-
-    def _opened(self) -> ConnectionPool[Connected]:
-        if self._pool is None:
-            try:
-                import psycopg
-                from psycopg_pool import ConnectionPool
-            except ImportError as error:
-                raise SharedIndexFailed(
-                    "the shared index needs the package psycopg",
-                    hint='pip install "mimo[postgres]"',
-                ) from error
-            given = {
-                "autocommit": True,
-                "connect_timeout": _CONNECT_SECONDS,
-                "application_name": "mind",
-                "keepalives_idle": 30,
-                "tcp_user_timeout": 2_000 * _QUERY_SECONDS,
-            }
-            # The pool reports no reason for a failure, so the first connection is made without it.
-            try:
-                psycopg.connect(self.url, **given).close()  # type: ignore[arg-type]
-            except psycopg.Error as error:
-                raise self._unreachable(self.failed(error)) from error
-            self._pool = ConnectionPool(
-                self.url,
-                kwargs=given,
-                configure=_configure,
-                check=ConnectionPool.check_connection,
-                min_size=0,
-                max_size=_MOST_CONNECTIONS,
-                max_idle=60.0,
-                open=True,
-                name="mind",
-            )
-        self._failure = None
-        return self._pool
-
-    def _reason(self, error: Exception) -> SharedIndexFailed:
-        """Returns the reason for which the pool has no connection."""
-        import psycopg
-
-        try:
-            psycopg.connect(self.url, connect_timeout=_CONNECT_SECONDS).close()
-        except psycopg.Error as reason:
-            return self.failed(reason)
-        return self.failed(error)
 
     def _unreachable(self, error: SharedIndexFailed) -> SharedIndexFailed:
         """Returns an error, which the next calls raise without asking the server again."""
@@ -249,18 +251,15 @@ def _begin(mode: LiteralString, limits: Limits) -> Any:
 
 
 def _configure(sql: Connected) -> None:
-    """Sets the path on which names are looked up: our tables, and the types of pgvector."""
-    place = sql.execute(
-        "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
-        " WHERE e.extname = 'vector'"
-    ).fetchone()
-    path = schema.PATH if place is None else f'{schema.PATH}, "{place[0]}"'
-    sql.execute("SELECT set_config('search_path', %s, false)", (path,))
+    """Sets the path on which names are looked up: our tables, and the types of pgvector.
 
-
-def _roll_back(sql: Connected) -> None:
-    import psycopg
-
-    with suppress(psycopg.Error):
-        if not sql.closed and sql.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            sql.execute("ROLLBACK")
+    A transaction or a session of a machine that is suspended ends: others wait for its locks.
+    """
+    sql.execute(
+        "SELECT set_config('search_path', concat_ws(', ', %s::text, (SELECT quote_ident(n.nspname)"
+        " FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+        " WHERE e.extname = 'vector')), false),"
+        " set_config('idle_in_transaction_session_timeout', '60s', false),"
+        " set_config('idle_session_timeout', '5min', false)",
+        (schema.PATH,),
+    )

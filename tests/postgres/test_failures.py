@@ -1,0 +1,295 @@
+"""Failures of the server: searches fall back to this machine, and a push loses nothing."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from mimo.cli.main import main
+from mimo.features.notes.commands import add
+from mimo.features.search.commands import Scope, SearchResults, search
+from mimo.features.upkeep.commands import index
+from mimo.index.postgres import connection, watched
+from mimo.index.postgres.connection import Server, SharedIndexFailed
+from mimo.mind import Mind
+from mimo.operations import sharing
+from mimo.store import projects
+from tests.conftest import NOW
+from tests.postgres.conftest import Open, Postgres
+
+HERE = ("orders", "Kafka has three brokers")
+THERE = ("shop", "Use Kafka for the order events")
+INSTEAD = "these are from the projects on this machine"
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "_SILENCE", 0.5)
+    monkeypatch.setattr(watched, "CONNECT_SECONDS", 2)
+
+
+@pytest.fixture(autouse=True)
+def repaired(postgres: Postgres) -> Iterator[None]:
+    yield
+    if not postgres.is_running:
+        postgres.start()
+
+
+@pytest.fixture
+def shared(opened: Open) -> tuple[Mind, Mind]:
+    """Ana's shop, which is shared with all, and Ben's orders."""
+    shop, orders = opened("ana", "shop"), opened("ben", "orders")
+    add(shop, THERE[1])
+    add(orders, HERE[1])
+    projects.register(orders.home, orders.project, now=NOW)
+    index(shop, push=True, readers=("everyone",))
+    return shop, orders
+
+
+def rows(answer: SearchResults) -> list[tuple[str, str]]:
+    return sorted((row.project, row.title) for row in answer.results)
+
+
+def asked(mind: Mind) -> SearchResults:
+    return search(mind, "kafka brokers events", scope=Scope.ORG)
+
+
+def fails(mind: Mind, reason: str) -> None:
+    """Asserts that a search falls back, and that a push fails with the reason and a hint."""
+    mind = mind.reopened()
+    answer = asked(mind)
+    assert rows(answer) == [HERE]
+    assert answer.notice
+    assert f"can't be used: {reason}; {INSTEAD}" in answer.notice
+    with pytest.raises(SharedIndexFailed, match=f"can't be used: {reason}$") as caught:
+        index(mind, push=True)
+    assert "your files and the local index are complete" in caught.value.hint
+    assert sharing.pushed_here(mind) is None
+
+
+def works(mind: Mind) -> None:
+    """Asserts that a push and a search work."""
+    mind = mind.reopened()
+    pushed = index(mind, push=True, readers=("everyone",)).shared
+    assert pushed
+    assert pushed.memories
+    assert rows(asked(mind)) == [HERE, THERE]
+
+
+@contextmanager
+def stopped(postgres: Postgres, database: str) -> Iterator[None]:
+    postgres.stop()
+    yield
+    postgres.start()
+
+
+@contextmanager
+def paused(postgres: Postgres, database: str) -> Iterator[None]:
+    postgres.pause()
+    yield
+    postgres.pause(signal.SIGCONT)
+
+
+@contextmanager
+def full(postgres: Postgres, database: str) -> Iterator[None]:
+    with ExitStack() as opened:
+        with pytest.raises(psycopg.OperationalError):
+            for _ in range(61):
+                opened.enter_context(psycopg.connect(postgres.url()))
+        yield
+
+
+def refusing(statement: str) -> Callable[[Postgres, str], AbstractContextManager[None]]:
+    @contextmanager
+    def fault(postgres: Postgres, database: str) -> Iterator[None]:
+        with psycopg.connect(postgres.url(), autocommit=True) as sql:
+            sql.execute(statement.format(database).encode())
+            yield
+            sql.execute("ALTER ROLE ben CONNECTION LIMIT -1 LOGIN")
+            sql.execute(f"GRANT CONNECT ON DATABASE {database} TO PUBLIC".encode())
+
+    return fault
+
+
+FAULTS = {
+    "stopped": (stopped, "no server answers there"),
+    "paused": (paused, "it does not answer"),
+    "full": (full, "it has no connection left"),
+    "limited": (refusing("ALTER ROLE ben CONNECTION LIMIT 0"), "it has no connection left"),
+    "locked out": (refusing("ALTER ROLE ben NOLOGIN"), "it refuses this role"),
+    "private": (refusing("REVOKE CONNECT ON DATABASE {} FROM PUBLIC"), "it refuses this role"),
+}
+
+
+def test_a_search_falls_back_and_a_push_fails_until_the_server_is_back(
+    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+) -> None:
+    _, orders = shared
+    for name, (begin, reason) in FAULTS.items():
+        with begin(postgres, database):
+            fails(orders, reason)
+        assert rows(asked(orders.reopened())) == [HERE, THERE], name
+    works(orders)
+
+
+def test_a_server_that_is_paused_between_two_calls_is_given_up_once(
+    shared: tuple[Mind, Mind], postgres: Postgres
+) -> None:
+    _, orders = shared
+    assert rows(asked(orders)) == [HERE, THERE]
+    postgres.pause()
+    for _ in range(3):
+        assert rows(asked(orders)) == [HERE]
+    postgres.pause(signal.SIGCONT)
+    works(orders)
+
+
+def test_a_restart_between_two_calls_is_not_noticed(
+    shared: tuple[Mind, Mind], postgres: Postgres
+) -> None:
+    _, orders = shared
+    for how in (signal.SIGINT, signal.SIGQUIT):
+        assert THERE in rows(asked(orders))
+        postgres.stop(how)
+        postgres.start()
+    works(orders)
+
+
+PROBLEMS = (
+    ("ghost", "mind", "it refuses this role"),
+    ("refused", "mind", "it refuses this role"),
+    ("ben", "none", "the database does not exist"),
+    ("locked", "mind", "it asks for a password"),
+    ("locked:wrong", "mind", "the password is wrong"),
+)
+
+
+def test_a_wrong_url_is_explained(opened: Open, postgres: Postgres, database: str) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        if not sql.execute("SELECT 1 FROM pg_roles WHERE rolname = 'locked'").fetchone():
+            sql.execute("CREATE ROLE locked LOGIN PASSWORD 'right'")
+    orders = opened("ben", "orders")
+    add(orders, HERE[1])
+    projects.register(orders.home, orders.project, now=NOW)
+    for role, name, reason in PROBLEMS:
+        url = postgres.url(database if name == "mind" else name, role)
+        orders.environ = {**orders.environ, "MIND_INDEX_URL": url}
+        fails(orders, reason)
+
+
+def test_a_server_that_can_only_be_read_is_searched(
+    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+) -> None:
+    _, orders = shared
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        rule = f"ALTER DATABASE {database} SET default_transaction_read_only"
+        sql.execute(f"{rule} = on".encode())
+        assert rows(asked(orders)) == [HERE, THERE]
+        with pytest.raises(SharedIndexFailed, match="it can only be read"):
+            index(orders, push=True)
+        sql.execute(f"{rule} = off".encode())
+    works(orders)
+
+
+def crash(postgres: Postgres) -> None:
+    """Kills one process, which makes the server end all its connections."""
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        pids = sql.execute("SELECT pid FROM pg_stat_activity WHERE application_name = 'mind'")
+        for (pid,) in pids.fetchall():
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(psycopg.OperationalError):  # It restarts, then.
+            sql.execute("SELECT pg_sleep(60)")
+
+
+def terminate(postgres: Postgres) -> None:
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        sql.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mind'"
+        )
+
+
+ENDS: dict[str, Callable[[Postgres], object]] = {
+    "stopped": lambda postgres: postgres.stop(signal.SIGINT),
+    "stopped at once": lambda postgres: postgres.stop(signal.SIGQUIT),
+    "killed": lambda postgres: postgres.stop(signal.SIGKILL),
+    "crashed": crash,
+    "terminated": terminate,
+    "paused": lambda postgres: postgres.pause(),
+}
+
+
+def test_a_push_that_the_server_ends_is_completed_by_the_next(
+    shared: tuple[Mind, Mind], postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, orders = shared
+    steps: list[str] = []
+    for name, end in ENDS.items():
+        add(orders, f"The server was {name} while this was pushed")
+
+        def advance(step: str, done: int, total: int, end: Any = end) -> None:
+            steps.append(step)
+            if step == "Sending memories":
+                end(postgres)
+
+        with monkeypatch.context() as patched, pytest.raises(SharedIndexFailed) as caught:
+            patched.setattr(Mind, "advance", staticmethod(advance))
+            index(orders.reopened(), push=True)
+        assert steps[-1] == "Sending memories"
+        assert caught.value.message.partition("can't be used: ")[2] in REASONS, name
+        if name == "paused":
+            postgres.pause(signal.SIGCONT)
+        postgres.await_ready()
+        works(orders)
+
+
+REASONS = {"it was stopped", "it crashed", "it closed the connection", "it does not answer"}
+
+
+SECRET = "hunter/2"
+FORMS = (
+    "postgresql://locked:hunter%2F2@127.0.0.1:{port}/mind",
+    "postgresql://127.0.0.1:{port}/mind?user=locked&password=hunter/2",
+    "postgresql://locked:hunter%2F2@127.0.0.1:{port}/mind?hunter=2",
+    "postgresql://locked:hunter/2@127.0.0.1:{port}/mind",
+    "host=127.0.0.1 port={port} user=locked password=hunter/2 dbname=mind",
+    "postgresql://locked:hunter%2F2@127.0.0.1:1/mind",
+    "postgresql://locked:hunter%2F2@hunter.invalid/mind?connect_timeout=x",
+)
+
+
+@pytest.mark.attack("privacy")
+@pytest.mark.parametrize("postgres", ["pgserver"], indirect=True)
+def test_no_text_has_the_password(
+    opened: Open,
+    postgres: Postgres,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    orders = opened("ben", "orders")
+    monkeypatch.chdir(orders.project.root)
+    monkeypatch.setenv("MIND_HOME", str(orders.home))
+    monkeypatch.setenv("MIND_BACKGROUND", "off")
+    for form in FORMS:
+        url = form.format(port=postgres.port)
+        monkeypatch.setenv("MIND_INDEX_URL", url)
+        for words in (
+            ["search", "--scope", "org", "kafka", "--json"],
+            ["index", "--push"],
+            ["index", "--push", "--json"],
+            ["index", "--withdraw", "-v"],
+            ["doctor", "-v"],
+            ["config", "index.url", url],
+            ["audit"],
+        ):
+            main(words)
+    texts = "".join(capfd.readouterr())
+    assert "the shared index" in texts
+    kept = [path.read_bytes() for path in orders.home.rglob("*") if path.is_file()]
+    kept += [path.read_bytes() for path in orders.project.root.rglob("*") if path.is_file()]
+    for written in (SECRET, "hunter%2F2"):
+        assert written not in texts
+        assert not any(written.encode() in content for content in kept)

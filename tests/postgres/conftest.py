@@ -77,22 +77,24 @@ class Postgres:
 
     def await_ready(self) -> None:
         """Waits until the server takes connections; starts it if it was stopped."""
-        if not self.is_running:
+        if not self.is_running():
             self.start()
             return
         for _ in range(600):
             ready = [f"{self.bin}/pg_isready", "-h", "127.0.0.1", "-p", f"{self.port}", "-t", "1"]
             if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
                 return
-            if not self.is_running:
+            if not self.is_running(0.05):
                 break
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(0.05)
         raise RuntimeError((self.folder / "log").read_text())
 
-    @property
-    def is_running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+    def is_running(self, seconds: float = 0.0) -> bool:
+        """Returns whether the server runs, and goes on to do so for a while."""
+        if self._process is None:
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        return self._process.returncode is None
 
     def pause(self, how: int = signal.SIGSTOP) -> None:
         """Pauses all processes of the server; SIGCONT continues them."""

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -13,8 +13,8 @@ from mimo.cli.main import main
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.commands import index
-from mimo.index.postgres import connection, watched
-from mimo.index.postgres.connection import Server, SharedIndexFailed
+from mimo.index.postgres import watched
+from mimo.index.postgres.connection import SharedIndexFailed
 from mimo.mind import Mind
 from mimo.operations import sharing
 from mimo.store import projects
@@ -35,7 +35,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def repaired(postgres: Postgres) -> Iterator[None]:
     yield
-    if not postgres.is_running:
+    if not postgres.is_running():
         postgres.start()
 
 
@@ -97,7 +97,7 @@ def paused(postgres: Postgres, database: str) -> Iterator[None]:
 @contextmanager
 def full(postgres: Postgres, database: str) -> Iterator[None]:
     with ExitStack() as opened:
-        with pytest.raises(psycopg.OperationalError):
+        with suppress(psycopg.OperationalError):
             for _ in range(61):
                 opened.enter_context(psycopg.connect(postgres.url()))
         yield
@@ -235,9 +235,10 @@ def test_a_push_that_the_server_ends_is_completed_by_the_next(
             if step == "Sending memories":
                 end(postgres)
 
-        with monkeypatch.context() as patched, pytest.raises(SharedIndexFailed) as caught:
+        with monkeypatch.context() as patched:
             patched.setattr(Mind, "advance", staticmethod(advance))
-            index(orders.reopened(), push=True)
+            with pytest.raises(SharedIndexFailed) as caught:
+                index(orders.reopened(), push=True)
         assert steps[-1] == "Sending memories"
         assert caught.value.message.partition("can't be used: ")[2] in REASONS, name
         if name == "paused":

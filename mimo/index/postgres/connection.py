@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -15,6 +15,7 @@ from mimo.index.postgres import schema
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg_pool import ConnectionPool
 
     from mimo.index.postgres.watched import Watched
 
@@ -108,9 +109,8 @@ class Server:
     def __init__(self, url: str) -> None:
         """Take the URL. Nothing is opened yet, and the URL may be invalid."""
         self.url = url
-        self._idle: list[tuple[float, Watched]] = []
-        self._lock = Lock()
-        self._free = BoundedSemaphore(_MOST_CONNECTIONS)
+        self._pool: ConnectionPool[Watched] | None = None
+        self._opening = Lock()
         self._failure: tuple[float, SharedIndexFailed] | None = None
 
     @property
@@ -121,11 +121,11 @@ class Server:
         return "the URL of the index"
 
     def close(self) -> None:
-        """Closes the connections that are not in use."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, sql in idle:
-            sql.close()
+        """Closes the connections."""
+        with self._opening:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close(timeout=1.0)
 
     @contextmanager
     def reading(self, limits: Limits = _READING) -> Iterator[Connected]:
@@ -148,61 +148,88 @@ class Server:
         """Yields a connection, which is closed if the block fails: that ends what it began."""
         if self._failure and monotonic() < self._failure[0]:
             raise self._failure[1].with_traceback(None)
-        if not self._free.acquire(timeout=_TURN_SECONDS):
-            raise SharedIndexFailed(
-                f"all {_MOST_CONNECTIONS} connections to `{self.place}` are in use",
-                hint="try again later; your files and the local index are complete",
-            )
+        pool, sql = self._taken()
         try:
-            sql = self._taken()
-            try:
-                with self._translated(sql):
-                    yield sql
-            except BaseException:
-                sql.close()
-                raise
-            with self._lock:
-                self._idle.append((monotonic(), sql))
+            with self._translated(sql):
+                yield sql
+        except BaseException:
+            sql.close()
+            raise
         finally:
-            self._free.release()
+            pool.putconn(sql)
 
-    def _taken(self) -> Watched:
-        """Returns a connection that works. Raises `SharedIndexFailed`."""
+    def _taken(self) -> tuple[ConnectionPool[Watched], Watched]:
+        """Returns a connection that works, and its pool. Raises `SharedIndexFailed`."""
         try:
             import psycopg
+            from psycopg_pool import PoolTimeout
         except ImportError as error:
             raise SharedIndexFailed(
                 "the shared index needs the package psycopg", hint='pip install "mimo[postgres]"'
             ) from error
         try:
-            while idle := self._last_idle():
-                since, sql = idle
-                if monotonic() < since + _IDLE_SECONDS and sql.answers():
-                    return sql
-                sql.close()
-            return self._made()
+            with self._opening:
+                pool = self._pool = self._pool or self._opened()
+            try:
+                return pool, pool.getconn(_TURN_SECONDS)
+            except PoolTimeout:
+                self._made().close()  # Raises the reason, which the pool does not report.
         except psycopg.Error as error:
             raise self._unreachable(self._failed(error)) from error
+        raise SharedIndexFailed(
+            f"all {_MOST_CONNECTIONS} connections to `{self.place}` are in use",
+            hint="try again later; your files and the local index are complete",
+        )
 
-    def _last_idle(self) -> tuple[float, Watched] | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
+    def _opened(self) -> ConnectionPool[Watched]:
+        """Returns the pool. Raises `SharedIndexFailed`, and errors of a first connection."""
+        import logging
+
+        from psycopg_pool import ConnectionPool
+
+        from mimo.index.postgres.watched import Watched, settings
+
+        self._made().close()
+        # It would print errors of connections, which users get with a reason and a hint.
+        logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
+        return ConnectionPool(
+            self.url,
+            connection_class=Watched,
+            kwargs=settings(),
+            configure=self._configure,
+            check=Watched.check,
+            min_size=0,
+            max_size=_MOST_CONNECTIONS,
+            max_idle=_IDLE_SECONDS,
+            reconnect_timeout=_TURN_SECONDS,
+            open=True,
+            name="mind",
+        )
 
     def _made(self) -> Watched:
         """Returns a new connection. Raises `SharedIndexFailed`, and errors of PostgreSQL."""
+        from mimo.index.postgres.watched import Watched, settings
+
         try:
             database_url(self.url)
         except Invalid as error:
             raise SharedIndexFailed(error.message, hint=error.hint) from None
-        from mimo.index.postgres.watched import Watched
+        return Watched.connect(self.url, **settings())
 
-        sql = Watched.made(self.url)
-        try:
-            _configure(sql)
-        except BaseException:
-            sql.close()
-            raise
-        return sql
+    def _configure(self, sql: Watched) -> None:
+        """Sets the path on which names are looked up: our tables, and the types of pgvector.
+
+        A transaction or a session of a machine that is suspended ends: others wait for its locks.
+        """
+        sql.url = self.url
+        sql.execute(
+            "SELECT set_config('search_path', concat_ws(', ', %s::text,"
+            " (SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n"
+            " ON n.oid = e.extnamespace WHERE e.extname = 'vector')), false),"
+            " set_config('idle_in_transaction_session_timeout', '60s', false),"
+            " set_config('idle_session_timeout', '5min', false)",
+            (schema.PATH,),
+        )
 
     @contextmanager
     def _translated(self, sql: Watched) -> Iterator[None]:
@@ -248,18 +275,3 @@ def _begin(mode: LiteralString, limits: Limits) -> Any:
     if limits.role is not None:
         parts.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(limits.role)))
     return sql.SQL("; ").join(parts)
-
-
-def _configure(sql: Connected) -> None:
-    """Sets the path on which names are looked up: our tables, and the types of pgvector.
-
-    A transaction or a session of a machine that is suspended ends: others wait for its locks.
-    """
-    sql.execute(
-        "SELECT set_config('search_path', concat_ws(', ', %s::text, (SELECT quote_ident(n.nspname)"
-        " FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
-        " WHERE e.extname = 'vector')), false),"
-        " set_config('idle_in_transaction_session_timeout', '60s', false),"
-        " set_config('idle_session_timeout', '5min', false)",
-        (schema.PATH,),
-    )

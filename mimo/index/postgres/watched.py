@@ -15,6 +15,17 @@ _SILENCE = 15.0
 """The time for which a statement without a limit runs until the server is asked for a sign."""
 
 
+def settings() -> dict[str, Any]:
+    """Returns the settings of connections."""
+    return {
+        "autocommit": True,
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "mind",
+        "keepalives_idle": 30,
+        "tcp_user_timeout": 20_000,
+    }
+
+
 class Watched(Connection[tuple[Any, ...]]):
     """A connection that closes itself if a statement's answer does not come.
 
@@ -28,34 +39,15 @@ class Watched(Connection[tuple[Any, ...]]):
     silent: Error | None = None
     """The error for which it closed itself."""
 
-    @classmethod
-    def made(cls, url: str) -> Watched:
-        """Returns a new connection. Raises errors of PostgreSQL."""
-        sql = cls.connect(
-            url,
-            autocommit=True,
-            connect_timeout=CONNECT_SECONDS,
-            application_name="mind",
-            keepalives_idle=30,
-            tcp_user_timeout=20_000,
-        )
-        sql.url = url
-        return sql
-
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         """Waits for an answer, as psycopg does, while the server is alive."""
         return super().wait(self._while_alive(gen), *args, **kwargs)
 
-    def answers(self) -> bool:
-        """Returns whether the server still has this connection. Raises if it does not answer."""
-        self.limit = CONNECT_SECONDS
-        try:
-            self.execute("SELECT 1")
-        except OperationalError:
-            if self.silent:
-                raise
-            return False
-        return True
+    @staticmethod
+    def check(sql: Watched) -> None:
+        """Raises an error of PostgreSQL unless the server still has this connection."""
+        sql.limit = CONNECT_SECONDS
+        sql.execute("SELECT 1")
 
     def _while_alive(self, waiting: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         patience = _SILENCE if self.limit is None else self.limit

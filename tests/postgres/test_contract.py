@@ -39,7 +39,7 @@ def change(
     path = fields.pop("path", f".mind/facts/{id}.md")
     position = fields.pop("position", 0)
     private = fields.pop("private", False)
-    given = {"type": Kind.FACT, "created": NOW - timedelta(days=len(content)), **fields}
+    given = {"type": Kind.FACT, "created": NOW - timedelta(days=len(content) % 10_000), **fields}
     memory = Memory(id=id, content=content, **given)
     place = Place(path=path, line=3, digest=digest, private=private)
     record = Record(memory=memory, place=place, parent=parent, position=position)

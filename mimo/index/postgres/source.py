@@ -171,9 +171,10 @@ class SharedSource:
         stored = self._rows(
             "SELECT term, sum(units)::bigint FROM mind.frequencies WHERE view = ANY (%(views)s)"
             " AND term = ANY (%(terms)s) GROUP BY term",
-            {"terms": list(terms)},
+            {"terms": [writing.lexeme(term) for term in terms]},
         )
-        return dict.fromkeys(terms, 0) | dict(stored)
+        counted = dict(stored)
+        return {term: counted.get(writing.lexeme(term), 0) for term in terms}
 
     def pairs(self) -> int:
         """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""

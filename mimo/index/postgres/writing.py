@@ -17,7 +17,7 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.postgres import schema as shared
 from mimo.index.postgres.connection import Server, SharedIndexFailed
-from mimo.index.schema import FORMAT, from_digest, from_sql, marks, unpacked
+from mimo.index.schema import FORMAT, from_digest, from_sql, marks, portions, unpacked
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
@@ -29,15 +29,18 @@ MANY = 50_000
 _BATCH = 1_000
 """The number of memories, or of vectors, that are written at a time."""
 
-_MOST_POSITION, _MOST_POSITIONS = 16_383, 255
-"""PostgreSQL's limits for the positions of a word."""
+_MOST_POSITION, _MOST_POSITIONS, _LONGEST_WORD = 16_383, 255, 2_046
+"""PostgreSQL's limits for the positions of a word, and for its bytes."""
+
+_LONGEST_NAME = 2_000
+"""The number of bytes that an indexed value may have; PostgreSQL takes some more."""
 
 _KEPT_DAYS = 90
 """A working copy that was not pushed for so long is removed by the next push of its project."""
 
 _LOCAL = (
     f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
-    f" vector, {rows.COLUMNS} FROM memories WHERE private = 0 AND key > ? ORDER BY key LIMIT ?"
+    f" vector, {rows.COLUMNS} FROM memories WHERE private = 0 AND"
 )
 
 _MEMORY = (
@@ -81,7 +84,10 @@ class Pushed(NamedTuple):
     vectors: int
     """The number of vectors that were sent."""
     left_out: int
-    """The number of memories that PostgreSQL can't store: they have a NUL, or an invalid path."""
+    """The number of memories that PostgreSQL can't store.
+
+    They have a NUL, a path that is not valid Unicode, or an id, topic or path of many kB.
+    """
 
 
 class Sources(NamedTuple):
@@ -138,10 +144,7 @@ def push(
             if not sql.closed:
                 sql.execute("DISCARD TEMP")
                 sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
-        for model, vectors in sources.vectors if pushed.vectors else ():
-            if _are_many(sql, model) and (width := vectors.state().width):
-                advance("Building the index by nearness", 0, 1)
-                shared.make_nearness(sql, model, width)
+        _make_nearness(sql, sources, advance)
         return pushed
 
 
@@ -170,16 +173,14 @@ class _Push:
 
     def _collect(self) -> int:
         """Sends the hashes of the local memories, and returns their number."""
-        self._temporary(
-            "wanted", "ordinal bigint, hash bytea, shadowed boolean, approved boolean, missing int"
-        )
+        self._temporary("wanted", "ordinal bigint, hash bytea, shadowed boolean, approved boolean")
         total = 0
 
         def entries() -> Iterator[tuple[Any, ...]]:
             nonlocal total
             for row in self._local():
                 total += 1
-                yield row.key, row.hash, row.shadowed, row.approved, 0
+                yield row.key, row.hash, row.shadowed, row.approved
             self._advance("Comparing", 1, 1)
 
         self._copy_into("wanted", entries())
@@ -203,15 +204,13 @@ class _Push:
         return len(missing)
 
     def _write_some(self, keys: Sequence[int]) -> None:
-        local = self._sources.sql
         units: dict[int, list[tuple[Any, ...]]] = {key: [] for key in keys}
-        for memory, *unit in local.execute(
+        for memory, *unit in self._selected(
             "SELECT memory, line, start, length, tokens, speakers, vector FROM units"
-            " WHERE memory BETWEEN ? AND ? ORDER BY key",
-            (keys[0], keys[-1]),
+            " WHERE memory IN ({}) ORDER BY key",
+            keys,
         ):
-            if memory in units:
-                units[memory].append(tuple(unit))
+            units[memory].append(tuple(unit))
         memories = list(self._among(keys))
         self._temporary_like("new_memories", "memories", _MEMORY)
         self._copy_into("new_memories", (self._memory(row, units[row.key]) for row in memories))
@@ -233,23 +232,24 @@ class _Push:
 
     def _write_beside(self, new: Sequence[tuple[int, _Row]]) -> None:
         """Writes the tags, the superseded ids and the sources of new memories."""
-        local, of = self._sources.sql, {row.key: key for key, row in new}
-        given = list(of)
-        tags = local.execute(
-            f"SELECT memory, tag FROM tags WHERE memory IN ({marks(given)})", given
-        )
+        of = {row.key: key for key, row in new}
+        tags = self._selected("SELECT memory, tag FROM tags WHERE memory IN ({})", list(of))
         self._sql.cursor().executemany(
             "INSERT INTO mind.tags VALUES (%s, %s, %s)",
-            [(self._project, of[memory], tag) for memory, tag in tags],
+            [(self._project, of[memory], tag) for memory, tag in tags if not _is_long(tag)],
         )
-        links = local.execute(
-            "SELECT source, target FROM links WHERE type = 'supersedes'"
-            f" AND source IN ({marks(given)})",
-            given,
+        links = self._selected(
+            "SELECT source, target FROM links WHERE type = 'supersedes' AND source IN ({})",
+            list(of),
         )
+        # A memory whose id is so long is left out, so that the link leads nowhere.
         self._sql.cursor().executemany(
             "INSERT INTO mind.supersedes VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-            [(self._project, target, of[source]) for source, target in links],
+            [
+                (self._project, target, of[source])
+                for source, target in links
+                if not _is_long(target)
+            ],
         )
         digests = {
             (row.values[1], row.values[13]): row.values[3]
@@ -257,8 +257,8 @@ class _Push:
             if row.values[13] is not None
         }
         ids = sorted({id for _, id in digests})
-        parents = local.execute(
-            f"SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({marks(ids)})", ids
+        parents = self._selected(
+            "SELECT path, id, tokens, is_chat FROM parents WHERE id IN ({})", ids
         )
         self._sql.cursor().executemany(
             "INSERT INTO mind.parents VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -339,9 +339,8 @@ class _Push:
             (view, self._project),
         )
         self._count(int(view))
+        self._tidy()
         (removed,) = _one(sql, "SELECT count(*) FROM pg_temp.delta WHERE sign = -1")
-        if removed:
-            self._tidy()
         return int(removed)
 
     def _count(self, view: int) -> None:
@@ -376,24 +375,23 @@ class _Push:
         )
 
     def _tidy(self) -> None:
-        """Removes states that are not pushed any more, and contents that no state has."""
+        """Removes states that are not pushed any more, and contents that no state has.
+
+        Those of a push that was interrupted are among them.
+        """
         sql, project = self._sql, self._project
-        old = [
-            key
-            for (key,) in sql.execute(
-                "DELETE FROM mind.views WHERE project = %s AND pushed < now() - %s * interval"
-                " '1 day' RETURNING key",
-                (project, _KEPT_DAYS),
-            )
-        ]
-        for table in ("entries", "frequencies") if old else ():
-            sql.execute(f"DELETE FROM mind.{table} WHERE view = ANY (%s)", (old,))
-        self._temporary("unused", "memory bigint PRIMARY KEY")
         sql.execute(
+            "DELETE FROM mind.views WHERE project = %s AND pushed < now() - %s * interval '1 day'",
+            (project, _KEPT_DAYS),
+        )
+        self._temporary("unused", "memory bigint PRIMARY KEY")
+        unused = sql.execute(
             "INSERT INTO pg_temp.unused SELECT key FROM mind.memories m WHERE project = %s AND NOT"
             " EXISTS (SELECT 1 FROM mind.entries e WHERE e.memory = m.key)",
             (project,),
         )
+        if not unused.rowcount:
+            return
         for table in ("units", "tags", "supersedes"):
             sql.execute(
                 f"DELETE FROM mind.{table} t USING pg_temp.unused d WHERE t.memory = d.memory"
@@ -402,7 +400,7 @@ class _Push:
         sql.execute(
             "DELETE FROM mind.parents p WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
             " mind.memories m WHERE m.project = p.project AND m.parent = p.id"
-            " AND m.digest = p.digest)",
+            " AND m.path = p.path AND m.digest = p.digest)",
             (project,),
         )
         sql.execute(
@@ -417,7 +415,8 @@ class _Push:
     def _local(self) -> Iterator[_Row]:
         """Yields the memories that may be shared."""
         last = 0
-        while batch := self._sources.sql.execute(_LOCAL, (last, _BATCH)).fetchall():
+        query = f"{_LOCAL} key > ? ORDER BY key LIMIT ?"
+        while batch := self._sources.sql.execute(query, (last, _BATCH)).fetchall():
             for values in batch:
                 row = _row(values)
                 if row is None:
@@ -427,11 +426,14 @@ class _Push:
             last = batch[-1][0]
 
     def _among(self, keys: Sequence[int]) -> Iterator[_Row]:
-        wanted = set(keys)
-        span = self._sources.sql.execute(_LOCAL, (keys[0] - 1, keys[-1] - keys[0] + 1))
-        for values in span:
-            if values[0] in wanted and (row := _row(values)):
+        for values in self._selected(f"{_LOCAL} key IN ({{}}) ORDER BY key", keys):
+            if row := _row(values):
                 yield row
+
+    def _selected(self, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+        """Yields the rows of a query that ends with some values, in order of these."""
+        for some in portions(values):
+            yield from self._sources.sql.execute(query.format(marks(some)), some)
 
     def _memory(self, row: _Row, units: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
         texts = [unit[3] for unit in units]
@@ -495,8 +497,14 @@ def to_tsvector(words: Sequence[str]) -> str:
 
 def quoted(word: str) -> str:
     """Returns a word as a lexeme of PostgreSQL's text search."""
-    doubled = word.replace("\\", "\\\\").replace("'", "''")
+    doubled = lexeme(word).replace("\\", "\\\\").replace("'", "''")
     return f"'{doubled}'"
+
+
+def lexeme(word: str) -> str:
+    """Returns a word as the text search holds it: the hash of one that is too long."""
+    data = word.encode()
+    return word if len(data) <= _LONGEST_WORD else disk.blake2b(data).hex()
 
 
 def _literal(vector: bytes) -> str | None:
@@ -516,7 +524,10 @@ def _row(values: Sequence[Any]) -> _Row | None:
     texts = (topic_key, title, topic, passages, *stored)
     if any("\0" in text for text in texts if isinstance(text, str)):
         return None
-    if not isinstance(columns[1], str):
+    id, path, parent = columns[0], columns[1], columns[13]
+    if not isinstance(path, str) or _is_long(id) or _is_long(topic_key or ""):
+        return None
+    if parent is not None and _is_long(f"{path}{parent}"):
         return None
     # Another version may cut texts in another way.
     parts = (FORMAT, topic_key, title, topic, passages, vector, stored)
@@ -525,6 +536,29 @@ def _row(values: Sequence[Any]) -> _Row | None:
         *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
         stored,
     )
+
+
+def _is_long(name: str) -> bool:
+    """Returns whether an index of PostgreSQL may refuse a value."""
+    return len(name) > _LONGEST_NAME // 4 and len(name.encode()) > _LONGEST_NAME
+
+
+def _make_nearness(
+    sql: Connected, sources: Sources, advance: Callable[[str, int, int], object]
+) -> None:
+    """Makes the indexes by nearness of models with many vectors, unless another process does."""
+    for model, vectors in sources.vectors:
+        width = vectors.state().width
+        if not width or shared.nearness(sql, model, width).is_made or not _are_many(sql, model):
+            continue
+        # Two processes that make one would wait for each other.
+        if _one(sql, "SELECT pg_try_advisory_lock(%s, 0)", shared.LOCK) == (True,):
+            try:
+                advance("Building the index by nearness", 0, 1)
+                shared.make_nearness(sql, model, width)
+            finally:
+                if not sql.closed:
+                    sql.execute("SELECT pg_advisory_unlock(%s, 0)", (shared.LOCK,))
 
 
 def _are_many(sql: Connected, model: str) -> bool:

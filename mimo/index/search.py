@@ -116,7 +116,7 @@ class Source(Protocol):
         """Returns the encoder's comparison; None without an encoder, or if it can't read `text`."""
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
-        """Returns memories by key with all that ranking needs."""
+        """Returns memories by key with all that ranking needs; none for what can't be read."""
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the parts up to two places from some, and whether they pass the filter."""
@@ -366,8 +366,8 @@ class Candidates:
 
     def __init__(self, source: Source, keys: Sequence[int], filter: Filter) -> None:
         """Read the memories of `keys`, which pass the filter, and the parts around them."""
-        keys = list(dict.fromkeys(keys))
-        self._stored = source.stored(keys)
+        self._stored = source.stored(dict.fromkeys(keys))
+        keys = [key for key in dict.fromkeys(keys) if key in self._stored]
         self._admitted = dict.fromkeys(self._stored, True)
         parts = [s.memory for s in self._stored.values() if s.memory.parent is not None]
         if parts:

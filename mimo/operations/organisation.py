@@ -10,21 +10,28 @@ from mimo.guard import policy as policies
 from mimo.guard.policy import ActivePolicies, Call, Operation
 from mimo.index.rows import Hit, Request
 from mimo.index.search import search
+from mimo.memory.note import plain
 from mimo.mind import Mind
 from mimo.operations.finding import FLOOR, NEAREST, THRESHOLD, Options, check_length
-from mimo.operations.sharing import server_of, working_copy
-from mimo.text.phrases import notices
+from mimo.operations.sharing import identity, server_of
+from mimo.text.phrases import enumerated, notices
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
     from mimo.index.postgres.source import View
+
+_NAMED = 3
+"""The number of skipped projects that a notice names."""
+
+_LONGEST_NAME = 80
 
 
 class SharedMatch(NamedTuple):
     """A memory of another project that matches."""
 
     hit: Hit
-    view: View
+    project: str
+    """The name of its project."""
     approved: bool
     """True if the project's own user has approved its text."""
 
@@ -41,12 +48,17 @@ def search_others(
 
     check_length(text)
     server = server_of(mind)
-    own = working_copy(mind).identity if mind.has_project else ""
-    skipped: list[str] = []
+    own = (identity(mind) or "") if mind.has_project and not mind.is_users else ""
+    skipped: dict[str, list[str]] = {}
 
     def choose(sql: Connected) -> Sequence[View]:
-        views = source.others(sql, own)
-        return [view for view in views if _permits(mind, view, skipped)]
+        chosen = []
+        for view in source.others(sql, own):
+            if reason := _reason_to_skip(mind, view):
+                skipped.setdefault(reason, []).append(_name(view))
+            else:
+                chosen.append(view)
+        return chosen
 
     models = mind.embedder, lambda: mind.encoder
     with source.opened(server, choose, *models, mind.shared_role) as opened:
@@ -58,10 +70,15 @@ def search_others(
     if options.threshold is None and best < max(FLOOR, THRESHOLD / (answer.considered + 1)):
         hits = ()
     matches = [
-        SharedMatch(hit, views[hit.project], (hit.project, hit.record.memory.id) in approved)
+        SharedMatch(
+            hit,
+            _name(views[hit.project]),
+            (hit.project, hit.record.memory.id) in approved,
+        )
         for hit in hits
     ]
-    return matches, len(views), notices(*skipped, answer.notice)
+    remarks = [_skipped(names, reason) for reason, names in skipped.items()]
+    return matches, len(views), notices(*remarks, answer.notice)
 
 
 def _request(mind: Mind, text: str, options: Options) -> Request:
@@ -75,17 +92,28 @@ def _request(mind: Mind, text: str, options: Options) -> Request:
     )
 
 
-def _permits(mind: Mind, view: View, skipped: list[str]) -> bool:
-    """Returns whether a project's policy permits a search by this caller."""
+def _reason_to_skip(mind: Mind, view: View) -> str | None:
+    """Returns the reason for which this caller may not search a project; None if it may."""
     if view.policy is None:
-        return True
+        return None
     call = Call(tool="mind_search", operation=Operation.READ, agent=mind.agent, at=mind.now())
     try:
         stated = policies.parse(view.policy.encode(), policies.FILE)
     except policies.InvalidPolicy:
-        skipped.append(f"{view.name} was skipped: its policy is invalid")
-        return False
+        return "policy is invalid"
     verdict = ActivePolicies(policies=(policies.DEFAULT, stated)).judge(call)
-    if not verdict.permitted:
-        skipped.append(f"{view.name} was skipped: its policy does not permit `mind_search`")
-    return verdict.permitted
+    return None if verdict.permitted else "policy does not permit `mind_search`"
+
+
+def _skipped(names: Sequence[str], reason: str) -> str:
+    """Returns the remark on the projects that were skipped for a reason; it names some."""
+    if len(names) == 1:
+        return f"{names[0]} was skipped: its {reason}"
+    more = len(names) - _NAMED
+    some = [*names[:_NAMED], f"{more} more"] if more > 0 else names
+    return f"{enumerated(some)} were skipped: their {reason}"
+
+
+def _name(view: View) -> str:
+    """Returns the name of a project as one harmless line: anyone who may push has chosen it."""
+    return plain(view.name, _LONGEST_NAME) or f"project {view.project}"

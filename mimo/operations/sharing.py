@@ -170,35 +170,21 @@ def withdraw(mind: Mind) -> None:
 
 
 def working_copy(mind: Mind) -> WorkingCopy:
-    """Returns the names of this project and working copy.
-
-    The identity of a project in git comes from its first commits, so that all clones have the same.
-    Raises `Invalid` in a shallow clone, which lacks them.
-    """
+    """Returns the names of this project and working copy. Raises `Invalid` in a shallow clone."""
     from mimo.index.postgres.writing import WorkingCopy
 
     root = mind.project.root
     label = git.branch(root) or ""
     is_default, committed = True, None
-    if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
-        raise Invalid(
-            "a shallow clone lacks the first commit, which identifies the project",
-            hint="`git fetch --unshallow`, or a checkout with its whole history in CI",
-        )
-    first = git.output(root, "rev-list", "--max-parents=0", "HEAD")
-    if first:
-        below = git.output(root, "rev-parse", "--show-prefix") or ""
-        identity = disk.blake2b("\n".join([*sorted(first.split()), below]).encode()).hex()
+    project = _identity(mind)
+    if when := git.output(root, "log", "-1", "--format=%cI"):
+        committed = datetime.fromisoformat(when)
         with suppress(MindError):
             main = revisions.short_name(root, revisions.main_branch(root))
             is_default = label == main.removeprefix("origin/")
-        if when := git.output(root, "log", "-1", "--format=%cI"):
-            committed = datetime.fromisoformat(when)
-    else:
-        identity = _identity_without_git(mind)
     policy = files.content(root / policies.FILE)
     return WorkingCopy(
-        identity=identity,
+        identity=project,
         project=one_line(mind.project.name),
         name=_name(mind),
         label=label,
@@ -206,6 +192,31 @@ def working_copy(mind: Mind) -> WorkingCopy:
         committed=committed,
         policy=None if policy is None else policy.decode("utf-8", "replace"),
     )
+
+
+def identity(mind: Mind) -> str | None:
+    """Returns the identity of a project, equal for all clones; None in a shallow clone.
+
+    That of a project in git comes from its first commits, which a shallow clone lacks.
+    """
+    root = mind.project.root
+    if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
+        return None
+    first = git.output(root, "rev-list", "--max-parents=0", "HEAD")
+    if not first:
+        return _identity_without_git(mind)
+    below = git.output(root, "rev-parse", "--show-prefix") or ""
+    return disk.blake2b("\n".join([*sorted(first.split()), below]).encode()).hex()
+
+
+def _identity(mind: Mind) -> str:
+    """Returns the identity of a project. Raises `Invalid` in a shallow clone."""
+    if (stated := identity(mind)) is None:
+        raise Invalid(
+            "a shallow clone lacks the first commit, which identifies the project",
+            hint="`git fetch --unshallow`, or a checkout with its whole history in CI",
+        )
+    return stated
 
 
 def _name(mind: Mind) -> str:
@@ -229,8 +240,7 @@ def _state_file(mind: Mind) -> Path:
 
 def _own_key(mind: Mind, sql: Connected) -> int:
     """Returns the number of this project. Raises `Invalid` if it was not pushed."""
-    identity = working_copy(mind).identity
-    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (identity,))
+    stored = sql.execute("SELECT key FROM mind.projects WHERE identity = %s", (_identity(mind),))
     row = stored.fetchone()
     if row is None:
         raise Invalid(

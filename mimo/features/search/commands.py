@@ -245,8 +245,16 @@ def _of_organisation(
         matches, notice = across.search_projects(mind, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
         return list(_rows(matches, types)), notices(instead, notice)
-    matches, answer = finding.search_with_user(mind, query, options)
-    own = [] if answer.listed and others else matches
+    own: Sequence[tuple[Mind, Hit]] = ()
+    here = mind.notice
+    if mind.has_project:
+        own, answer = finding.search_with_user(mind, query, options)
+        if answer.listed and others:
+            own = ()
+        elif answer.listed:
+            here = answer.notice
+    ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
+    others = [match for match in others if match.hit.record.memory.id not in ids]
     scored = [(finding.rank(match), row) for match, row in zip(own, _rows(own, types), strict=True)]
     names = _names(types)
     scored += [(match.hit.score, _shared_row(match, names)) for match in others]
@@ -258,7 +266,7 @@ def _of_organisation(
         notice = notices(notice, None if sure else finding.WEAK)
     if not projects:
         notice = notices(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], notices(mind.notice, notice)
+    return rows[: options.limit], notices(here, notice)
 
 
 def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:
@@ -272,7 +280,7 @@ def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult
         title=memory.heading,
         content=hit.passage if is_long else memory.content,
         reasoning=memory.sections.get(Section.REASONING),
-        project=match.view.name,
+        project=match.project,
         source_file=place.path,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,

@@ -428,7 +428,8 @@ def nearness(sql: Connection[tuple[Any, ...]], model: str, dims: int) -> Nearnes
         name=name,
         column=f"(vector::{kind})",
         kind=kind,
-        condition=f"model = '{quoted}'",
+        # Building it would fail at a vector of another length, which any project may hold.
+        condition=f"model = '{quoted}' AND vector_dims(vector) = {dims}",
         is_made=is_made,
         iterates=number >= (0, 8),
     )

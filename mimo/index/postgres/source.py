@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from math import log
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from mimo.index.postgres.connection import Limits, Server
 from mimo.index.rows import Hit, Newer
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.vectors import LENGTH
-from mimo.memory.model import Filter, Record, topic_key
+from mimo.memory.model import Filter, Kind, Outcome, Record, topic_key
 from mimo.ranking.score import Nearness
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ _CANDIDATE = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
 )
-_RECORD = ", ".join(f"m.{name.strip()}" for name in rows.COLUMNS.split(",")[:17])
+_COLUMNS = tuple(name.strip() for name in rows.COLUMNS.split(","))[:17]
+_RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
+_REST = _COLUMNS.index("rest")
+_KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
 _NEWEST_FIRST = "{0}.created DESC, coalesce({0}.parent, ''), {0}.position, {0}.id"
 
 _CURRENT = (
@@ -129,7 +132,11 @@ def vectors_of(sql: Connected, model: str, names: Sequence[bytes]) -> dict[bytes
         " WHERE model = %s AND name = ANY (%s) ORDER BY name, project",
         (model, list(names)),
     )
-    return {name: _bytes(text) for name, text in stored}
+    vectors = {}
+    for name, text in stored:
+        with suppress(ValueError):  # It has other numbers than ours.
+            vectors[name] = _bytes(text)
+    return vectors
 
 
 class SharedSource:
@@ -233,7 +240,7 @@ class SharedSource:
                 f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
                 f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
                 " ORDER BY d.product DESC, m.created DESC, m.id LIMIT %(near)s",
-                {**values, "query": _literal(query), "model": model, "near": catalog.NEAR},
+                {**values, **_query(query), "model": model, "near": catalog.NEAR},
             )
 
         nearest = self._near(model, query, units, catalog.NEAR)
@@ -265,7 +272,7 @@ class SharedSource:
                 f" FROM ({near}) d JOIN mind.units u ON u.project = d.project AND u.vector = d.name"
                 f" {_OF_UNITS} WHERE {where} GROUP BY m.key"
                 f" ORDER BY 2 DESC, {_NEWEST_FIRST.format('m')} LIMIT %(near)s",
-                {**values, "query": _literal(query), "model": encoder.model, "near": _NEAREST},
+                {**values, **_query(query), "model": encoder.model, "near": _NEAREST},
             )
 
         nearest = [
@@ -276,7 +283,11 @@ class SharedSource:
         return SharedCompared(self, encoder, query, tuple(nearest), share) if nearest else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
-        """Returns memories by key with all that ranking needs."""
+        """Returns memories by key with all that ranking needs.
+
+        Those that this version can't read are left out: a later version, or a project that others
+        write, may have any.
+        """
         given = {"keys": list(keys)}
         units: dict[int, list[StoredUnit]] = {}
         for unit in self._rows(
@@ -285,13 +296,17 @@ class SharedSource:
             given,
         ):
             units.setdefault(unit[6], []).append(StoredUnit(*unit))
-        memories = [
-            CandidateRow(*row)
-            for row in self._rows(
-                f"SELECT {_CANDIDATE} FROM mind.memories m WHERE m.key = ANY (%(keys)s)", given
-            )
-        ]
-        return {memory.key: stored_of(memory, units[memory.key]) for memory in memories}
+        stored = {}
+        for *columns, type, outcome in self._rows(
+            f"SELECT {_CANDIDATE}, m.type, m.outcome FROM mind.memories m"
+            " WHERE m.key = ANY (%(keys)s)",
+            given,
+        ):
+            memory = CandidateRow(*columns)
+            if type in _KINDS and (outcome is None or outcome in _OUTCOMES):
+                with suppress(ValueError, ArithmeticError, LookupError):
+                    stored[memory.key] = stored_of(memory, units[memory.key])
+        return stored
 
     def around(self, parts: Sequence[CandidateRow], filter: Filter) -> dict[int, bool]:
         """Returns the keys of the parts around some, and whether they pass the filter."""
@@ -326,7 +341,7 @@ class SharedSource:
     def records(self, keys: Collection[int]) -> dict[int, Record]:
         """Returns memories by key."""
         query = f"SELECT {_RECORD}, m.key FROM mind.memories m WHERE m.key = ANY (%(keys)s)"
-        return {row[-1]: rows.record_of(row) for row in self._rows(query, {"keys": list(keys)})}
+        return {row[-1]: _record(row) for row in self._rows(query, {"keys": list(keys)})}
 
     def newer(self, ids: Mapping[int, str]) -> Mapping[int, Newer]:
         """Returns, by key, the memories that claim to supersede each of some."""
@@ -386,11 +401,11 @@ class SharedSource:
         return {
             key: _cosine(product, ENCODED_LENGTH)
             for key, product in self._rows(
-                "SELECT u.memory, max(-(v.vector <#> %(query)s::vector)) FROM mind.units u"
-                " LEFT JOIN mind.vectors v ON v.project = u.project AND v.model = %(model)s"
-                " AND v.name = u.vector WHERE u.memory = ANY (%(keys)s) GROUP BY u.memory"
-                " HAVING count(v.vector) = count(*)",
-                {"query": _literal(query), "model": model, "keys": list(keys)},
+                f"SELECT memory, max(product) FROM (SELECT u.memory, {_product('v.')} AS product"
+                " FROM mind.units u LEFT JOIN mind.vectors v ON v.project = u.project"
+                " AND v.model = %(model)s AND v.name = u.vector WHERE u.memory = ANY (%(keys)s)) p"
+                " GROUP BY memory HAVING count(product) = count(*)",
+                {**_query(query), "model": model, "keys": list(keys)},
             )
         }
 
@@ -402,10 +417,9 @@ class SharedSource:
         return {
             name: 0.0 if product is None else _cosine(product, length)
             for name, product in self._rows(
-                "SELECT name, -(vector <#> %(query)s::vector) FROM mind.vectors"
-                " WHERE project = ANY (%(projects)s) AND model = %(model)s"
-                " AND name = ANY (%(names)s)",
-                {"query": _literal(query), "model": embedder.model, "names": list(names)},
+                f"SELECT name, {_product()} FROM mind.vectors WHERE project = ANY (%(projects)s)"
+                " AND model = %(model)s AND name = ANY (%(names)s)",
+                {**_query(query), "model": embedder.model, "names": list(names)},
             )
         }
 
@@ -421,7 +435,7 @@ class SharedSource:
         Of many vectors, the index by nearness chooses some hundreds. If these are too few after the
         filter, all are compared.
         """
-        scope = "project = ANY (%(projects)s) AND vector IS NOT NULL"
+        scope = "project = ANY (%(projects)s) AND vector_dims(vector) = %(width)s"
         if self.totals.units > writing.MANY:
             index = schema.nearness(self._sql, model, len(query))
             if index.is_made:
@@ -436,7 +450,7 @@ class SharedSource:
                 if len(nearest) >= wanted:
                     return nearest
         return select(
-            "SELECT project, name, -(vector <#> %(query)s::vector) AS product FROM mind.vectors"
+            f"SELECT project, name, {_product()} AS product FROM mind.vectors"
             f" WHERE {scope} AND model = %(model)s"
         )
 
@@ -524,6 +538,18 @@ def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str,
     return " AND ".join(terms), values
 
 
+def _record(row: Sequence[Any]) -> Record:
+    """Returns a memory, without tags, sections and the like if those can't be read."""
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        record = rows.record_of(row)
+        memory = record.memory
+        texts = (*memory.tags, *memory.sections.values())
+        origins = (memory.source, memory.by, memory.category, memory.status)
+        if all(isinstance(text, str) for text in (*texts, *filter(None, origins))):
+            return record
+    return rows.record_of((*row[:_REST], "{}", *row[_REST + 1 :]))
+
+
 def _cosine(product: float, length: int) -> float:
     return max(-1.0, min(1.0, product / length**2))
 
@@ -532,6 +558,19 @@ def _bytes(literal: str | None) -> bytes:
     """Returns the int8 vector that pgvector writes; empty for None."""
     numbers = literal.strip("[]").split(",") if literal else []
     return bytes(int(number) & 0xFF for number in numbers)
+
+
+def _product(of: str = "") -> str:
+    """Returns the product with a query as SQL; NULL for a vector of another length.
+
+    Any project may hold one, and would make the searches of all its readers fail.
+    """
+    product = f"-({of}vector <#> %(query)s::vector)"
+    return f"CASE WHEN vector_dims({of}vector) = %(width)s THEN {product} END"
+
+
+def _query(vector: bytes) -> dict[str, object]:
+    return {"query": _literal(vector), "width": len(vector)}
 
 
 def _literal(vector: bytes) -> str:

@@ -511,8 +511,16 @@ class Index:
         encoder = self.meanings.encoder.model if self.meanings else None
         if self.meanings and encoder:
             vectors.append((encoder, self.meanings.vectors))
+        failure: Exception | None = None
         with self._reading() as sql:
-            yield Sources(sql, vectors, encoder)
+            try:
+                yield Sources(sql, vectors, encoder)
+            except (sqlite3.Error, IndexDamaged):
+                raise
+            except Exception as error:  # noqa: BLE001 - it is of the push, not of this index
+                failure = error
+        if failure is not None:
+            raise failure
 
     def ask(
         self,

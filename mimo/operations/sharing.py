@@ -97,7 +97,7 @@ def push(mind: Mind) -> Pushed:
     server = server_of(mind)
     if mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
-    if pushed_here(mind) is None:
+    if pushed_here(mind) is None or (mind.agent is not None and _is_withdrawn(mind)):
         _check_person(mind, "start sharing a project")
     commit = _commit(mind)
     refresh.refresh(mind)
@@ -112,6 +112,15 @@ def push(mind: Mind) -> Pushed:
     }
     files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
     return pushed
+
+
+def _is_withdrawn(mind: Mind) -> bool:
+    """Returns whether the project was withdrawn, as far as this role may know."""
+    with server_of(mind).reading() as sql:
+        stored = sql.execute(
+            "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(mind),)
+        ).fetchone()
+    return stored == (True,)
 
 
 def push_later(mind: Mind) -> None:
@@ -278,10 +287,16 @@ def fetch_vectors(mind: Mind) -> int:
 
 
 def push_if_behind(mind: Mind) -> None:
-    """Pushes until no commit is missing, unless another process does so. Raises as `push`."""
+    """Pushes until no commit is missing, unless another process does so. Raises as `push`.
+
+    A project that was withdrawn, in another clone, stays so until a person pushes it.
+    """
     while is_behind(mind):
         with files.holding(mind.index_folder / _HELD) as ours:
             if not ours:  # The process that holds it looks again afterwards.
+                return
+            if _is_withdrawn(mind):
+                files.remove(_state_file(mind))
                 return
             push(mind)
 

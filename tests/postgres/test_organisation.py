@@ -345,3 +345,26 @@ def test_a_notice_summarises_the_skipped_projects(
     notice = search(shop, "kafka events", scope=Scope.ORG).notice or ""
     assert notice.startswith("‹system>")
     assert notice.isprintable()
+
+
+def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events", type="decision")
+    git(shop.project.root, "add", ".")
+    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    clone = opened("ana", "shop-on-a-laptop", clone_of=shop.project.root)
+    index(clone, push=True)
+    index(shop, push=True, readers=("everyone",))
+    index(shop, withdraw=True)
+
+    clone.agent = "claude-code"
+    with pytest.raises(Denied):
+        index(clone, push=True)
+    clone.agent = None
+    git(clone.project.root, "commit", "-q", "--allow-empty", "-m", "Go on")
+    sharing.push_if_behind(clone)
+
+    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []
+    assert sharing.pushed_here(clone) is None
+    index(clone, push=True)
+    assert len(rows(search(billing, "kafka", scope=Scope.ORG))) == 1

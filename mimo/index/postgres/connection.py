@@ -207,14 +207,25 @@ class Server:
         )
 
     def _made(self) -> Watched:
-        """Returns a new connection. Raises `SharedIndexFailed`, and errors of PostgreSQL."""
+        """Returns a new connection. Raises `SharedIndexFailed`, and errors of PostgreSQL.
+
+        A database in another encoding than UTF-8 can't hold all texts, or counts their bytes.
+        """
         from mimo.index.postgres.watched import Watched, settings
 
         try:
             database_url(self.url)
         except Invalid as error:
             raise SharedIndexFailed(error.message, hint=error.hint) from None
-        return Watched.connect(self.url, **settings())
+        sql = Watched.connect(self.url, **settings())
+        if (encoding := sql.info.parameter_status("server_encoding")) not in (None, "UTF8"):
+            sql.close()
+            raise SharedIndexFailed(
+                f"the shared index at `{self.place}` can't be used: its database has the encoding"
+                f" {encoding}",
+                hint="create one with `createdb --encoding UTF8 --template template0 NAME`",
+            )
+        return sql
 
     def _configure(self, sql: Watched) -> None:
         """Sets the path on which names are looked up: our tables, and the types of pgvector.

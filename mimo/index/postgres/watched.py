@@ -21,6 +21,7 @@ def settings() -> dict[str, Any]:
         "autocommit": True,
         "connect_timeout": CONNECT_SECONDS,
         "application_name": "mind",
+        "client_encoding": "UTF8",
         "keepalives_idle": 30,
         "tcp_user_timeout": 20_000,
     }

@@ -157,6 +157,8 @@ class Hosting:
         opened = list(self._hosted.values())
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
         repositories = [each.memory.repository for each in opened if each.memory.repository]
+        with closing(Mind(home=self._home, project=None)) as mind:
+            index = mind.shared_index and _answers(mind)
         return {
             "mind_projects_open": ("Projects whose memory is open", sum(map(bool, self._hosted))),
             "mind_sessions": ("Open sessions", sessions),
@@ -169,6 +171,7 @@ class Hosting:
                 "Open projects with commits that the shared index lacks",
                 sum(_is_behind(each.memory) for root, each in self._hosted.items() if root),
             ),
+            "mind_shared_index_up": ("Whether the shared index answers", int(bool(index))),
         }
 
     def unready(self) -> list[str]:
@@ -183,11 +186,7 @@ class Hosting:
                     parts.append("projects")
             except MindError:
                 parts.append("projects")
-            try:
-                if server := mind.shared_index:
-                    with server.session() as sql:
-                        sql.execute("SELECT 1")
-            except MindError:
+            if not _answers(mind):
                 parts.append(INDEX)
         return parts
 
@@ -336,6 +335,17 @@ async def _exchange(repository: Repository, *, task_status: TaskStatus[None]) ->
     while True:
         await anyio.sleep(EXCHANGE_SECONDS)
         await anyio.to_thread.run_sync(repository.exchange)
+
+
+def _answers(mind: Mind) -> bool:
+    """Returns whether the shared index answers, or none is set up."""
+    try:
+        if server := mind.shared_index:
+            with server.session() as sql:
+                sql.execute("SELECT 1")
+    except MindError:
+        return False
+    return True
 
 
 def _is_behind(memory: Memory) -> bool:

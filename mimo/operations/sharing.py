@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
+from mimo.index import catalog
 from mimo.index.schema import portions
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -47,6 +48,14 @@ class Sharing:
     memories: int
     commit: str
     """The commit that was checked out then."""
+    root: str
+    """The folder of the working copy then."""
+    identity: str
+    """The project that has the state."""
+    view: str
+    """The name of the state."""
+    revision: int
+    """The revision of the local index."""
 
 
 def server_of(mind: Mind) -> Server:
@@ -72,6 +81,10 @@ def pushed_here(mind: Mind) -> Sharing | None:
                 pushed=pushed,
                 memories=int(state["memories"]),
                 commit=str(state["commit"]),
+                root=str(state["root"]),
+                identity=str(state["identity"]),
+                view=str(state["view"]),
+                revision=int(state["revision"]),
             )
     return None
 
@@ -97,18 +110,29 @@ def push(mind: Mind) -> Pushed:
     server = server_of(mind)
     if mind.is_users:
         raise Invalid("the memory for all projects is yours alone, and is never shared")
-    if pushed_here(mind) is None or (mind.agent is not None and _is_withdrawn(mind)):
+    before = pushed_here(mind)
+    if before is None or (mind.agent is not None and _is_withdrawn(mind)):
         _check_person(mind, "start sharing a project")
     commit = _commit(mind)
     refresh.refresh(mind)
     copy = working_copy(mind)
+    if before and _is_ours(mind, before):
+        copy = replace(copy, replaced=before.view)
     with mind.index.sources() as sources:
+        revision = catalog.totals(sources.sql).revision
         pushed = writing.push(server, copy, sources, mind.advance)
+    if before and copy.replaced and before.identity != copy.identity:
+        with server.session() as sql:
+            writing.leave(sql, before.identity, before.view)
     state = {
         "place": server.place,
         "pushed": mind.now().isoformat(),
         "memories": pushed.memories,
         "commit": commit,
+        "root": str(mind.project.root),
+        "identity": copy.identity,
+        "view": copy.name,
+        "revision": revision,
     }
     files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
     return pushed
@@ -121,6 +145,12 @@ def _is_withdrawn(mind: Mind) -> bool:
             "SELECT withdrawn FROM mind.projects WHERE identity = %s", (_identity(mind),)
         ).fetchone()
     return stored == (True,)
+
+
+def _is_ours(mind: Mind, before: Sharing) -> bool:
+    """Returns whether a state is that of this working copy, and not of one that was copied."""
+    root = Path(before.root)
+    return root == mind.project.root or not (root / disk.STORE).is_dir()
 
 
 def push_later(mind: Mind) -> None:
@@ -167,13 +197,16 @@ def withdraw(mind: Mind) -> None:
 
     Raises `Denied`, `Invalid`, and `StorageFailed` if the server can't be used.
     """
+    from mimo.index.postgres import writing
+
     _check_person(mind, "withdraw a project")
     server = server_of(mind)
     with server.session() as sql:
         key = _own_key(mind, sql)
         sql.execute("SELECT mind.withdraw(%s)", (key,))
-        # Readers have lost it already, and need not wait for this.
-        sql.execute("SELECT mind.clear(%s)", (key,))
+        # Readers have lost it already, and need not wait for this, or for a push that runs.
+        with writing.locked(sql, key):
+            sql.execute("SELECT mind.clear(%s)", (key,))
     with suppress(OSError, MindError):
         files.remove(_state_file(mind))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ class WorkingCopy:
     """The time of the last commit."""
     policy: str | None
     """The text of the project's policy, which binds others' searches."""
+    replaced: str | None = None
+    """The name that this working copy had before, whose state is removed."""
 
 
 class Pushed(NamedTuple):
@@ -129,23 +132,43 @@ def push(
     """
     with server.session() as sql:
         shared.prepare(sql)
-        (project,) = _one(sql, "SELECT mind.register(%s, %s)", copy.identity, copy.project)
-        (may_write,) = _one(sql, "SELECT %s = ANY (mind.permitted('write'))", project)
-        if not may_write:
-            raise SharedIndexFailed(
-                f"this role may not write the project `{copy.project}` at `{server.place}`",
-                hint="ask one who pushed it for `mind index --writers ROLE`",
-            )
-        # One push of a project at a time: they write the same contents.
-        sql.execute("SELECT pg_advisory_lock(%s, %s)", (shared.LOCK, project))
-        try:
-            pushed = _Push(sql, copy, sources, int(project), advance).run()
-        finally:
-            if not sql.closed:
-                sql.execute("DISCARD TEMP")
-                sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
+        query = "SELECT mind.register(%s, %s)"
+        (project,) = _one(sql, query, copy.identity, _storable(copy.project))
+        with locked(sql, project):
+            (may_write,) = _one(sql, "SELECT %s = ANY (mind.permitted('write'))", project)
+            if not may_write:
+                raise SharedIndexFailed(
+                    f"this role may not write the project `{copy.project}` at `{server.place}`",
+                    hint="ask a user who pushed it for `mind index --writer ROLE`",
+                )
+            try:
+                pushed = _Push(sql, copy, sources, int(project), advance).run()
+            finally:
+                if not sql.closed:
+                    sql.execute("DISCARD TEMP")
         _make_nearness(sql, sources, advance)
         return pushed
+
+
+@contextmanager
+def locked(sql: Connected, project: int) -> Iterator[None]:
+    """Waits for other pushes of a project, which write the same contents, and keeps them off."""
+    sql.execute("SELECT pg_advisory_lock(%s, %s)", (shared.LOCK, project))
+    try:
+        yield
+    finally:
+        if not sql.closed:
+            sql.execute("SELECT pg_advisory_unlock(%s, %s)", (shared.LOCK, project))
+
+
+def leave(sql: Connected, identity: str, name: str) -> None:
+    """Removes the state of a working copy from a project that it does not belong to any more."""
+    for (project,) in sql.execute(
+        "SELECT key FROM mind.projects WHERE identity = %s", (identity,)
+    ).fetchall():
+        with locked(sql, project), sql.transaction():
+            sql.execute("DELETE FROM mind.views WHERE project = %s AND name = %s", (project, name))
+            tidy(sql, project)
 
 
 class _Push:
@@ -309,8 +332,12 @@ class _Push:
             " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (project, name) DO UPDATE SET"
             " label = excluded.label, is_default = excluded.is_default, pushed = now(),"
             " committed = excluded.committed, policy = excluded.policy RETURNING key",
-            *(self._project, copy.name, copy.label, copy.is_default),
-            *(copy.committed, copy.policy),
+            *(self._project, copy.name, _storable(copy.label), copy.is_default),
+            *(copy.committed, None if copy.policy is None else _storable(copy.policy)),
+        )
+        sql.execute(
+            "DELETE FROM mind.views WHERE project = %s AND name = %s AND name <> %s",
+            (self._project, copy.replaced, copy.name),
         )
         self._temporary("state", "memory bigint PRIMARY KEY, shadowed boolean, approved boolean")
         sql.execute(
@@ -339,7 +366,7 @@ class _Push:
             (view, self._project),
         )
         self._count(int(view))
-        self._tidy()
+        tidy(sql, self._project)
         (removed,) = _one(sql, "SELECT count(*) FROM pg_temp.delta WHERE sign = -1")
         return int(removed)
 
@@ -372,42 +399,6 @@ class _Push:
             " ON v.project = e.project AND v.model = %(model)s AND v.name = u.vector"
             " WHERE e.view = %(view)s AND NOT e.shadowed) WHERE key = %(view)s",
             {**of_view, "model": self._sources.encoder},
-        )
-
-    def _tidy(self) -> None:
-        """Removes states that are not pushed any more, and contents that no state has.
-
-        Those of a push that was interrupted are among them.
-        """
-        sql, project = self._sql, self._project
-        sql.execute(
-            "DELETE FROM mind.views WHERE project = %s AND pushed < now() - %s * interval '1 day'",
-            (project, _KEPT_DAYS),
-        )
-        self._temporary("unused", "memory bigint PRIMARY KEY")
-        unused = sql.execute(
-            "INSERT INTO pg_temp.unused SELECT key FROM mind.memories m WHERE project = %s AND NOT"
-            " EXISTS (SELECT 1 FROM mind.entries e WHERE e.memory = m.key)",
-            (project,),
-        )
-        if not unused.rowcount:
-            return
-        for table in ("units", "tags", "supersedes"):
-            sql.execute(
-                f"DELETE FROM mind.{table} t USING pg_temp.unused d WHERE t.memory = d.memory"
-            )
-        sql.execute("DELETE FROM mind.memories m USING pg_temp.unused d WHERE m.key = d.memory")
-        sql.execute(
-            "DELETE FROM mind.parents p WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
-            " mind.memories m WHERE m.project = p.project AND m.parent = p.id"
-            " AND m.path = p.path AND m.digest = p.digest)",
-            (project,),
-        )
-        sql.execute(
-            "DELETE FROM mind.vectors v WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
-            " mind.units u WHERE u.project = v.project AND u.vector = v.name) AND NOT EXISTS"
-            " (SELECT 1 FROM mind.memories m WHERE m.project = v.project AND m.vector = v.name)",
-            (project,),
         )
 
     # The local index.
@@ -485,6 +476,43 @@ class _Push:
                 copy.write_row(row)
 
 
+def tidy(sql: Connected, project: int) -> None:
+    """Removes states that are not pushed any more, and contents that no state has.
+
+    Those of a push that was interrupted are among them.
+    """
+    sql.execute(
+        "DELETE FROM mind.views WHERE project = %s AND pushed < now() - %s * interval '1 day'",
+        (project, _KEPT_DAYS),
+    )
+    sql.execute(
+        "DROP TABLE IF EXISTS pg_temp.unused;"
+        " CREATE TEMPORARY TABLE unused (memory bigint PRIMARY KEY)"
+    )
+    unused = sql.execute(
+        "INSERT INTO pg_temp.unused SELECT key FROM mind.memories m WHERE project = %s AND NOT"
+        " EXISTS (SELECT 1 FROM mind.entries e WHERE e.memory = m.key)",
+        (project,),
+    )
+    if not unused.rowcount:
+        return
+    for table in ("units", "tags", "supersedes"):
+        sql.execute(f"DELETE FROM mind.{table} t USING pg_temp.unused d WHERE t.memory = d.memory")
+    sql.execute("DELETE FROM mind.memories m USING pg_temp.unused d WHERE m.key = d.memory")
+    sql.execute(
+        "DELETE FROM mind.parents p WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
+        " mind.memories m WHERE m.project = p.project AND m.parent = p.id"
+        " AND m.path = p.path AND m.digest = p.digest)",
+        (project,),
+    )
+    sql.execute(
+        "DELETE FROM mind.vectors v WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
+        " mind.units u WHERE u.project = v.project AND u.vector = v.name) AND NOT EXISTS"
+        " (SELECT 1 FROM mind.memories m WHERE m.project = v.project AND m.vector = v.name)",
+        (project,),
+    )
+
+
 def to_tsvector(words: Sequence[str]) -> str:
     """Returns the words of a unit with their places, as PostgreSQL reads them."""
     places: dict[str, list[str]] = {}
@@ -536,6 +564,11 @@ def _row(values: Sequence[Any]) -> _Row | None:
         *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
         stored,
     )
+
+
+def _storable(text: str) -> str:
+    """Returns a text without what PostgreSQL refuses: NUL, and bytes that are not UTF-8."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def _is_long(name: str) -> bool:

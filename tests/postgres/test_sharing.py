@@ -1,0 +1,208 @@
+"""A project in the shared index: its states, its names, and the end of sharing it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+import psycopg
+import pytest
+
+from mimo.errors import StorageFailed
+from mimo.features.notes.commands import add
+from mimo.features.search.commands import Scope, search
+from mimo.features.upkeep.commands import index
+from mimo.operations import sharing
+from tests.conftest import git
+from tests.postgres.conftest import Open, Postgres
+from tests.postgres.test_organisation import rows
+
+
+def dump(postgres: Postgres, database: str) -> dict[str, str]:
+    """Returns the content of each table, as text."""
+    with psycopg.connect(postgres.url(database)) as sql:
+        names = sql.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'mind'").fetchall()
+        return {
+            name: str(sql.execute(f"SELECT t::text FROM mind.{name} t".encode()).fetchall())
+            for (name,) in names
+        }
+
+
+def test_a_memory_that_becomes_private_leaves_the_server_with_the_next_push(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    code = add(shop, "Zanzibar is the code name", topic="zanzibar", tags=("zanzi",)).id
+    index(shop)
+    index(shop, push=True)
+    assert "zanzi" in dump(postgres, database)["frequencies"]
+    (file,) = [path for path in shop.folder.rglob("*.md") if code in path.read_text("utf-8")]
+    private = shop.folder / "private" / file.name
+    private.parent.mkdir(exist_ok=True)
+    file.rename(private)
+    index(shop, push=True)
+    held = dump(postgres, database)
+    assert [name for name, text in held.items() if "zanzi" in text.lower()] == []
+    assert "Kafka" in held["memories"]
+
+
+@pytest.mark.parametrize("who", ["ana", "postgres"])
+def test_a_withdrawal_during_a_push_leaves_nothing(
+    opened: Open, postgres: Postgres, database: str, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    shop = opened(who, "shop")
+    add(shop, "Kafka is what we use")
+    index(shop, push=True)
+    add(shop, "Zanzibar is the code name")
+    other = opened(who, "shop")
+    threads: list[Thread] = []
+
+    def during(step: str, done: int, of: int) -> None:
+        if step == "Sending memories":
+            threads.append(Thread(target=sharing.withdraw, args=[other]))
+            threads[-1].start()
+            while "t" not in dump(postgres, database)["projects"].split(",")[3]:
+                threads[-1].join(0.01)
+
+    monkeypatch.setattr(shop, "advance", during)
+    with suppress(StorageFailed):
+        sharing.push(shop)
+    (thread,) = threads
+    thread.join()
+    held = dump(postgres, database)
+    assert {name for name, text in held.items() if text != "[]"} == {"meta", "projects", "access"}
+
+
+def test_a_writer_whose_right_is_revoked_changes_nothing_more(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, billing = opened("ana", "shop"), opened("ana", "billing")
+    add(shop, "Kafka is what we use")
+    git(shop.project.root, "add", ".")
+    git(shop.project.root, "commit", "-q", "-m", "Remember")
+    index(shop, push=True, writers=("ben",))
+    clone = opened("ben", "shop-of-ben", clone_of=shop.project.root)
+    index(clone, push=True)
+    add(clone, "Kafka was replaced by NATS")
+
+    def revoke(step: str, done: int, of: int) -> None:
+        if step == "Sending memories":
+            sharing.permit(shop, "ben", None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clone, "advance", revoke)
+        with pytest.raises(StorageFailed, match="may not do that"):
+            sharing.push(clone)
+    with pytest.raises(StorageFailed, match="may not write the project"):
+        sharing.push(clone)
+    titles = [title for _, title in rows(search(billing, "kafka", scope=Scope.ORG))]
+    assert titles == ["Kafka is what we use"]
+
+
+def test_a_project_that_moves_or_is_renamed_has_one_state(
+    opened: Open, postgres: Postgres, database: str, tmp_path: Path
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    index(shop, push=True)
+    moved = tmp_path / "ana" / "store"
+    shop.close()
+    shop.project.root.rename(moved)
+    store = opened("ana", "store")
+    index(store, push=True)
+    with psycopg.connect(postgres.url(database)) as sql:
+        assert sql.execute("SELECT count(*) FROM mind.views").fetchone() == (1,)
+        assert sql.execute("SELECT count(*) FROM mind.projects").fetchone() == (1,)
+
+    shutil.copytree(moved, tmp_path / "ana" / "copy", symlinks=True)
+    index(opened("ana", "copy"), push=True)
+    index(store, push=True)
+    with psycopg.connect(postgres.url(database)) as sql:
+        assert sql.execute("SELECT count(*) FROM mind.views").fetchone() == (2,)
+
+
+def test_a_project_without_git_keeps_its_identity_until_it_has_commits(
+    opened: Open, postgres: Postgres, database: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "ana" / "notes"
+    root.mkdir(parents=True)
+    notes = opened("ana", "notes")
+    add(notes, "Kafka is what we use")
+    first, second = index(notes, push=True).shared, index(notes, push=True).shared
+    assert first
+    assert second
+    assert (first.added, second.added) == (1, 0)
+
+    git(root, "init", "-q", "-b", "main")
+    git(root, "commit", "-q", "--allow-empty", "-m", "Start")
+    index(notes, push=True)
+    with psycopg.connect(postgres.url(database)) as sql:
+        assert sql.execute("SELECT count(*) FROM mind.projects").fetchone() == (2,)
+        for table in ("views", "memories", "entries"):
+            query = f"SELECT count(*) FROM mind.{table}"
+            assert sql.execute(query.encode()).fetchone() == (1,)
+
+
+def test_projects_in_folders_of_one_repository_are_several(opened: Open, tmp_path: Path) -> None:
+    shop = opened("ana", "shop")
+    roots = [shop.project.root / name for name in ("web", "app")]
+    identities = {sharing.working_copy(shop).identity}
+    for root in roots:
+        root.mkdir()
+        opened_there = opened("ana", f"shop/{root.name}")
+        identities.add(sharing.working_copy(opened_there).identity)
+    assert len(identities) == 3
+
+
+def test_names_that_are_not_unicode_do_not_stop_a_push(opened: Open) -> None:
+    shop = opened("ana", os.fsdecode(b"caf\xe9"))
+    add(shop, "Kafka is what we use")
+    heads = shop.project.root / ".git" / "refs" / "heads"
+    (heads / "main").rename(heads / os.fsdecode(b"caf\xe9"))
+    (shop.project.root / ".git/HEAD").write_bytes(b"ref: refs/heads/caf\xe9\n")
+    (shop.folder / "policy.yaml").write_bytes(b"tools: {}\n# \x00\xff\n")
+    done = index(shop, push=True).shared
+    assert done
+    assert done.memories == 1
+
+
+def test_a_killed_push_is_completed_by_the_next(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    index(shop, push=True)
+    before = dump(postgres, database)
+    add(shop, "Zanzibar is the code name")
+    index(shop)
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(shop.project.root)],
+        env={**os.environ, **shop.environ},
+    ) as process:
+        assert process.wait() == -signal.SIGKILL
+    after = dump(postgres, database)
+    assert "Zanzibar" in after["memories"]
+    for table in ("views", "entries", "frequencies"):
+        assert after[table] == before[table]
+    done = index(shop, push=True).shared
+    assert done
+    assert (done.memories, done.added) == (2, 0)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mimo.mind import Mind
+from mimo.operations import sharing
+mind = Mind.open(Path(sys.argv[1]))
+def advance(step, done, of):
+    if step == "Sending memories":
+        os.kill(os.getpid(), signal.SIGKILL)
+mind.advance = advance
+sharing.push(mind)
+"""

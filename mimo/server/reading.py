@@ -41,6 +41,9 @@ _NAMES = (
 _HEAD = ("type", "category", "date", "created_at", "relevance", "score", "decay_score")
 _TYPES = frozenset({*Kind, *KIND_ALIASES})
 _MARKS = ("outcome", "weak", "private", "trust", "scope", "protected", "chunks", "depth")
+_SHARED = "org"
+"""The scope of a memory of the shared index, which is of another project."""
+
 _UNREAD = (
     *("source_file", "source_line", "file", "line", "confidence", "importance", "by"),
     *("tags", "excerpt", "passage"),
@@ -124,7 +127,7 @@ class Reader:
         yield f"{indent}- {' '.join(head)}: {title}".rstrip()
         skipped = {"id", "title", "content", "superseded_by", *_HEAD, *_MARKS, *_UNREAD}
         skipped -= {name for name in ("category",) if not _is_ours(fields.get(name, {}))}
-        skipped |= set() if with_project else {"project"}
+        skipped |= set() if with_project or row.get("scope") == _SHARED else {"project"}
         rest = {
             name: value
             for name, value in row.items()
@@ -170,7 +173,9 @@ def _marks(row: Mapping[str, Any]) -> Iterator[str]:
             yield mark
     if row.get("trust") not in (None, "trusted"):
         yield "untrusted"
-    if row.get("scope"):
+    if row.get("scope") == _SHARED:
+        yield "of another project"
+    elif row.get("scope"):
         yield "for all projects"
     if newer := row.get("superseded_by"):
         yield f"superseded by {handle_of(str(newer))}"

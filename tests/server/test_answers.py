@@ -205,3 +205,21 @@ def test_a_looping_procedure_answers_with_its_last_steps(agent: bench.Agent) -> 
     assert moves == sorted(moves)
     assert "`history`: the last 20 of " in data["truncated"]
     assert bench.sizes(result)[-1] < 6_000
+
+
+def test_a_result_of_the_shared_index_names_its_project() -> None:
+    spec = TOOLS["mind_search"]
+    schema = output_schema(spec)
+    row = hostile(schema, 1, 10)["results"][0] | {
+        "id": "fact_a_20261124_abcdef",
+        "trust": "trusted",
+    }
+    data = {"query": "a", "total": 1, "results": [row | {"scope": "org", "project": "shop"}]}
+
+    text = Reader(lambda: NOW).read(data, schema)
+    users = {**data, "results": [row | {"scope": "user", "project": "shop"}]}
+
+    assert " of another project" in text
+    assert "for all projects" not in text
+    assert "\n  project: shop\n" in text
+    assert " for all projects" in Reader(lambda: NOW).read(users, schema)

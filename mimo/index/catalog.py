@@ -431,6 +431,23 @@ def changed_since(sql: sqlite3.Connection, revision: int) -> list[int] | None:
     return sorted(key for (key,) in selected)
 
 
+def changes_since(sql: sqlite3.Connection, revision: int, memories: int) -> int | None:
+    """Returns the number of changes after a revision that had some memories; None if not stored.
+
+    A memory that was added or changed is one change, and so is a removed one, unless another was
+    added.
+    """
+    now = totals(sql)
+    if changed_since(sql, revision) is None:
+        return None
+    (changed,) = sql.execute(
+        "SELECT count(DISTINCT c.memory) FROM changed c JOIN memories m ON m.key = c.memory"
+        " WHERE c.revision > ?",
+        (revision,),
+    ).fetchone()
+    return max(int(changed), int(changed) + memories - now.memories)
+
+
 def frequency(sql: sqlite3.Connection, term: str) -> int:
     """Returns the number of units that hold a term."""
     counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()

@@ -321,6 +321,8 @@ class Index:
     competing = _query(catalog.competing)
     dangling = _query(catalog.dangling)
     has_below = _query(catalog.has_below)
+    totals = _query(catalog.totals)
+    changes_since = _query(catalog.changes_since)
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the files that could not be read when they were indexed, with the reasons."""
@@ -483,6 +485,11 @@ class Index:
         query = "SELECT changed_ns FROM totals"
         (changed_ns,) = self.ask(lambda sql: sql.execute(query).fetchone())
         return None if changed_ns is None else rows.to_time(changed_ns // 1000)
+
+    @property
+    def file(self) -> str:
+        """Another value after a rebuild, for which revisions start again."""
+        return str(self._identity)
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""

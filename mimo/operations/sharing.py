@@ -54,8 +54,8 @@ class Sharing:
     """The project that has the state."""
     view: str
     """The name of the state."""
-    revision: int
-    """The revision of the local index."""
+    index: tuple[str, int, int]
+    """The local index, its revision, and the number of its memories."""
 
 
 def server_of(mind: Mind) -> Server:
@@ -84,9 +84,16 @@ def pushed_here(mind: Mind) -> Sharing | None:
                 root=str(state["root"]),
                 identity=str(state["identity"]),
                 view=str(state["view"]),
-                revision=int(state["revision"]),
+                index=(str(state["file"]), int(state["revision"]), int(state["of"])),
             )
     return None
+
+
+def changes_since(mind: Mind, pushed: Sharing) -> int | None:
+    """Returns the number of changes that were not pushed; None if it is not known."""
+    refresh.refresh(mind)
+    file, revision, memories = pushed.index
+    return mind.index.changes_since(revision, memories) if mind.index.file == file else None
 
 
 def is_behind(mind: Mind) -> bool:
@@ -119,7 +126,7 @@ def push(mind: Mind) -> Pushed:
     if before and _is_ours(mind, before):
         copy = replace(copy, replaced=before.view)
     with mind.index.sources() as sources:
-        revision = catalog.totals(sources.sql).revision
+        file, totals = mind.index.file, catalog.totals(sources.sql)
         pushed = writing.push(server, copy, sources, mind.advance)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
@@ -132,7 +139,9 @@ def push(mind: Mind) -> Pushed:
         "root": str(mind.project.root),
         "identity": copy.identity,
         "view": copy.name,
-        "revision": revision,
+        "file": file,
+        "revision": totals.revision,
+        "of": totals.memories,
     }
     files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
     return pushed

@@ -12,10 +12,12 @@ from threading import Thread
 import psycopg
 import pytest
 
+from mimo.cli.main import main
+from mimo.commands.spec import to_json
 from mimo.errors import StorageFailed
-from mimo.features.notes.commands import add
+from mimo.features.notes.commands import add, edit, rm
 from mimo.features.search.commands import Scope, search
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.commands import index, status
 from mimo.operations import sharing
 from tests.conftest import git
 from tests.postgres.conftest import Open, Postgres
@@ -206,3 +208,34 @@ def advance(step, done, of):
 mind.advance = advance
 sharing.push(mind)
 """
+
+
+def test_status_reports_what_was_not_pushed_without_asking_the_server(
+    opened: Open, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = opened("ana", "shop")
+    ids = [add(shop, text).id for text in ("Kafka is what we use", "Green tea", "Black coffee")]
+
+    def shown() -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr("mimo.index.postgres.connection.Server._connection", None)
+            main(["status"], open=lambda _: shop)
+        lines = capsys.readouterr().out.splitlines()
+        return "".join(line.partition(":")[2].strip() for line in lines if "shared index" in line)
+
+    assert shown() == ""
+    index(shop, push=True)
+    assert shown().endswith(", pushed 2026-11-20, up to date")
+    rm(shop, ids[0])
+    assert shown().endswith(", pushed 2026-11-20, 1 change since  (`mind index --push`)")
+    index(shop, push=True)
+    edit(shop, ids[1], content="Green tea at noon")
+    add(shop, "Water")
+    assert "2 changes since" in shown()
+    index(shop, push=True)
+    assert "up to date" in shown()
+    answer = to_json(status(shop))["current_project"]["shared"]
+    assert (answer["memories"], answer["changes"]) == (3, 0)
+
+    index(shop, rebuild=True)
+    assert "changed since" in shown()

@@ -181,6 +181,16 @@ class Unreadable:
 
 
 @frozen
+class SharedState:
+    """The state of this working copy in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    pushed: Annotated[datetime, Out("When it was last pushed from here")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    changes: Annotated[int | None, Out("Changes since; null if not known")]
+
+
+@frozen
 class ProjectStatus:
     """The current project's memory."""
 
@@ -195,6 +205,9 @@ class ProjectStatus:
     trust: Annotated[str, Out("A description of the trust in the files here")]
     waiting: Annotated[dict[str, int], Out("Number of items to review, by kind")]
     unreadable: tuple[Unreadable, ...]
+    shared: Annotated[
+        Omitted[SharedState], Out("Its state in the shared index, if it was pushed", omit=True)
+    ] = None
 
 
 @frozen
@@ -321,7 +334,24 @@ def _project(mind: Mind) -> ProjectStatus:
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in refresh.problems(mind)
         ),
+        shared=_shared_state(mind),
     )
+
+
+def _shared_state(mind: Mind) -> SharedState | None:
+    if mind.shared_index is None:
+        return None
+    from mimo.operations import sharing
+
+    with suppress(MindError):  # `mind doctor` reports the reason.
+        if pushed := sharing.pushed_here(mind):
+            return SharedState(
+                place=pushed.place,
+                pushed=pushed.pushed,
+                memories=pushed.memories,
+                changes=sharing.changes_since(mind, pushed),
+            )
+    return None
 
 
 @frozen

@@ -9,6 +9,7 @@ from mimo.features.upkeep.commands import (
     ProjectStatus,
     Settings,
     Shared,
+    SharedState,
     Status,
 )
 from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
@@ -84,6 +85,8 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     rows.append(("trust", project.trust))
     if project.waiting:
         rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    if project.shared:
+        rows.append(("shared index", _shared_state(project.shared)))
     screen.pairs(rows, indent=2)
     for unread in project.unreadable[:_SHOWN]:
         line = f":{unread.line}" if unread.line else ""
@@ -91,6 +94,14 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     if len(project.unreadable) > _SHOWN:
         more = len(project.unreadable) - _SHOWN
         screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
+
+
+def _shared_state(state: SharedState) -> Part:
+    pushed = f"{state.place}, pushed {day(state.pushed)}"
+    if state.changes == 0:
+        return f"{pushed}, up to date"
+    changes = "changed" if state.changes is None else count(state.changes, "change")
+    return warn(f"{pushed}, {changes} since  (`mind index --push`)")
 
 
 def _counts(project: ProjectStatus) -> str:

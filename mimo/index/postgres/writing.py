@@ -549,17 +549,18 @@ def _row(values: Sequence[Any]) -> _Row | None:
         *columns[6:16],
         unpacked(columns[16]),
     )
+    # Another version may cut texts in another way.
+    parts = (FORMAT, topic_key, title, topic, passages, vector, stored)
+    written = repr(parts)
     texts = (topic_key, title, topic, passages, *stored)
-    if any("\0" in text for text in texts if isinstance(text, str)):
+    if r"\x00" in written and any("\0" in text for text in texts if isinstance(text, str)):
         return None
     id, path, parent = columns[0], columns[1], columns[13]
     if not isinstance(path, str) or _is_long(id) or _is_long(topic_key or ""):
         return None
     if parent is not None and _is_long(f"{path}{parent}"):
         return None
-    # Another version may cut texts in another way.
-    parts = (FORMAT, topic_key, title, topic, passages, vector, stored)
-    hash = disk.blake2b(repr(parts).encode("utf-8", "surrogatepass"))
+    hash = disk.blake2b(written.encode("utf-8", "surrogatepass"))
     return _Row(
         *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
         stored,

@@ -147,9 +147,14 @@ def database_url(url: str) -> DatabaseUrl:
     parameters = [(unquote(name), value) for name, _, value in query]
     passwords = [match["password"] or ""]
     passwords += [value for name, value in parameters if name.endswith("password")]
-    host = match["hosts"] or unquote(dict(parameters).get("host", "")) or "this machine"
+    # Parameters override the parts before them.
+    given = {name: unquote(value) for name, value in parameters if value}
+    service = f"service {given['service']}" if "service" in given else ""
+    host = given.get("host") or match["hosts"] or service or "this machine"
+    port = f":{given['port']}" if "port" in given else ""
+    database = f"/{given['dbname']}" if "dbname" in given else match["database"] or ""
     return DatabaseUrl(
-        place=f"{host}{match['database'] or ''}",
+        place=f"{host}{port}{database}".rstrip("/"),
         passwords=tuple({form for word in passwords if word for form in (word, unquote(word))}),
     )
 

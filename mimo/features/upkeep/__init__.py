@@ -234,7 +234,7 @@ def _shared_index(mind: Mind) -> Iterator[Check]:
         yield _warning("shared", error.message, error.hint or "")
         return
     state = sharing.pushed_here(mind)
-    pushed = "this project is not in it"
+    pushed = "this project was not pushed from here"
     if state:
         pushed = f"{state.memories:,} memories were pushed on {state.pushed:%Y-%m-%d}"
     yield _ok("shared", f"`{server.place}` answers; {pushed}")

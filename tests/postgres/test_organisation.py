@@ -368,3 +368,20 @@ def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> N
     assert sharing.pushed_here(clone) is None
     index(clone, push=True)
     assert len(rows(search(billing, "kafka", scope=Scope.ORG))) == 1
+
+
+def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
+    opened: Open, postgres: Postgres
+) -> None:
+    name = postgres.database()
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        sql.execute(f"GRANT CREATE ON DATABASE {name} TO ana".encode())
+    shop = opened("ana", "shop", at=postgres.url(name, "ana"))
+    index(shop, push=True)
+    billing = opened("ben", "billing", at=postgres.url(name, "ben"))
+    add(billing, "Invoices are numbered without gaps")
+    index(billing, push=True)
+
+    assert rows(search(shop, "invoices", scope=Scope.ORG)) == []
+    index(billing, readers=("ana",))
+    assert len(rows(search(shop, "invoices", scope=Scope.ORG))) == 1

@@ -103,6 +103,8 @@ def opened(
 _VIEWS = (
     "SELECT DISTINCT ON (p.key) v.key, p.key, p.name, v.label, v.pushed, v.policy FROM mind.views v"
     " JOIN mind.projects p ON p.key = v.project WHERE NOT p.withdrawn AND {}"
+    # Row-level security does not bind the owner of the tables, often the first who pushed.
+    " AND p.key = ANY ((SELECT mind.permitted('read'))::integer[])"
     " ORDER BY p.key, v.is_default DESC, v.committed DESC NULLS LAST,"
     " v.pushed DESC"
 )

@@ -25,9 +25,6 @@ from mimo.store.init import init
 
 log = logging.getLogger("mind.http")
 
-FOLDER = "served"
-"""The folder of the server's working copies in $MIND_HOME."""
-
 _TRIES = 8
 """The number of times that a push is tried, since others may be faster."""
 
@@ -151,7 +148,7 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
         raise NoProject(
             f"`{bare}` is not a bare git repository", hint="`git init --bare` makes one"
         )
-    root = home.resolve() / FOLDER / bare.name.removesuffix(".git")
+    root = projects.served_root(home.resolve()) / bare.name.removesuffix(".git")
     if root.name in ("", "."):
         raise Invalid(f"`{bare}` has no name", hint="rename it to NAME.git")
     if not (root / ".git").exists():

@@ -13,7 +13,7 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
-from mimo.store.projects import Project, check_owner, is_home, register, user_root
+from mimo.store.projects import Project, check_owner, is_home, register, served_root, user_root
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown
 
@@ -144,7 +144,8 @@ def _check(root: Path, home: Path) -> None:
     store, hint = root / STORE, "run `mind init` in the project's folder"
     if not root.is_dir():
         raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
-    if STORE in root.parts:
+    served = served_root(home.resolve())
+    if STORE in (root.relative_to(served) if root.is_relative_to(served) else root).parts:
         raise Invalid(f"`{root}` is in a `.mind/`", hint=hint)
     reason = ""
     if root in (root.parent, Path.home().resolve()):

@@ -117,6 +117,11 @@ def user_root(home: Path) -> Path:
     return home / "memories"
 
 
+def served_root(home: Path) -> Path:
+    """Returns the folder of the working copies that a server has of bare repositories."""
+    return home / "served"
+
+
 def of_user(home: Path) -> Project | None:
     """Returns the memory that the user has for all projects, as a project; None without one."""
     root = user_root(home)

@@ -8,7 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
+from mimo.errors import Invalid
 from mimo.guard import tokens
+from mimo.operations.publishing import working_copy
 from mimo.store.init import init
 from tests.conftest import NOW, git
 from tests.server.over_http import Served, served
@@ -215,3 +217,19 @@ def test_a_folder_that_is_not_a_bare_repository_is_refused(tmp_path: Path, users
         served(tmp_path / "home", *options),
     ):
         pass
+
+
+def test_the_working_copy_may_be_in_the_home_that_is_the_default(
+    tmp_path: Path, bare: Path
+) -> None:
+    home = tmp_path / ".mind"
+
+    root = working_copy(home, bare, now=NOW)
+
+    assert root == home / "served/shop"
+    assert show(bare, "log", "-1", "--format=%s", "main") == "Set up the memory of mind"
+    (root / ".mind/facts").mkdir()
+    for folder in (root / ".mind/facts", home / "other"):
+        folder.mkdir(exist_ok=True)
+        with pytest.raises(Invalid, match=r"is in a `\.mind/`"):
+            init(folder, home, now=NOW)

@@ -435,7 +435,7 @@ def changes_since(sql: sqlite3.Connection, revision: int, memories: int) -> int 
     """Returns the number of changes after a revision that had some memories; None if not stored.
 
     A memory that was added or changed is one change, and so is a removed one, unless another was
-    added.
+    added. A file that was read again is a change of its memories, too.
     """
     now = totals(sql)
     if changed_since(sql, revision) is None:
@@ -446,6 +446,14 @@ def changes_since(sql: sqlite3.Connection, revision: int, memories: int) -> int 
         (revision,),
     ).fetchone()
     return max(int(changed), int(changed) + memories - now.memories)
+
+
+def fingerprint(sql: sqlite3.Connection) -> int:
+    """Returns a number that changes with each change of the memories that are not private."""
+    (number,) = sql.execute(
+        "SELECT count(*) + coalesce(sum(checksum), 0) FROM memories WHERE private = 0"
+    ).fetchone()
+    return int(number)
 
 
 def frequency(sql: sqlite3.Connection, term: str) -> int:

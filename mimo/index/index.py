@@ -323,6 +323,7 @@ class Index:
     has_below = _query(catalog.has_below)
     totals = _query(catalog.totals)
     changes_since = _query(catalog.changes_since)
+    fingerprint = _query(catalog.fingerprint)
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the files that could not be read when they were indexed, with the reasons."""

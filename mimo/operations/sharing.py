@@ -56,6 +56,8 @@ class Sharing:
     """The name of the state."""
     index: tuple[str, int, int]
     """The local index, its revision, and the number of its memories."""
+    fingerprint: int
+    """That of the memories that are not private."""
 
 
 def server_of(mind: Mind) -> Server:
@@ -85,21 +87,36 @@ def pushed_here(mind: Mind) -> Sharing | None:
                 identity=str(state["identity"]),
                 view=str(state["view"]),
                 index=(str(state["file"]), int(state["revision"]), int(state["of"])),
+                fingerprint=int(state["fingerprint"]),
             )
     return None
 
 
 def changes_since(mind: Mind, pushed: Sharing) -> int | None:
-    """Returns the number of changes that were not pushed; None if it is not known."""
+    """Returns about the number of changes that were not pushed, 0 only if there are none.
+
+    None if the number is not known.
+    """
     refresh.refresh(mind)
     file, revision, memories = pushed.index
-    return mind.index.changes_since(revision, memories) if mind.index.file == file else None
+    is_same = mind.index.file == file
+    if is_same and mind.index.totals().revision == revision:
+        return 0
+    if mind.index.fingerprint() == pushed.fingerprint:
+        return 0
+    changes = mind.index.changes_since(revision, memories) if is_same else None
+    return None if changes is None else max(1, changes)
 
 
 def is_behind(mind: Mind) -> bool:
-    """Returns whether this working copy was pushed, and has another commit since."""
+    """Returns whether this working copy was pushed, and changed since.
+
+    Changes need no commit: a memory that became private may never have been in one.
+    """
     pushed = pushed_here(mind)
-    return pushed is not None and pushed.commit != _commit(mind)
+    if pushed is None:
+        return False
+    return pushed.commit != _commit(mind) or changes_since(mind, pushed) != 0
 
 
 def _commit(mind: Mind) -> str:
@@ -127,6 +144,7 @@ def push(mind: Mind) -> Pushed:
         copy = replace(copy, replaced=before.view)
     with mind.index.sources() as sources:
         file, totals = mind.index.file, catalog.totals(sources.sql)
+        fingerprint = catalog.fingerprint(sources.sql)
         pushed = writing.push(server, copy, sources, mind.advance)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
@@ -142,6 +160,7 @@ def push(mind: Mind) -> Pushed:
         "file": file,
         "revision": totals.revision,
         "of": totals.memories,
+        "fingerprint": fingerprint,
     }
     files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
     return pushed
@@ -329,7 +348,7 @@ def fetch_vectors(mind: Mind) -> int:
 
 
 def push_if_behind(mind: Mind) -> None:
-    """Pushes until no commit is missing, unless another process does so. Raises as `push`.
+    """Pushes until nothing is missing, unless another process does so. Raises as `push`.
 
     A project that was withdrawn, in another clone, stays so until a person pushes it.
     """

@@ -53,6 +53,60 @@ def test_a_memory_that_becomes_private_leaves_the_server_with_the_next_push(
     assert "Kafka" in held["memories"]
 
 
+def test_a_memory_that_becomes_private_without_a_commit_leaves_in_the_background(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    add(shop, "Kafka is what we use")
+    code = add(shop, "Zanzibar is the code name")
+    index(shop, push=True)
+    assert not sharing.is_behind(shop)
+    (file,) = [path for path in shop.folder.rglob("*.md") if code.id in path.read_text("utf-8")]
+    (shop.folder / "private").mkdir(exist_ok=True)
+    file.rename(shop.folder / "private" / file.name)
+    assert sharing.is_behind(shop)
+
+    program = [sys.executable, "-m", "mimo.operations.sharing"]
+    environ = {**os.environ, **shop.environ}
+    subprocess.run([*program, shop.project.root, shop.home], env=environ, check=True)
+
+    assert "Kafka" in dump(postgres, database)["memories"]
+    assert "zanzibar" not in str(dump(postgres, database)).lower()
+    assert not sharing.is_behind(shop)
+
+
+def test_the_states_of_worktrees_share_rows_and_others_read_the_main_branch(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop, billing = opened("ana", "shop"), opened("ana", "billing")
+    root = shop.project.root
+    add(shop, "Kafka is what we use")
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "Remember")
+    git(root, "worktree", "add", "-q", "-b", "feature", "../feature")
+    feature = opened("ana", "feature")
+    add(feature, "Kafka is replaced by NATS")
+    index(shop, push=True)
+    done = index(feature, push=True).shared
+    assert done
+    assert (done.memories, done.added) == (2, 1)
+    assert sharing.working_copy(feature).label == "feature"
+    with psycopg.connect(postgres.url(database)) as sql:
+        counts = [
+            sql.execute(f"SELECT count(*) FROM mind.{table}".encode()).fetchone()
+            for table in ("projects", "views", "memories", "entries")
+        ]
+    assert counts == [(1,), (2,), (2,), (3,)]
+    titles = [title for _, title in rows(search(billing, "kafka", scope=Scope.ORG))]
+    assert titles == ["Kafka is what we use"]
+    # Another branch in the same folder is the same state.
+    git(root, "switch", "-q", "-c", "other")
+    index(shop, push=True)
+    with psycopg.connect(postgres.url(database)) as sql:
+        labels = sql.execute("SELECT label FROM mind.views ORDER BY label").fetchall()
+    assert labels == [("feature",), ("other",)]
+
+
 @pytest.mark.parametrize("who", ["ana", "postgres"])
 def test_a_withdrawal_during_a_push_leaves_nothing(
     opened: Open, postgres: Postgres, database: str, monkeypatch: pytest.MonkeyPatch, who: str
@@ -238,4 +292,6 @@ def test_status_reports_what_was_not_pushed_without_asking_the_server(
     assert (answer["memories"], answer["changes"]) == (3, 0)
 
     index(shop, rebuild=True)
+    assert "up to date" in shown()
+    add(shop, "Juice")
     assert "changed since" in shown()

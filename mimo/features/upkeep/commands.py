@@ -187,7 +187,7 @@ class SharedState:
     place: Annotated[str, Out("The server and the database")]
     pushed: Annotated[datetime, Out("When it was last pushed from here")]
     memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
-    changes: Annotated[int | None, Out("Changes since; null if not known")]
+    changes: Annotated[int | None, Out("About the number of changes since; null if not known")]
 
 
 @frozen

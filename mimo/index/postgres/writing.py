@@ -134,7 +134,7 @@ def push(
         shared.prepare(sql)
         query = "SELECT mind.register(%s, %s)"
         (project,) = _one(sql, query, copy.identity, _storable(copy.project))
-        with locked(sql, project):
+        with locked(sql, project, advance):
             (may_write,) = _one(sql, "SELECT %s = ANY (mind.permitted('write'))", project)
             if not may_write:
                 raise SharedIndexFailed(
@@ -151,9 +151,14 @@ def push(
 
 
 @contextmanager
-def locked(sql: Connected, project: int) -> Iterator[None]:
+def locked(
+    sql: Connected, project: int, advance: Callable[[str, int, int], object] = lambda *_: None
+) -> Iterator[None]:
     """Waits for other pushes of a project, which write the same contents, and keeps them off."""
-    sql.execute("SELECT pg_advisory_lock(%s, %s)", (shared.LOCK, project))
+    key = (shared.LOCK, project)
+    if _one(sql, "SELECT pg_try_advisory_lock(%s, %s)", *key) != (True,):
+        advance("Waiting for another push", 0, 1)
+        sql.execute("SELECT pg_advisory_lock(%s, %s)", key)
     try:
         yield
     finally:

@@ -143,9 +143,10 @@ def push(mind: Mind) -> Pushed:
     if before and _is_ours(mind, before):
         copy = replace(copy, replaced=before.view)
     with mind.index.sources() as sources:
+        # The first read begins after the wait for other pushes, which may be of later changes.
+        pushed = writing.push(server, copy, sources, mind.advance)
         file, totals = mind.index.file, catalog.totals(sources.sql)
         fingerprint = catalog.fingerprint(sources.sql)
-        pushed = writing.push(server, copy, sources, mind.advance)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
             writing.leave(sql, before.identity, before.view)

@@ -18,7 +18,8 @@ from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add, edit, rm
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.commands import index, status
-from mimo.operations import sharing
+from mimo.index.postgres import schema
+from mimo.operations import refresh, sharing
 from tests.conftest import git
 from tests.postgres.conftest import Open, Postgres
 from tests.postgres.test_organisation import rows
@@ -73,6 +74,27 @@ def test_a_memory_that_becomes_private_without_a_commit_leaves_in_the_background
     assert "Kafka" in dump(postgres, database)["memories"]
     assert "zanzibar" not in str(dump(postgres, database)).lower()
     assert not sharing.is_behind(shop)
+
+
+def test_a_push_that_waited_for_another_pushes_what_is_there_then(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop, other = opened("ana", "shop"), opened("ana", "shop")
+    index(shop, push=True)
+    code = add(shop, "Zanzibar is the code name")
+    with psycopg.connect(postgres.url(database), autocommit=True) as sql:
+        sql.execute("SELECT pg_advisory_lock(%s, key) FROM mind.projects", (schema.LOCK,))
+        thread = Thread(target=sharing.push, args=[shop])
+        thread.start()
+        waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while thread.is_alive() and not sql.execute(waiting.encode()).fetchone():
+            thread.join(0.01)
+        rm(other, code.id)
+        refresh.refresh(other)
+        sql.execute("SELECT pg_advisory_unlock_all()")
+        thread.join()
+    assert "zanzibar" not in str(dump(postgres, database)).lower()
+    assert not sharing.is_behind(other)
 
 
 def test_the_states_of_worktrees_share_rows_and_others_read_the_main_branch(
@@ -254,7 +276,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from mimo.mind import Mind
-from mimo.operations import sharing
+from mimo.index.postgres import schema
+from mimo.operations import refresh, sharing
 mind = Mind.open(Path(sys.argv[1]))
 def advance(step, done, of):
     if step == "Sending memories":

@@ -385,3 +385,16 @@ def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
     assert rows(search(shop, "invoices", scope=Scope.ORG)) == []
     index(billing, readers=("ana",))
     assert len(rows(search(shop, "invoices", scope=Scope.ORG))) == 1
+
+
+@pytest.mark.parametrize("query", ["!!!", "what did we do today", "where did we stop"])
+def test_a_query_without_a_subject_lists_this_project(opened: Open, query: str) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Did the stop of today work?")
+    add(billing, "Invoices are numbered without gaps")
+    index(shop, push=True, readers=("everyone",))
+
+    answer = search(billing, query, scope=Scope.ORG)
+
+    assert rows(answer) == [("billing", "Invoices are numbered without gaps")]
+    assert (answer.notice or "").endswith("a query without a subject lists this project only")

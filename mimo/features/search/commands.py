@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
 
+_ONLY_HERE = "a query without a subject lists this project only"
+
 _LINES, _PASSAGE = 4, 240
 """Lines and characters of a result that are printed; `mind show` prints all."""
 
@@ -230,15 +232,20 @@ def _of_organisation(
 ) -> tuple[list[SearchResult], str | None]:
     """Returns the best rows of this project and of the others in the shared index, and a notice.
 
-    If the shared index can't be used, the projects on this machine are searched instead.
+    Raises `Invalid` if no setting names one. If the shared index can't be used, the projects on this machine are searched instead.
     """
-    from mimo.operations import across, organisation
+    from mimo.operations import across, organisation, sharing
+    from mimo.when.question import Way, understood
 
     if mind.member and mind.member.projects and mind.member.role is None:
         raise Denied(
             "your token is for single projects, and has no role in the shared index",
             hint="search this project, or all that are permitted with `scope` all",
         )
+    sharing.server_of(mind)
+    if mind.has_project and understood(query, mind.local_now()).way is not Way.SEARCH:
+        own, answer = finding.search_with_user(mind, query, options)
+        return list(_rows(own, types)), notices(answer.notice, _ONLY_HERE)
     try:
         others, projects, notice = organisation.search_others(mind, query, options)
     except StorageFailed as error:
@@ -246,13 +253,11 @@ def _of_organisation(
         instead = f"{error.message}; these are from the projects on this machine"
         return list(_rows(matches, types)), notices(instead, notice)
     own: Sequence[tuple[Mind, Hit]] = ()
-    here = mind.notice
     if mind.has_project:
         own, answer = finding.search_with_user(mind, query, options)
-        if answer.listed and others:
-            own = ()
-        elif answer.listed:
-            here = answer.notice
+        if answer.listed and all(finding.is_weak(match.hit) for match in others):
+            return list(_rows(own, types)), notices(answer.notice, notice)
+        own = () if answer.listed else own
     ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
     others = [match for match in others if match.hit.record.memory.id not in ids]
     scored = [(finding.rank(match), row) for match, row in zip(own, _rows(own, types), strict=True)]
@@ -266,7 +271,7 @@ def _of_organisation(
         notice = notices(notice, None if sure else finding.WEAK)
     if not projects:
         notice = notices(notice, "no other project in the shared index can be read by you")
-    return rows[: options.limit], notices(here, notice)
+    return rows[: options.limit], notices(mind.notice, notice)
 
 
 def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult:

@@ -232,7 +232,8 @@ def _of_organisation(
 ) -> tuple[list[SearchResult], str | None]:
     """Returns the best rows of this project and of the others in the shared index, and a notice.
 
-    Raises `Invalid` if no setting names one. If the shared index can't be used, the projects on this machine are searched instead.
+    If the shared index can't be used, the projects on this machine are searched instead. Raises
+    `Invalid` if no setting names one.
     """
     from mimo.operations import across, organisation, sharing
     from mimo.when.question import Way, understood
@@ -252,12 +253,12 @@ def _of_organisation(
         matches, notice = across.search_projects(mind, query, options, private=False)
         instead = f"{error.message}; these are from the projects on this machine"
         return list(_rows(matches, types)), notices(instead, notice)
-    own: Sequence[tuple[Mind, Hit]] = ()
+    own = []
     if mind.has_project:
         own, answer = finding.search_with_user(mind, query, options)
         if answer.listed and all(finding.is_weak(match.hit) for match in others):
             return list(_rows(own, types)), notices(answer.notice, notice)
-        own = () if answer.listed else own
+        own = [] if answer.listed else own
     ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
     others = [match for match in others if match.hit.record.memory.id not in ids]
     scored = [(finding.rank(match), row) for match, row in zip(own, _rows(own, types), strict=True)]

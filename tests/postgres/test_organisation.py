@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from mimo.cli.main import main
-from mimo.errors import Denied, Invalid
+from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.commands import index
@@ -398,3 +398,27 @@ def test_a_query_without_a_subject_lists_this_project(opened: Open, query: str) 
 
     assert rows(answer) == [("billing", "Invoices are numbered without gaps")]
     assert (answer.notice or "").endswith("a query without a subject lists this project only")
+
+
+def test_rights_are_taken_before_anything_can_fail_and_nothing_is_pushed(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    add(shop, "Use Kafka for the order events", type="decision")
+    index(shop, push=True, readers=("ben",))
+    add(shop, "Kafka is replaced by NATS", type="decision")
+
+    def fails(*_: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(refresh, "refresh", fails)
+        with pytest.raises(StorageFailed):
+            index(shop, revoke=("ben",))
+    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []
+
+    index(shop, withdraw=True)
+    done = index(shop, revoke=("ben",)).shared
+    assert done
+    assert [row.role for row in done.roles] == ["ana"]
+    assert sharing.pushed_here(shop) is None

@@ -1,7 +1,7 @@
 """The commands that keep a store healthy: `mind init`, `status`, `config`, `index`, `doctor`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -517,13 +517,13 @@ def index(
     """
     if withdraw and (push or readers or writers or revoke):
         raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
+    # At once: what follows takes time and may fail.
+    shared = _restricted(mind, revoke, withdraw=withdraw)
     done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
     encoded = encoding.encode(mind)
-    levels = {
-        **dict.fromkeys(revoke),
-        **dict.fromkeys(readers, "read"),
-        **dict.fromkeys(writers, "write"),
-    }
+    levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
+    if push or levels:
+        shared = _pushed(mind, levels)
     stats = mind.index.stats()
     return Indexed(
         added=done.added,
@@ -534,32 +534,38 @@ def index(
         encoded=encoded,
         unreadable=len(refresh.problems(mind)),
         notice=mind.notice,
-        shared=_shared(mind, push=push, levels=levels, withdraw=withdraw),
+        shared=shared,
     )
 
 
-def _shared(
-    mind: Mind, *, push: bool, levels: dict[str, str | None], withdraw: bool
-) -> Shared | None:
-    """Pushes or withdraws the project, and changes its roles; None if nothing was asked for."""
-    if not (push or levels or withdraw):
+def _restricted(mind: Mind, revoked: Sequence[str], *, withdraw: bool) -> Shared | None:
+    """Withdraws the project, or takes rights from roles; None if neither was asked for."""
+    if not (revoked or withdraw):
         return None
     from mimo.operations import sharing
 
-    place = sharing.server_of(mind).place
+    place, pushed = sharing.server_of(mind).place, sharing.pushed_here(mind)
     if withdraw:
         sharing.withdraw(mind)
-        return Shared(
-            place=place,
-            memories=0,
-            added=0,
-            removed=0,
-            vectors=0,
-            left_out=0,
-            roles=(),
-            withdrawn=True,
-        )
-    pushed = sharing.push(mind)
+    for role in revoked:
+        sharing.permit(mind, role, None)
+    return Shared(
+        place=place,
+        memories=pushed.memories if pushed and not withdraw else 0,
+        added=0,
+        removed=0,
+        vectors=0,
+        left_out=0,
+        roles=() if withdraw else _roles(mind),
+        withdrawn=withdraw,
+    )
+
+
+def _pushed(mind: Mind, levels: dict[str, str]) -> Shared:
+    """Pushes the project, and gives rights to roles."""
+    from mimo.operations import sharing
+
+    place, pushed = sharing.server_of(mind).place, sharing.push(mind)
     for role, level in levels.items():
         sharing.permit(mind, role, level)
     return Shared(
@@ -569,8 +575,14 @@ def _shared(
         removed=pushed.removed,
         vectors=pushed.vectors,
         left_out=pushed.left_out,
-        roles=tuple(SharedRole(role=r, right=right) for r, right in sharing.roles(mind).items()),
+        roles=_roles(mind),
     )
+
+
+def _roles(mind: Mind) -> tuple[SharedRole, ...]:
+    from mimo.operations import sharing
+
+    return tuple(SharedRole(role=role, right=right) for role, right in sharing.roles(mind).items())
 
 
 @command(

@@ -201,7 +201,9 @@ def permit(mind: Mind, role: str, level: str | None) -> None:
     with server.session() as sql:
         key = _own_key(mind, sql)
         name = "public" if role == EVERYONE else role
-        exists = sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
+        query = "SELECT 1 FROM pg_roles WHERE rolname = %s UNION SELECT 1 FROM mind.access"
+        query += " WHERE project = %s AND role = %s"  # A dropped role may come back by its name.
+        exists = sql.execute(query.encode(), (name, key, name)).fetchone()
         if exists is None and name != "public":
             raise Invalid(
                 f"the database has no role `{role}`",

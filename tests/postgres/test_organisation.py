@@ -422,3 +422,21 @@ def test_rights_are_taken_before_anything_can_fail_and_nothing_is_pushed(
     assert done
     assert [row.role for row in done.roles] == ["ana"]
     assert sharing.pushed_here(shop) is None
+
+
+def test_the_rights_of_a_dropped_role_can_be_taken(
+    opened: Open, postgres: Postgres, database: str
+) -> None:
+    shop = opened("ana", "shop")
+    with psycopg.connect(postgres.url(database), autocommit=True) as sql:
+        sql.execute('DROP ROLE IF EXISTS "Cleo-X"')
+        sql.execute('CREATE ROLE "Cleo-X"')
+        index(shop, push=True, readers=("Cleo-X",))
+        sql.execute('DROP ROLE "Cleo-X"')
+
+    done = index(shop, revoke=("Cleo-X",)).shared
+
+    assert done
+    assert [row.role for row in done.roles] == ["ana"]
+    with pytest.raises(Invalid, match="no role `Cleo-X`"):
+        index(shop, readers=("Cleo-X",))

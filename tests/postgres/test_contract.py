@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from mimo.disk import Stamp
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
-from mimo.index.postgres import source
+from mimo.index.postgres import source, writing
 from mimo.index.postgres.connection import Server
 from mimo.index.postgres.writing import WorkingCopy, push
 from mimo.index.rows import Change, Found, Request
@@ -217,6 +218,37 @@ def test_both_indexes_name_the_same_candidates_in_the_same_order(
                 assert ids(other, other.by_vector(query, filter)) == expected, text
                 if encoder.encode(text):
                     assert near(other, text, filter) == near(tables, text, filter)
+
+
+def test_with_an_index_by_nearness_the_answers_stay_the_same(
+    server: Server, url: str, local: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MANY", 100)
+    with psycopg.connect(url, autocommit=True) as sql:
+        # The planner prefers to compare so few vectors.
+        for setting in ("enable_seqscan", "enable_sort", "enable_bitmapscan"):
+            sql.execute(
+                f"ALTER ROLE postgres IN DATABASE {sql.info.dbname} SET {setting} = off".encode()
+            )
+    pushed(server, local)
+    server.close()
+    asked = [request(text, filter) for filter in (Filter(), *FILTERS[1:4]) for text in QUERIES]
+    for each, answer in zip(asked, remote(server, asked), strict=True):
+        expected = local.search(
+            each.text,
+            filter=each.filter,
+            limit=each.limit,
+            threshold=each.threshold,
+            nearest=each.nearest,
+            now=NOW,
+        )
+        assert rows_of(answer) == rows_of(expected), (each.text, each.filter)
+    server.close()  # Its connections report what they used.
+    with psycopg.connect(url) as sql:
+        used = sql.execute(
+            "SELECT idx_scan > 0 FROM pg_stat_user_indexes WHERE indexrelname LIKE 'vectors_near_%'"
+        ).fetchall()
+    assert used == [(True,), (True,)]
 
 
 def ids(opened: Source, keys: Sequence[int]) -> list[str]:

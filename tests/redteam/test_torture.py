@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import torture
+from tests.bench.torture import shim
 
 POINTS = 14
 
@@ -28,7 +28,7 @@ def unmeasured(command: Sequence[str], *, check: bool) -> subprocess.CompletedPr
 def test_faults_at_writing_calls_lose_nothing(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    if torture.built(tmp_path) is None:
+    if shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
     words = ["--points", str(POINTS), "--seed", "3", "--only", "add", "--only", "value put"]
     words += ["--only", "untrust", "--only", "edit", "--only", "config"]
@@ -44,10 +44,13 @@ def test_faults_at_writing_calls_lose_nothing(
 DAMAGES = """
 import json, sqlite3, sys, time
 from pathlib import Path
-from tests.bench.torture import COMMANDS, Scratch, examined, lost, prepared
+from tests.bench.torture.commands import COMMANDS, prepared
+from tests.bench.torture.examination import examined, lost, warm
+from tests.bench.torture.scratch import Scratch
 
 scratch = Scratch(Path(sys.argv[1]))
 prepared(scratch)
+warm(scratch)
 scratch.mind("list")
 scratch.save("whole")
 whole = scratch.contents(0)

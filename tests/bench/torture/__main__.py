@@ -1,0 +1,87 @@
+"""Runs the torture; see the package."""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from scripts.marked import write_part
+from tests.bench.torture.commands import COMMANDS
+from tests.bench.torture.faults import Figures, Torture, ordered, report, share
+from tests.bench.torture.scratch import Scratch
+from tests.bench.torture.shim import FAULTS, STATE_BYTES, Shim, built
+
+
+def _started(library: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Starts a part of the work with the shim loaded, in a folder of its own."""
+    folder.mkdir()
+    state = folder / "state"
+    state.write_bytes(b"\0" * STATE_BYTES)
+    own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
+    environ = {name: value for name, value in os.environ.items() if name not in own}
+    environ |= {"LD_PRELOAD": str(library), "TORTURE_STATE": str(state), "TMPDIR": str(folder)}
+    words = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *sys.argv[1:]]
+    return subprocess.Popen([*words, "--part", folder.name], env=environ)
+
+
+def _part(options: argparse.Namespace) -> None:
+    """Does a part of the work, and keeps its figures."""
+    deadline = time.monotonic() + options.minutes * 60
+    state = Path(os.environ["TORTURE_STATE"])
+    scratch = Scratch(state.parent, Shim(state, state.parent / "tree"))
+    commands = [one for one in COMMANDS if not options.only or one.name in options.only]
+    torture = Torture(scratch, commands)
+    faults = [fault.name for fault in FAULTS if not options.fault or fault.name in options.fault]
+    points = [point for point in torture.figures.points if point.fault in faults]
+    points = ordered(points, options.seed)[: options.points]
+    torture.run(share(points, options.part, options.jobs), deadline)
+    torture.figures.keep(state.parent / "figures")
+
+
+def main() -> int:
+    """Returns 1 if a point failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--points", type=int, help="most points to try")
+    parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
+    parser.add_argument("--fault", action="append", help="a fault to try (can be repeated)")
+    parser.add_argument("--write", type=Path, help="file to write the figures into")
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part is not None:
+        _part(options)
+        return 0
+    started = time.monotonic()
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
+    place = memory if os.access(memory, os.W_OK) else None
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as name:
+        library = built(Path(name))
+        if library is None:
+            print("skipped: this needs Linux and a C compiler (`cc`)")
+            return 0
+        parts = [Path(name, str(number)) for number in range(options.jobs)]
+        processes = [_started(library, folder) for folder in parts]
+        try:
+            statuses = [process.wait() for process in processes]
+        finally:
+            for process in processes:
+                process.terminate()
+        if any(statuses):
+            return 2
+        for folder in parts:
+            figures.add(folder / "figures")
+    text = report(figures, (time.monotonic() - started) / 60)
+    print(text)
+    if options.write:
+        write_part(options.write, "torture", text)
+    return 1 if figures.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

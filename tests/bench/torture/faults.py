@@ -1,0 +1,234 @@
+"""Faults at single calls: which there are, which are tried, and what came of them."""
+
+import json
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench.torture.commands import Command, done, prepared
+from tests.bench.torture.examination import Examination, Facts, Fresh, examined, lost, warm
+from tests.bench.torture.scratch import Result, Scratch
+from tests.bench.torture.shim import FAULTS, KINDS, Fault
+
+
+class Point(NamedTuple):
+    """One call at which one fault is tried."""
+
+    command: str
+    fault: str
+    at: int
+    kind: str
+    is_index: bool
+    """True if the call writes the index, which can be rebuilt."""
+
+
+class Figures:
+    """The points that there are, and what came of those that were tried."""
+
+    def __init__(self) -> None:
+        """Starts without a point."""
+        self.points: dict[Point, None] = {}
+        self.tried: dict[Point, None] = {}
+        self.failed: dict[Point, None] = {}
+        self.ended: Counter[str] = Counter()
+        self.shared = 0
+        """The number of points that shared the examination of an earlier one."""
+        self.shared_but_index = 0
+        """The number of others that shared the part without the index."""
+
+    def add(self, path: Path) -> None:
+        """Adds what a process kept."""
+        for name, value in json.loads(path.read_text("utf-8")).items():
+            if name == "ended":
+                self.ended.update(value)
+            elif name in _SUMS:
+                setattr(self, name, getattr(self, name) + value)
+            else:
+                getattr(self, name).update(dict.fromkeys(Point(*one) for one in value))
+
+    def keep(self, path: Path) -> None:
+        """Writes the figures of this process."""
+        values = {
+            name: list(value) if isinstance(value, dict) and name != "ended" else value
+            for name, value in vars(self).items()
+        }
+        path.write_text(json.dumps(values))
+
+
+_SUMS = ("shared", "shared_but_index")
+
+
+class Torture:
+    """Tries the points of commands."""
+
+    def __init__(self, scratch: Scratch, commands: Sequence[Command]) -> None:
+        """Prepares the trees, and counts the calls of each command."""
+        self._scratch = scratch
+        self._before: dict[str, Facts] = {}
+        self._after: dict[str, Facts] = {}
+        self._now: dict[str, int] = {}
+        self._examined: dict[tuple[str, bytes], Examination] = {}
+        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._commands = {command.name: command for command in commands}
+        self.figures = Figures()
+        prepared(scratch)
+        warm(scratch)
+        scratch.save("base")
+        for command in commands:
+            self._count(command)
+
+    def _words(self, command: Command) -> list[str]:
+        return [word.format(**self._scratch.ids) if word[0] == "{" and word[-1] == "}" and
+                word[1:-1] in self._scratch.ids else word for word in command.words]  # fmt: skip
+
+    def _count(self, command: Command) -> None:
+        scratch = self._scratch
+        assert scratch.shim is not None
+        scratch.load("base")
+        command.before(scratch)
+        if (scratch.project / ".mind").is_dir():
+            done(scratch, "list")
+        scratch.save(command.name)
+        self._before[command.name] = examined(scratch, command).facts
+        # What one run changes is new to the index in the next: the second is like all others.
+        self._run(command)
+        result = self._run(command)
+        _, kinds = scratch.shim.disarm()
+        if result.status:
+            raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
+        self._after[command.name] = examined(scratch, command).facts
+        for at, number in enumerate(kinds, 1):
+            kind, is_index = KINDS[number & 127], number > 127
+            suited = (fault.name for fault in FAULTS if kind in fault.kinds)
+            points = (Point(command.name, fault, at, kind, is_index) for fault in suited)
+            self.figures.points.update(dict.fromkeys(points))
+
+    def _run(self, command: Command, fault: Fault | None = None, at: int = 0) -> Result:
+        """Runs a command on its tree, with the shim armed."""
+        scratch = self._scratch
+        assert scratch.shim is not None
+        scratch.load(command.name)
+        now = self._now.setdefault(command.name, int(time.time()))
+        scratch.shim.arm(fault, at, now)
+        return scratch.mind(*self._words(command))
+
+    def run(self, points: Sequence[Point], deadline: float) -> None:
+        """Tries points until they or the time are used up."""
+        for point in points:
+            if time.monotonic() > deadline:
+                return
+            for what in self._try(point):
+                self.figures.failed[point] = None
+                place = f"{point.command}: {point.fault} at call {point.at} ({point.kind})"
+                print(f"FAILED {place}: {what}", flush=True)
+
+    def _try(self, point: Point) -> list[str]:
+        scratch, figures, command = self._scratch, self.figures, self._commands[point.command]
+        assert scratch.shim is not None
+        fault = next(fault for fault in FAULTS if fault.name == point.fault)
+        result = self._run(command, fault, point.at)
+        acted, _ = scratch.shim.disarm()
+        if not acted:
+            return []
+        figures.tried[point] = None
+        way = "were killed" if result.status < 0 else "failed with an error"
+        figures.ended[way if result.status else "did their work"] += 1
+        problems = []
+        if "inside mind" in result.errors or "Traceback" in result.errors or result.status == 70:
+            problems.append(f"internal error: {result.errors.strip()[-300:]}")
+        if result.status == -signal.SIGALRM:
+            problems.append("it hangs")
+        if result.status > 0 and "error:" not in result.errors:
+            problems.append(f"exit status {result.status} without an error")
+        contents = scratch.contents(result.pid)
+        key, fresh = (command.name, contents.everything), (command.name, contents.without_index)
+        figures.shared += key in self._examined
+        figures.shared_but_index += key not in self._examined and fresh in self._fresh
+        if key not in self._examined:
+            self._examined[key] = examined(scratch, command, self._fresh.get(fresh))
+            self._fresh[fresh] = self._examined[key].fresh
+        now = self._examined[key]
+        before, after = self._before[command.name], self._after[command.name]
+        problems += lost(result.status == 0, before, after, now.facts, result.errors)
+        problems += now.problems
+        return problems
+
+
+def ordered(points: Iterable[Point], seed: int) -> list[Point]:
+    """Returns the points in a random order in which those of no kind come late.
+
+    However early it ends, every command, every fault and every kind of call had its turn.
+    """
+    shuffled = list(points)
+    random.Random(seed).shuffle(shuffled)
+    rounds: Counter[object] = Counter()
+    turns: Counter[object] = Counter()
+    placed = []
+    for point in shuffled:
+        kind = (point.command, point.fault, point.kind, point.is_index)
+        rounds[kind] += 1
+        placed.append((rounds[kind], point))
+    placed.sort(key=lambda one: one[0])
+    taken = []
+    for _, point in placed:
+        turn = (point.command, point.is_index)
+        turns[turn] += 1
+        taken.append((turns[turn], point))
+    taken.sort(key=lambda one: one[0])
+    return [point for _, point in taken]
+
+
+def report(figures: Figures, minutes: float) -> str:
+    """Returns the figures as Markdown."""
+    names = list(dict.fromkeys(point.command for point in figures.points))
+    tried, points, failed = (
+        len(_distinct(some)) for some in (figures.tried, figures.points, figures.failed)
+    )
+    ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
+    lines = [
+        f"{tried:,} of {points:,} points tried, {failed:,} failed.",
+        f"There are {len(names)} commands, and the run took {minutes:.0f} minutes.",
+        f"Of the runs, {ended or 'none was made'}.",
+        f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
+        f"{figures.shared_but_index:,} others left the same files except the index, and shared",
+        "what does not depend on that.",
+        "",
+        "| fault | points | tried | failed |",
+        "|---|---:|---:|---:|",
+        *_rows(figures, "fault", [fault.name for fault in FAULTS]),
+        "",
+        "| command | points | tried | failed |",
+        "|---|---:|---:|---:|",
+        *_rows(figures, "command", names),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
+    every, tried, failed = (
+        Counter(getattr(point, column) for point in _distinct(points))
+        for points in (figures.points, figures.tried, figures.failed)
+    )
+    mark = "`" if column == "command" else ""
+    return [
+        f"| {mark}{name}{mark} | {every[name]:,} | {tried[name]:,} | {failed[name]:,} |"
+        for name in names
+        if every[name]
+    ]
+
+
+def _distinct(points: Iterable[Point]) -> Collection[Point]:
+    """Returns one point for each call: its kind can differ between processes."""
+    return {point[:3]: point for point in points}.values()
+
+
+def share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:
+    """Returns the points of one of several processes.
+
+    Neighbours stay together, as they often leave the same files.
+    """
+    return [point for point in points if (point.at // 16) % jobs == number]

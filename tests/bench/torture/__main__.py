@@ -9,20 +9,23 @@ import time
 from pathlib import Path
 
 from scripts.marked import write_part
+from tests.bench.torture import faults, losses
 from tests.bench.torture.commands import COMMANDS
-from tests.bench.torture.faults import Figures, Torture, ordered, report, share
+from tests.bench.torture.figures import Figures, ordered, share, version
 from tests.bench.torture.scratch import Scratch
-from tests.bench.torture.shim import FAULTS, STATE_BYTES, Shim, built
+from tests.bench.torture.shim import STATE_BYTES, Shim, built
 
 
 def _started(library: Path, folder: Path) -> subprocess.Popen[bytes]:
     """Starts a part of the work with the shim loaded, in a folder of its own."""
     folder.mkdir()
-    state = folder / "state"
+    state, record = folder / "state", folder / "record"
     state.write_bytes(b"\0" * STATE_BYTES)
+    record.touch()
     own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
     environ = {name: value for name, value in os.environ.items() if name not in own}
-    environ |= {"LD_PRELOAD": str(library), "TORTURE_STATE": str(state), "TMPDIR": str(folder)}
+    environ |= {"LD_PRELOAD": str(library), "TMPDIR": str(folder)}
+    environ |= {"TORTURE_STATE": str(state), "TORTURE_RECORD": str(record)}
     words = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *sys.argv[1:]]
     return subprocess.Popen([*words, "--part", folder.name], env=environ)
 
@@ -30,26 +33,46 @@ def _started(library: Path, folder: Path) -> subprocess.Popen[bytes]:
 def _part(options: argparse.Namespace) -> None:
     """Does a part of the work, and keeps its figures."""
     deadline = time.monotonic() + options.minutes * 60
-    state = Path(os.environ["TORTURE_STATE"])
-    scratch = Scratch(state.parent, Shim(state, state.parent / "tree"))
+    state, record = Path(os.environ["TORTURE_STATE"]), Path(os.environ["TORTURE_RECORD"])
+    scratch = Scratch(state.parent, Shim(state, record, state.parent / "tree"))
     commands = [one for one in COMMANDS if not options.only or one.name in options.only]
-    torture = Torture(scratch, commands)
-    faults = [fault.name for fault in FAULTS if not options.fault or fault.name in options.fault]
-    points = [point for point in torture.figures.points if point.fault in faults]
-    points = ordered(points, options.seed)[: options.points]
+    torture: faults.Torture | losses.Losses
+    if options.power:
+        torture = losses.Losses(scratch, commands, options.seed)
+    else:
+        torture = faults.Torture(scratch, commands)
+    figures, before = torture.figures, Figures()
+    if (known := _known(options)) and known.exists():
+        before.add(known)
+    points = [
+        point
+        for point in ordered(figures.points, options.seed)
+        if not options.fault or point.fault in options.fault
+    ]
+    points = [point for point in points[: options.points] if point not in before.tried]
     torture.run(share(points, options.part, options.jobs), deadline)
-    torture.figures.keep(state.parent / "figures")
+    figures.keep(state.parent / "figures")
+
+
+def _known(options: argparse.Namespace) -> Path | None:
+    """Returns the file of what earlier runs of the same code and seed tried."""
+    if not options.state:
+        return None
+    kind = "power" if options.power else "faults"
+    return Path(options.state, f"{kind}-{options.seed}-{version()}.json")
 
 
 def main() -> int:
     """Returns 1 if a point failed."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--power", action="store_true", help="let the power fail, not calls")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--points", type=int, help="most points to try")
     parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
     parser.add_argument("--fault", action="append", help="a fault to try (can be repeated)")
+    parser.add_argument("--state", type=Path, help="folder of the points that earlier runs tried")
     parser.add_argument("--write", type=Path, help="file to write the figures into")
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -59,7 +82,7 @@ def main() -> int:
     started = time.monotonic()
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
     place = memory if os.access(memory, os.W_OK) else None
-    figures = Figures()
+    figures, known = Figures(), _known(options)
     with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as name:
         library = built(Path(name))
         if library is None:
@@ -76,10 +99,16 @@ def main() -> int:
             return 2
         for folder in parts:
             figures.add(folder / "figures")
-    text = report(figures, (time.monotonic() - started) / 60)
+    figures.seconds = time.monotonic() - started
+    if known:
+        if known.exists():
+            figures.add(known)
+        known.parent.mkdir(parents=True, exist_ok=True)
+        figures.keep(known)
+    text = losses.report(figures) if options.power else faults.report(figures)
     print(text)
     if options.write:
-        write_part(options.write, "torture", text)
+        write_part(options.write, "power" if options.power else "torture", text)
     return 1 if figures.failed else 0
 
 

@@ -14,6 +14,11 @@ class Command(NamedTuple):
     words: tuple[str, ...]
     before: Callable[[Scratch], None] = lambda scratch: None
 
+    def words_in(self, scratch: Scratch) -> list[str]:
+        """Returns the words, with the ids of the memories that `prepared` made."""
+        ids = {f"{{{name}}}": id for name, id in scratch.ids.items()}
+        return [ids.get(word, word) for word in self.words]
+
 
 def prepared(scratch: Scratch) -> None:
     """Makes a project with a little of everything."""

@@ -1,65 +1,14 @@
 """Faults at single calls: which there are, which are tried, and what came of them."""
 
-import json
-import random
 import signal
 import time
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import Examination, Facts, Fresh, examined, lost, warm
+from tests.bench.torture.figures import Figures, Point, distinct, rows
 from tests.bench.torture.scratch import Result, Scratch
 from tests.bench.torture.shim import FAULTS, KINDS, Fault
-
-
-class Point(NamedTuple):
-    """One call at which one fault is tried."""
-
-    command: str
-    fault: str
-    at: int
-    kind: str
-    is_index: bool
-    """True if the call writes the index, which can be rebuilt."""
-
-
-class Figures:
-    """The points that there are, and what came of those that were tried."""
-
-    def __init__(self) -> None:
-        """Starts without a point."""
-        self.points: dict[Point, None] = {}
-        self.tried: dict[Point, None] = {}
-        self.failed: dict[Point, None] = {}
-        self.ended: Counter[str] = Counter()
-        self.shared = 0
-        """The number of points that shared the examination of an earlier one."""
-        self.shared_but_index = 0
-        """The number of others that shared the part without the index."""
-
-    def add(self, path: Path) -> None:
-        """Adds what a process kept."""
-        for name, value in json.loads(path.read_text("utf-8")).items():
-            if name == "ended":
-                self.ended.update(value)
-            elif name in _SUMS:
-                setattr(self, name, getattr(self, name) + value)
-            else:
-                getattr(self, name).update(dict.fromkeys(Point(*one) for one in value))
-
-    def keep(self, path: Path) -> None:
-        """Writes the figures of this process."""
-        values = {
-            name: list(value) if isinstance(value, dict) and name != "ended" else value
-            for name, value in vars(self).items()
-        }
-        path.write_text(json.dumps(values))
-
-
-_SUMS = ("shared", "shared_but_index")
 
 
 class Torture:
@@ -80,10 +29,6 @@ class Torture:
         scratch.save("base")
         for command in commands:
             self._count(command)
-
-    def _words(self, command: Command) -> list[str]:
-        return [word.format(**self._scratch.ids) if word[0] == "{" and word[-1] == "}" and
-                word[1:-1] in self._scratch.ids else word for word in command.words]  # fmt: skip
 
     def _count(self, command: Command) -> None:
         scratch = self._scratch
@@ -114,7 +59,7 @@ class Torture:
         scratch.load(command.name)
         now = self._now.setdefault(command.name, int(time.time()))
         scratch.shim.arm(fault, at, now)
-        return scratch.mind(*self._words(command))
+        return scratch.mind(*command.words_in(scratch))
 
     def run(self, points: Sequence[Point], deadline: float) -> None:
         """Tries points until they or the time are used up."""
@@ -158,40 +103,16 @@ class Torture:
         return problems
 
 
-def ordered(points: Iterable[Point], seed: int) -> list[Point]:
-    """Returns the points in a random order in which those of no kind come late.
-
-    However early it ends, every command, every fault and every kind of call had its turn.
-    """
-    shuffled = list(points)
-    random.Random(seed).shuffle(shuffled)
-    rounds: Counter[object] = Counter()
-    turns: Counter[object] = Counter()
-    placed = []
-    for point in shuffled:
-        kind = (point.command, point.fault, point.kind, point.is_index)
-        rounds[kind] += 1
-        placed.append((rounds[kind], point))
-    placed.sort(key=lambda one: one[0])
-    taken = []
-    for _, point in placed:
-        turn = (point.command, point.is_index)
-        turns[turn] += 1
-        taken.append((turns[turn], point))
-    taken.sort(key=lambda one: one[0])
-    return [point for _, point in taken]
-
-
-def report(figures: Figures, minutes: float) -> str:
+def report(figures: Figures) -> str:
     """Returns the figures as Markdown."""
     names = list(dict.fromkeys(point.command for point in figures.points))
     tried, points, failed = (
-        len(_distinct(some)) for some in (figures.tried, figures.points, figures.failed)
+        len(distinct(some)) for some in (figures.tried, figures.points, figures.failed)
     )
     ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
     lines = [
         f"{tried:,} of {points:,} points tried, {failed:,} failed.",
-        f"There are {len(names)} commands, and the run took {minutes:.0f} minutes.",
+        f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
         f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
         f"{figures.shared_but_index:,} others left the same files except the index, and shared",
@@ -199,36 +120,10 @@ def report(figures: Figures, minutes: float) -> str:
         "",
         "| fault | points | tried | failed |",
         "|---|---:|---:|---:|",
-        *_rows(figures, "fault", [fault.name for fault in FAULTS]),
+        *rows(figures, "fault", [fault.name for fault in FAULTS]),
         "",
         "| command | points | tried | failed |",
         "|---|---:|---:|---:|",
-        *_rows(figures, "command", names),
+        *rows(figures, "command", names),
     ]
     return "\n".join([*lines, ""])
-
-
-def _rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
-    every, tried, failed = (
-        Counter(getattr(point, column) for point in _distinct(points))
-        for points in (figures.points, figures.tried, figures.failed)
-    )
-    mark = "`" if column == "command" else ""
-    return [
-        f"| {mark}{name}{mark} | {every[name]:,} | {tried[name]:,} | {failed[name]:,} |"
-        for name in names
-        if every[name]
-    ]
-
-
-def _distinct(points: Iterable[Point]) -> Collection[Point]:
-    """Returns one point for each call: its kind can differ between processes."""
-    return {point[:3]: point for point in points}.values()
-
-
-def share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:
-    """Returns the points of one of several processes.
-
-    Neighbours stay together, as they often leave the same files.
-    """
-    return [point for point in points if (point.at // 16) % jobs == number]

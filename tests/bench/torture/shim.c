@@ -1,4 +1,4 @@
-/* Counts the writing calls below a folder, and makes one of them fail.
+/* Counts the writing calls below a folder, and makes one of them fail; or records them all.
  *
  * Loaded with LD_PRELOAD by torture.py, which maps the same state file. While `active` is 0 every
  * call goes through. Processes started meanwhile share the counter. While it is 1 the time of day
@@ -17,25 +17,29 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { WRITE, PWRITE, WRITEV, TRUNCATE, RENAME, UNLINK, LINK, MKDIR, CREATE, FLUSH, CHMOD };
-enum { COUNT, KILL, TORN, SHORT, FAIL };
+enum { COUNT, KILL, TORN, SHORT, FAIL, RECORD };
 
 struct state {
-    volatile int active, how, error, sticky, mask, acted;
+    volatile int active, how, error, sticky, mask, acted, recording;
     volatile long at, count, now, drawn;
     char root[1024];
     unsigned char kinds[1 << 16];
 };
 
 static struct state *state;
+static int record = -1;
 
 __attribute__((constructor)) static void attach(void) {
     const char *path = getenv("TORTURE_STATE");
+    const char *log = getenv("TORTURE_RECORD");
+    if (log) record = open(log, O_WRONLY | O_APPEND | O_CLOEXEC);
     int descriptor = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (descriptor < 0) return;
     void *mapped = mmap(NULL, sizeof *state, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
@@ -60,6 +64,64 @@ static int descriptor_below(int descriptor) {
     return below(path);
 }
 
+/* An event of the record: a head, the paths with their zeros, and the data of a write. */
+struct event {
+    int kind, mode;
+    long inode, at, size, paths;
+};
+
+static void absolute(int folder, const char *path, char *whole) {
+    char link[64];
+    ssize_t length = 0;
+    if (path[0] != '/') {
+        snprintf(link, sizeof link, folder == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", folder);
+        length = readlink(link, whole, PATH_MAX - 1);
+        if (length < 0) length = 0;
+        whole[length++] = '/';
+    }
+    snprintf(whole + length, PATH_MAX - length, "%s", path);
+}
+
+static void note(struct event event, const char *one, const char *two, const struct iovec *data,
+                 int parts) {
+    struct iovec whole[64] = {
+        {&event, sizeof event}, {(void *)one, strlen(one) + 1}, {(void *)two, strlen(two) + 1}};
+    event.paths = whole[1].iov_len + whole[2].iov_len;
+    long left = event.size;
+    int number = 3;
+    for (int part = 0; data && part < parts && number < 64 && left > 0; part++) {
+        whole[number] = data[part];
+        if ((long)whole[number].iov_len > left) whole[number].iov_len = left;
+        left -= whole[number++].iov_len;
+    }
+    syscall(SYS_writev, record, whole, number);
+}
+
+static void note_data(int kind, int descriptor, long at, const struct iovec *data, int parts,
+                      long size) {
+    struct stat status;
+    fstat(descriptor, &status);
+    struct event event = {kind, status.st_mode, status.st_ino, at, size, 0};
+    note(event, "", "", data, parts);
+}
+
+static void note_names(int kind, int a, const char *one, int b, const char *two) {
+    static __thread char first[PATH_MAX], second[PATH_MAX];
+    struct stat status = {0};
+    absolute(a, one, first);
+    second[0] = 0;
+    if (two) absolute(b, two, second);
+    lstat(two ? second : first, &status);
+    struct event event = {kind, status.st_mode, status.st_ino, 0, 0, 0};
+    note(event, first, second, NULL, 0);
+}
+
+/* One call at a time is made and recorded, so that the order is that of the calls. */
+static void begin(void) {
+    while (__sync_lock_test_and_set(&state->recording, 1)) usleep(10);
+}
+static void done(void) { __sync_lock_release(&state->recording); }
+
 static int path_below(int folder, const char *path) {
     char here[PATH_MAX];
     if (!path) return 0;
@@ -74,6 +136,7 @@ static int watching(void) { return state && state->active; }
 static int next(int kind) {
     long number = __sync_add_and_fetch(&state->count, 1);
     if (number < (long)sizeof state->kinds) state->kinds[number] = kind | (in_index ? 128 : 0);
+    if (state->how == RECORD) return RECORD;
     if (state->how == COUNT || !(state->mask & (1 << kind))) return COUNT;
     if (number != state->at && !(state->sticky && number > state->at)) return COUNT;
     state->acted = 1;
@@ -97,98 +160,138 @@ static void end(int what) {
         (__typeof__(&name))real_##name;                                \
     })
 #define DECLARE(name) static void *real_##name
-#define AROUND(below_, kind, failed, call)                \
-    do {                                                  \
-        if (!watching() || !(below_)) return call;        \
-        int what = next(kind);                            \
-        if (what == FAIL) return failed;                  \
-        __auto_type answer = call;                        \
-        end(what);                                        \
-        return answer;                                    \
+#define AROUND(below_, kind, failed, call, noted)             \
+    do {                                                      \
+        if (!watching() || !(below_)) return call;            \
+        int what = next(kind);                                \
+        if (what == FAIL) return failed;                      \
+        if (what == RECORD) begin();                          \
+        __auto_type answer = call;                            \
+        int error = errno;                                    \
+        if (what == RECORD && answer != failed) noted;        \
+        if (what == RECORD) done();                           \
+        errno = error;                                        \
+        end(what);                                            \
+        return answer;                                        \
     } while (0)
 /* A torn or short write writes the first half. */
-#define WRITING(descriptor, kind, size, call)                         \
-    do {                                                              \
-        if (watching() && (size) && descriptor_below(descriptor)) {   \
-            int what = next(kind);                                    \
-            if (what == FAIL) return -1;                              \
-            if (what != COUNT) size = (size) > 1 ? (size) / 2 : 1;    \
-            ssize_t answer = call;                                    \
-            end(what);                                                \
-            return answer;                                            \
-        }                                                             \
-        return call;                                                  \
+#define WRITING(descriptor, kind, data, size, offset, call)                  \
+    do {                                                                     \
+        if (watching() && (size) && descriptor_below(descriptor)) {          \
+            int what = next(kind);                                           \
+            if (what == FAIL) return -1;                                     \
+            if (what == RECORD) {                                            \
+                struct iovec all = {(void *)data, size};                     \
+                begin();                                                     \
+                ssize_t answer = call;                                       \
+                int error = errno;                                           \
+                if (answer > 0) note_data(kind, descriptor, offset, &all, 1, answer); \
+                done();                                                      \
+                errno = error;                                               \
+                return answer;                                               \
+            }                                                                \
+            if (what != COUNT) size = (size) > 1 ? (size) / 2 : 1;           \
+            ssize_t answer = call;                                           \
+            end(what);                                                       \
+            return answer;                                                   \
+        }                                                                    \
+        return call;                                                         \
     } while (0)
+#define AFTER(descriptor) lseek(descriptor, 0, SEEK_CUR) - answer
+#define NAMED(kind, folder, path) note_names(kind, folder, path, 0, NULL)
 
 DECLARE(write);
 ssize_t write(int fd, const void *data, size_t size) {
-    WRITING(fd, WRITE, size, REAL(write)(fd, data, size));
+    if (watching() && state->how == RECORD && fd == 1) note_data(-1, 1, 0, NULL, 0, 0);
+    WRITING(fd, WRITE, data, size, AFTER(fd), REAL(write)(fd, data, size));
 }
 DECLARE(pwrite);
 ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
-    WRITING(fd, PWRITE, size, REAL(pwrite)(fd, data, size, at));
+    WRITING(fd, PWRITE, data, size, at, REAL(pwrite)(fd, data, size, at));
 }
 DECLARE(pwrite64);
 ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) {
-    WRITING(fd, PWRITE, size, REAL(pwrite64)(fd, data, size, at));
+    WRITING(fd, PWRITE, data, size, at, REAL(pwrite64)(fd, data, size, at));
 }
 DECLARE(writev);
 ssize_t writev(int fd, const struct iovec *parts, int number) {
-    AROUND(descriptor_below(fd), WRITEV, -1, REAL(writev)(fd, parts, number));
+    AROUND(descriptor_below(fd), WRITEV, -1, REAL(writev)(fd, parts, number),
+           note_data(WRITE, fd, AFTER(fd), parts, number, answer));
 }
 DECLARE(ftruncate);
 int ftruncate(int fd, off_t size) {
-    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate)(fd, size));
+    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate)(fd, size),
+           note_data(TRUNCATE, fd, size, NULL, 0, 0));
 }
 DECLARE(ftruncate64);
 int ftruncate64(int fd, off64_t size) {
-    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate64)(fd, size));
+    AROUND(descriptor_below(fd), TRUNCATE, -1, REAL(ftruncate64)(fd, size),
+           note_data(TRUNCATE, fd, size, NULL, 0, 0));
 }
 DECLARE(fsync);
-int fsync(int fd) { AROUND(descriptor_below(fd), FLUSH, -1, REAL(fsync)(fd)); }
+int fsync(int fd) {
+    AROUND(descriptor_below(fd), FLUSH, -1, REAL(fsync)(fd), note_data(FLUSH, fd, 0, NULL, 0, 0));
+}
 DECLARE(fdatasync);
-int fdatasync(int fd) { AROUND(descriptor_below(fd), FLUSH, -1, REAL(fdatasync)(fd)); }
+int fdatasync(int fd) {
+    AROUND(descriptor_below(fd), FLUSH, -1, REAL(fdatasync)(fd), note_data(FLUSH, fd, 0, NULL, 0, 0));
+}
 DECLARE(rename);
 int rename(const char *from, const char *to) {
-    AROUND(path_below(AT_FDCWD, to), RENAME, -1, REAL(rename)(from, to));
+    AROUND(path_below(AT_FDCWD, to), RENAME, -1, REAL(rename)(from, to),
+           note_names(RENAME, AT_FDCWD, from, AT_FDCWD, to));
 }
 DECLARE(renameat);
 int renameat(int a, const char *from, int b, const char *to) {
-    AROUND(path_below(b, to), RENAME, -1, REAL(renameat)(a, from, b, to));
+    AROUND(path_below(b, to), RENAME, -1, REAL(renameat)(a, from, b, to),
+           note_names(RENAME, a, from, b, to));
 }
 DECLARE(unlink);
-int unlink(const char *path) { AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(unlink)(path)); }
+int unlink(const char *path) {
+    AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(unlink)(path),
+           NAMED(UNLINK, AT_FDCWD, path));
+}
 DECLARE(unlinkat);
 int unlinkat(int fd, const char *path, int flags) {
-    AROUND(path_below(fd, path), UNLINK, -1, REAL(unlinkat)(fd, path, flags));
+    AROUND(path_below(fd, path), UNLINK, -1, REAL(unlinkat)(fd, path, flags), NAMED(UNLINK, fd, path));
 }
 DECLARE(rmdir);
-int rmdir(const char *path) { AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(rmdir)(path)); }
+int rmdir(const char *path) {
+    AROUND(path_below(AT_FDCWD, path), UNLINK, -1, REAL(rmdir)(path),
+           NAMED(UNLINK, AT_FDCWD, path));
+}
 DECLARE(link);
 int link(const char *from, const char *to) {
-    AROUND(path_below(AT_FDCWD, to), LINK, -1, REAL(link)(from, to));
+    AROUND(path_below(AT_FDCWD, to), LINK, -1, REAL(link)(from, to),
+           note_names(LINK, AT_FDCWD, from, AT_FDCWD, to));
 }
 DECLARE(linkat);
 int linkat(int a, const char *from, int b, const char *to, int flags) {
-    AROUND(path_below(b, to), LINK, -1, REAL(linkat)(a, from, b, to, flags));
+    AROUND(path_below(b, to), LINK, -1, REAL(linkat)(a, from, b, to, flags),
+           note_names(LINK, a, from, b, to));
 }
 DECLARE(mkdir);
 int mkdir(const char *path, mode_t mode) {
-    AROUND(path_below(AT_FDCWD, path), MKDIR, -1, REAL(mkdir)(path, mode));
+    AROUND(path_below(AT_FDCWD, path), MKDIR, -1, REAL(mkdir)(path, mode),
+           NAMED(MKDIR, AT_FDCWD, path));
 }
 DECLARE(mkdirat);
 int mkdirat(int fd, const char *path, mode_t mode) {
-    AROUND(path_below(fd, path), MKDIR, -1, REAL(mkdirat)(fd, path, mode));
+    AROUND(path_below(fd, path), MKDIR, -1, REAL(mkdirat)(fd, path, mode), NAMED(MKDIR, fd, path));
 }
 DECLARE(chmod);
 int chmod(const char *path, mode_t mode) {
-    AROUND(path_below(AT_FDCWD, path), CHMOD, -1, REAL(chmod)(path, mode));
+    AROUND(path_below(AT_FDCWD, path), CHMOD, -1, REAL(chmod)(path, mode),
+           NAMED(CHMOD, AT_FDCWD, path));
 }
 DECLARE(fchmod);
-int fchmod(int fd, mode_t mode) { AROUND(descriptor_below(fd), CHMOD, -1, REAL(fchmod)(fd, mode)); }
+int fchmod(int fd, mode_t mode) {
+    AROUND(descriptor_below(fd), CHMOD, -1, REAL(fchmod)(fd, mode),
+           note_data(CHMOD, fd, 0, NULL, 0, 0));
+}
 DECLARE(fchmodat);
 int fchmodat(int fd, const char *path, mode_t mode, int flags) {
-    AROUND(path_below(fd, path), CHMOD, -1, REAL(fchmodat)(fd, path, mode, flags));
+    AROUND(path_below(fd, path), CHMOD, -1, REAL(fchmodat)(fd, path, mode, flags), NAMED(CHMOD, fd, path));
 }
 
 #define MODE_OF(flags)                      \
@@ -205,22 +308,26 @@ int fchmodat(int fd, const char *path, mode_t mode, int flags) {
 DECLARE(open);
 int open(const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open)(path, flags, mode));
+    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open)(path, flags, mode),
+           NAMED(CREATE, AT_FDCWD, path));
 }
 DECLARE(open64);
 int open64(const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open64)(path, flags, mode));
+    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open64)(path, flags, mode),
+           NAMED(CREATE, AT_FDCWD, path));
 }
 DECLARE(openat);
 int openat(int fd, const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat)(fd, path, flags, mode));
+    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat)(fd, path, flags, mode),
+           NAMED(CREATE, fd, path));
 }
 DECLARE(openat64);
 int openat64(int fd, const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat64)(fd, path, flags, mode));
+    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat64)(fd, path, flags, mode),
+           NAMED(CREATE, fd, path));
 }
 
 DECLARE(clock_gettime);

@@ -16,7 +16,9 @@ KINDS = (
     "write", "pwrite", "writev", "ftruncate", "rename", "unlink",
     "link", "mkdir", "create", "fsync", "chmod",
 )  # fmt: skip
-_HEADER = struct.Struct("=6i4q1024s")
+RECORD = 5
+"""How the shim fails no call, and records them."""
+_HEADER = struct.Struct("=8i4q1024s")
 STATE_BYTES = _HEADER.size + (1 << 16)
 
 
@@ -56,20 +58,22 @@ FAULTS = (
 class Shim:
     """The shared state of the shim."""
 
-    def __init__(self, path: Path, root: Path) -> None:
-        """Maps the state file; nothing is counted yet."""
+    def __init__(self, path: Path, record: Path, root: Path) -> None:
+        """Maps the state file; nothing is counted yet. Events go to the file `record`."""
         self._file = path.open("r+b")
         self._map = mmap.mmap(self._file.fileno(), STATE_BYTES)
         self._root = os.fsencode(root)
+        self.record = record
 
     def arm(self, fault: Fault | None, at: int, now: int) -> None:
         """Counts from now on, and lets the call with number `at` fail. The time of day is `now`."""
         words = (fault.how, fault.error, fault.lasting, fault.mask) if fault else (0, 0, 0, 0)
-        _HEADER.pack_into(self._map, 0, 1, *words, 0, at, 0, now, 0, self._root)
+        _HEADER.pack_into(self._map, 0, 1, *words, 0, 0, 0, at, 0, now, 0, self._root)
+        self.record.write_bytes(b"")
 
     def disarm(self) -> tuple[bool, list[int]]:
         """Stops counting; returns whether a call failed, and the kinds of all calls."""
-        _, _, _, _, _, acted, _, count, *_ = _HEADER.unpack_from(self._map, 0)
+        _, _, _, _, _, acted, _, _, _, count, *_ = _HEADER.unpack_from(self._map, 0)
         self._map[0:4] = b"\0" * 4
         return bool(acted), list(self._map[_HEADER.size + 1 : _HEADER.size + 1 + count])
 

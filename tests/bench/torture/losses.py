@@ -1,0 +1,145 @@
+"""Losses of power: which are tried, and what came of them."""
+
+import time
+from collections.abc import Mapping, Sequence
+
+from tests.bench.torture.commands import Command, done, prepared
+from tests.bench.torture.examination import Facts, Fresh, examined, lost, warm
+from tests.bench.torture.figures import Figures, Point, distinct, rows
+from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
+from tests.bench.torture.scratch import Scratch
+from tests.bench.torture.shim import RECORD, Fault
+
+_STATES = "states"
+_BEFORE, _AFTER = "before the answer", "after the answer"
+
+
+class Losses:
+    """Tries losses of power in commands."""
+
+    def __init__(self, scratch: Scratch, commands: Sequence[Command], seed: int) -> None:
+        """Prepares the trees, and records each command."""
+        self._scratch = scratch
+        self._seed = seed
+        self._commands = {command.name: command for command in commands}
+        self._records: dict[str, Record] = {}
+        self._before: dict[str, Facts] = {}
+        self._after: dict[str, Facts] = {}
+        self._losses: dict[Point, tuple[Loss, bytes]] = {}
+        """Each with the hash of what the disk holds without the index."""
+        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self.figures = Figures()
+        prepared(scratch)
+        warm(scratch)
+        scratch.save("base")
+        for command in commands:
+            self._record(command)
+
+    def _record(self, command: Command) -> None:
+        scratch, name = self._scratch, command.name
+        scratch.load("base")
+        command.before(scratch)
+        if (scratch.project / ".mind").is_dir():
+            done(scratch, "list")
+        scratch.save(name)
+        self._before[name] = examined(scratch, command).facts
+        self._run(command)
+        # The second run is that of a project whose files the index knows.
+        record = self._run(command)
+        _explained(name, record.everything(), tree(scratch.tree))
+        self._after[name] = examined(scratch, command).facts
+        self._records[name] = record
+        before = record.before()
+        seen = set()
+        for loss in record.losses(self._seed):
+            self.figures.ended[_STATES] += 1
+            acknowledged = loss.after >= record.answered
+            key = (acknowledged, *digests(record.tree(loss), before))
+            if key not in seen:
+                seen.add(key)
+                point = Point(name, loss.way, len(seen), "", False)
+                self.figures.points[point] = None
+                self._losses[point] = (loss, key[2])
+
+    def _run(self, command: Command) -> Record:
+        """Runs a command on its tree, and returns what it did."""
+        scratch = self._scratch
+        assert scratch.shim is not None
+        scratch.load(command.name)
+        record = Record(scratch.tree, scratch.top / "stdout")
+        scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
+        result = scratch.mind(*command.words_in(scratch))
+        scratch.shim.disarm()
+        if result.status:
+            raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
+        record.read(scratch.shim.record.read_bytes())
+        return record
+
+    def run(self, points: Sequence[Point], deadline: float) -> None:
+        """Tries points until they or the time are used up."""
+        for point in points:
+            if time.monotonic() > deadline:
+                return
+            for what in self._try(point):
+                self.figures.failed[point] = None
+                print(f"FAILED {self._named(point)}: {what}", flush=True)
+
+    def _try(self, point: Point) -> list[str]:
+        name, figures = point.command, self.figures
+        scratch, record = self._scratch, self._records[name]
+        loss, without_index = self._losses[point]
+        scratch.load(name)
+        make(record.tree(loss), record.before(), scratch.tree)
+        fresh = self._fresh.get((name, without_index))
+        now = examined(scratch, self._commands[name], fresh)
+        self._fresh[name, without_index] = now.fresh
+        figures.tried[point] = None
+        figures.shared_but_index += fresh is not None
+        acknowledged = loss.after >= record.answered
+        figures.ended[_AFTER if acknowledged else _BEFORE] += 1
+        before, after = self._before[name], self._after[name]
+        return [*lost(acknowledged, before, after, now.facts, ""), *now.problems]
+
+    def _named(self, point: Point) -> str:
+        """Returns what was lost, for a person who repeats it."""
+        record, (loss, _) = self._records[point.command], self._losses[point]
+        events = record.events
+        changed = [
+            f"{how} {place} ({events[place].kind} {events[place].name})"
+            for place, how in loss.changed
+        ]
+        place = f"{point.command}, after {loss.after} of {len(events)} events"
+        return f"{place}, the answer after {record.answered}: {loss.way}: {', '.join(changed)}"
+
+
+def _explained(name: str, made: Mapping[str, object], found: Mapping[str, object]) -> None:
+    """Stops if the record does not explain what is on the disk."""
+    for path in sorted({*made, *found}):
+        if made.get(path) != found.get(path) and not path.endswith("-shm"):
+            raise SystemExit(f"mind {name}: the record does not explain {path}")
+
+
+def report(figures: Figures) -> str:
+    """Returns the figures as Markdown."""
+    names = list(dict.fromkeys(point.command for point in figures.points))
+    tried, points, failed = (
+        len(distinct(some)) for some in (figures.tried, figures.points, figures.failed)
+    )
+    ended = figures.ended
+    lines = [
+        f"{tried:,} of {points:,} different states tried, {failed:,} failed.",
+        f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
+        f"In {ended[_BEFORE]:,} states the power failed before the command answered,",
+        f"in {ended[_AFTER]:,} after it.",
+        f"{figures.shared_but_index:,} differed from an earlier state in the index only,",
+        "and shared what does not depend on that.",
+        "",
+        "| loss of power | states | tried | failed |",
+        "|---|---:|---:|---:|",
+        *rows(figures, "fault", WAYS),
+        "",
+        "| command | states | tried | failed |",
+        "|---|---:|---:|---:|",
+        *rows(figures, "command", names),
+    ]
+    return "\n".join([*lines, ""])

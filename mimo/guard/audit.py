@@ -30,7 +30,18 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import NamedTuple, frozen
-from mimo.guard.chain import INTERRUPTED, Link, fault, line_of, link_of, mark_of, sealed
+from mimo.guard.chain import (
+    INTERRUPTED,
+    LOST,
+    Link,
+    Placed,
+    fault,
+    faults,
+    line_of,
+    link_of,
+    mark_of,
+    sealed,
+)
 from mimo.guard.policy import Call, Operation
 from mimo.store import files
 from mimo.store.files import lock
@@ -44,6 +55,7 @@ MOST_CALLS = 100
 """Number of calls that a session keeps."""
 QUANTILES = (0.5, 0.9, 0.99)
 
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TOTALS = "metrics.json"
 _TAIL = 8 * 1024
 _HEAD_TAIL = 512
@@ -283,6 +295,10 @@ class Head(NamedTuple):
     number: int = 0
     """The number of the record, and so of all records."""
     hash: str | None = None
+    flushed: int = 0
+    """The number of the last record that was on the disk for certain."""
+    boot: str = ""
+    """The start of the machine at which it was written; empty if unknown."""
 
 
 class AuditLog:
@@ -313,16 +329,23 @@ class AuditLog:
             return self._home / "audit.jsonl"
         return files.safe_path(self._root, f"{STORE}/.local/audit.jsonl")
 
-    def append(self, event: Mapping[str, Any]) -> None:
-        """Adds a record. Raises `StorageFailed`."""
+    def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
+        """Adds a record; unless `durable`, a loss of power may remove it. Raises `StorageFailed`.
+
+        A machine that started again since the last record may have lost the newest ones. A record
+        then says so, since later it could no longer be told from a removal.
+        """
         path, key = self.path, self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
             state, head = self._written
             is_own = state == self._state(path, key)
             if not is_own:
                 head = self._newest(path, key)
+                if self.flushed is not None and self._has_gap(path, head, key):
+                    lost = {"event_type": LOST, "after": head.flushed}
+                    head = self._add(path, head, lost, key, durable=False)
             head = self._make_room(path, head, key)
-            head = self._add(path, head, event, key, is_whole=is_own)
+            head = self._add(path, head, event, key, durable=durable, is_whole=is_own)
             self._written = (self._state(path, key), head)
 
     def check_writable(self) -> None:
@@ -386,10 +409,31 @@ class AuditLog:
     def head(self) -> Head | None:
         """Returns the last record that this machine wrote; None if it wrote none."""
         for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
-            count, _, own = line.decode("ascii", "replace").partition(" ")
+            count, _, rest = line.decode("ascii", "replace").partition(" ")
+            own, _, rest = rest.partition(" ")
+            flushed, _, boot = rest.partition(" ")
             if count.isdigit() and len(own) == _HEX:
-                return Head(int(count), own)
+                return Head(int(count), own, int(flushed if flushed.isdigit() else count), boot)
         return None
+
+    @property
+    def flushed(self) -> int | None:
+        """Returns the last record that was on the disk when the machine was last started.
+
+        None if it was not started since the last record, so that none can be lost.
+        """
+        head = self.head
+        if head is None or (head.boot and head.boot == boot()):
+            return None
+        return head.flushed
+
+    def _has_gap(self, path: Path, head: Head, key: bytes) -> bool:
+        """Returns whether records are missing in the newest file, or at its end."""
+        lines = (Placed(path.name, *line) for line in self.links(path))
+        return any(
+            fault.is_broken
+            for fault in faults(lines, key, count=head.number, last=head.hash, from_start=False)
+        )
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
@@ -418,9 +462,13 @@ class AuditLog:
         if fault(last, None if foreign else key):
             return head
         links = (link for path in reversed(self.paths()) for _, link in self.links(path) if link)
-        if foreign and head.number and not any((link.number, link.hash) == head for link in links):
+        if (
+            foreign
+            and head.number
+            and not any((link.number, link.hash) == head[:2] for link in links)
+        ):
             return head
-        return Head(last.number, last.hash)
+        return Head(last.number, last.hash, head.flushed, head.boot)
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
@@ -448,22 +496,25 @@ class AuditLog:
         event: Mapping[str, Any],
         key: bytes,
         *,
+        durable: bool = True,
         is_whole: bool = False,
     ) -> Head:
         lines = b""
+        # The first record of a file also makes its name certain.
+        durable = durable or not path.exists() or not path.stat().st_size
         torn = 0 if is_whole else files.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
             lines += line_of(link)
-            head = Head(link.number, link.hash)
-        files.append(path, lines, durable=False)
+            head = Head(link.number, link.hash, link.number if durable else head.flushed, boot())
+        files.append(path, lines, durable=durable)
         # The new head is the last line of a file, which survives a crash.
-        heads, line = self._head_path(), f"{head.number} {head.hash}\n".encode()
+        heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
         if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
-            files.append(heads, line, durable=False)
+            files.append(heads, line, durable=not heads.exists())
         return head
 
     def _state(self, path: Path, key: bytes) -> object:
@@ -478,6 +529,13 @@ class AuditLog:
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""
         return self._home / "heads" / disk.sha256(root).hex()[:32]
+
+
+def boot() -> str:
+    """Returns a name for this start of the machine; empty if the system has none."""
+    with suppress(OSError, ValueError):
+        return disk.read(_BOOT).decode("ascii").strip()
+    return ""
 
 
 def _last_number(path: Path) -> int:

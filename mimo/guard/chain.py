@@ -15,7 +15,10 @@ from mimo.frozen import NamedTuple
 
 INTERRUPTED = "interrupted"
 """The type of the record that follows an incomplete one, which was removed."""
+LOST = "lost"
+"""The type of the record that follows a loss of power: records `after` a number may be missing."""
 _INTERRUPTED = "a write was interrupted before this record; its incomplete record was removed"
+_LOST = ": the machine stopped before it was on the disk"
 
 
 class Link(NamedTuple):
@@ -119,6 +122,8 @@ class Fault(NamedTuple):
     what: str
     is_broken: bool = True
     """True if a record was changed, added or removed; False for a notice."""
+    is_lost: bool = False
+    """True if a loss of power can be the cause."""
 
 
 def faults(
@@ -128,13 +133,38 @@ def faults(
     count: int,
     last: str | None,
     from_start: bool = True,
+    flushed: int | None = None,
 ) -> Iterator[Fault]:
     """Yields the faults and notices of a chain that should have at least `count` records.
 
     `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
     missing. Without a key only hashes are checked. So are records with the mark of another key,
-    which yield one notice for each key.
+    which yield one notice for each key. If the machine restarted since the last record, `flushed`
+    is the number of those that were on the disk before: others that are missing are a notice.
     """
+    # Records after a number, and before another one, may be missing.
+    unflushed = [] if flushed is None else [(flushed, count + 1)]
+    noted = _noted(lines, unflushed)
+    for at, one in list(_found(noted, key, count=count, last=last, from_start=from_start)):
+        if one.is_lost and any(after <= at < before for after, before in unflushed):
+            yield one._replace(what=f"{one.what}{_LOST}", is_broken=False)
+        else:
+            yield one
+
+
+def _noted(lines: Iterable[Placed], unflushed: list[tuple[int, int]]) -> Iterator[Placed]:
+    """Yields lines, and adds what their records of a loss of power say."""
+    for line in lines:
+        if line.link and line.link.event.get("event_type") == LOST:
+            after = line.link.event.get("after")
+            unflushed.append((after if isinstance(after, int) else 0, line.link.number))
+        yield line
+
+
+def _found(
+    lines: Iterable[Placed], key: bytes | None, *, count: int, last: str | None, from_start: bool
+) -> Iterator[tuple[int, Fault]]:
+    """Yields faults, each with the number of the record before it."""
     own = mark_of(key) if key else None
     before: Link | None = None
     line = Placed("the log", 0, None)
@@ -143,13 +173,15 @@ def faults(
     dropped = 0
     for line in lines:
         link = line.link
+        at = before.number if before else 0
         if link is None:
-            yield Fault(line.file, line.line, "it is not a record")
+            yield at, Fault(line.file, line.line, "it is not a record", is_lost=True)
             continue
         is_foreign = link.home is not None and link.home != own
         forged = fault(link, None if is_foreign else key)
         if what := forged or _step(before, link) or _not_last(link, count, last):
-            yield Fault(line.file, line.line, what)
+            is_gap = not forged and before is not None and link.number > at + 1
+            yield at, Fault(line.file, line.line, what, is_lost=is_gap)
         if is_foreign and not forged:
             place, records = foreign.get(str(link.home), (line, 0))
             foreign[str(link.home)] = (place, records + 1)
@@ -157,21 +189,21 @@ def faults(
             through = link.event.get("through")  # the last record of the logs that were removed
             dropped = max(dropped, through if isinstance(through, int) else 0)
             if link.event.get("event_type") == INTERRUPTED:
-                yield Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
+                yield at, Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
         first, number = (line, link.number) if before is None else (first, number)
         before = link
     if from_start and number - 1 not in (0, dropped):
-        yield Fault(first.file, first.line, _missing(1, number - 1))
+        yield 0, Fault(first.file, first.line, _missing(1, number - 1))
     for home, (place, records) in foreign.items():
         what = (
             f"{records:,} record{'s' if records > 1 else ''} from here on, sealed by another "
             f"`$MIND_HOME` (key {home}): only the hashes were checked"
         )
-        yield Fault(place.file, place.line, what, is_broken=False)
+        yield 0, Fault(place.file, place.line, what, is_broken=False)
     end = before.number if before else 0
     if end < count:
         what = f"{_missing(end + 1, count)}: the end was cut off"
-        yield Fault(line.file, line.line, what)
+        yield end, Fault(line.file, line.line, what, is_lost=True)
 
 
 def _step(before: Link | None, link: Link) -> str | None:

@@ -124,7 +124,7 @@ class Guard:
             self._held.append(event)
             return
         try:
-            self._log.append(event)
+            self._log.append(event, durable=call.operation is Operation.WRITE)
         except (StorageFailed, OSError):
             if must_be_recorded(call) and ending.error is None:
                 raise
@@ -139,7 +139,7 @@ class Guard:
         with suppress(StorageFailed, OSError):
             for event in events:
                 if self._log:
-                    self._log.append(event)
+                    self._log.append(event, durable=False)
 
     @contextmanager
     def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:

@@ -268,6 +268,7 @@ def rename(path: Path, new: Path) -> None:
     """Renames a file, and replaces a file of the new name. Raises `StorageFailed`."""
     with reported("rename", path):
         path.replace(new)
+        flush_folder(new.parent)
 
 
 @contextmanager

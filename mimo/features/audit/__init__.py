@@ -49,7 +49,9 @@ def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
     placed = _placed(log, log.paths()[-1:] if newest else None)
-    broken = list(faults(placed, log.key, count=count, last=last, from_start=not newest))
+    broken = list(
+        faults(placed, log.key, count=count, last=last, from_start=not newest, flushed=log.flushed)
+    )
     if left := log.torn:
         message = f"the last write was interrupted: {left:,} bytes of an incomplete record"
         torn = sum(1 for _ in log.links(log.path)) + 1

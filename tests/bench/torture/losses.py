@@ -10,6 +10,9 @@ from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
 from tests.bench.torture.shim import RECORD, Fault
 
+_UNSEEN = ("-shm", "/COMMIT_EDITMSG")
+"""Files that are written through a memory map, or by git through standard I/O."""
+
 _STATES = "states"
 _BEFORE, _AFTER = "before the answer", "after the answer"
 
@@ -115,7 +118,7 @@ class Losses:
 def _explained(name: str, made: Mapping[str, object], found: Mapping[str, object]) -> None:
     """Stops if the record does not explain what is on the disk."""
     for path in sorted({*made, *found}):
-        if made.get(path) != found.get(path) and not path.endswith("-shm"):
+        if made.get(path) != found.get(path) and not path.endswith(_UNSEEN):
             raise SystemExit(f"mind {name}: the record does not explain {path}")
 
 

@@ -38,6 +38,7 @@ NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 """Flags of `os.open`; 0 if the system does not have them."""
 
 FOLDER_MODE = 0o700
+_DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 FILE_MODE = 0o600
 OTHERS = 0o077
 """The permissions of everyone but the owner."""
@@ -244,8 +245,8 @@ def mode_for(path: Path, mode: int) -> int:
     return mode & ~OTHERS if private_place(path) else mode
 
 
-def make_folder(folder: Path) -> list[Path]:
-    """Makes a folder and those above it; returns the new ones, the topmost first.
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, durably.
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
     content. Raises `OSError`, also if a dangling symbolic link has the name of a folder.
@@ -262,13 +263,34 @@ def make_folder(folder: Path) -> list[Path]:
         private = top is not None and new.is_relative_to(top)
         with suppress(FileExistsError):
             new.mkdir(FOLDER_MODE if private else 0o777)
+        flush_folder(new.parent)
     if top is not None:
         while existing.is_relative_to(top):
             tighten(existing)
             existing = existing.parent
         if top.name in PRIVATE_FOLDERS:
             _ignore_all(top)
-    return missing[::-1]
+
+
+def flush_folder(folder: Path) -> None:
+    """Flushes the names in a folder to the disk. Raises `OSError` if the disk fails or is full."""
+    if os.name != "posix":
+        return
+    try:
+        flush(folder)
+    except OSError as error:
+        # Some network file systems can't flush a folder; the file itself is safe.
+        if error.errno in _DISK_FAILED:
+            raise
+
+
+def flush(path: Path) -> None:
+    """Flushes a file to the disk. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _ignore_all(folder: Path) -> None:
@@ -284,6 +306,7 @@ def _ignore_all(folder: Path) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
             os.write(descriptor, f"{IGNORE_ALL}\n".encode())
+            os.fsync(descriptor)
         except OSError:
             os.unlink(path)  # noqa: PTH108 - the next write tries again
             raise

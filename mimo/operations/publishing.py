@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.mind import Mind
@@ -152,7 +153,7 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
     if root.name in ("", "."):
         raise Invalid(f"`{bare}` has no name", hint="rename it to NAME.git")
     if not (root / ".git").exists():
-        files.make_folder(root.parent)
+        disk.make_folder(root.parent)
         commits.clone(bare, root)
     elif commits.origin(root) != str(bare):
         raise Conflict(

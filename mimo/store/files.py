@@ -80,7 +80,6 @@ _AT_ONCE = 8
 _BLOCK = 4096
 _LONGEST_PAUSE = 0.05
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
-_DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _HINTS = {
     errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
     errno.EDQUOT: ("your disk quota is used up", "free some space; nothing was changed"),
@@ -151,12 +150,12 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     Raises `Conflict` if the name is taken, and `StorageFailed`.
     """
     with reported("write", path):
-        make_folder(path.parent)
+        disk.make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             _announce({path: data})
             _give_name(temporary, path)
-        flush_folder(path.parent)
+        disk.flush_folder(path.parent)
 
 
 def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
@@ -169,7 +168,7 @@ def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
 
     for folder in (folders := dict.fromkeys(path.parent for path in contents)):
         with reported("write", folder):
-            make_folder(folder)
+            disk.make_folder(folder)
             _clean(folder)
     taken = set()
     with ExitStack() as written:
@@ -179,7 +178,7 @@ def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
             temporary[path] = written.enter_context(_temporary(path, data, 0o666, flush=False))
         # In parallel, which lets the file system combine the writes.
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            list(pool.map(_flush, temporary.values()))
+            list(pool.map(disk.flush, temporary.values()))
         _announce(contents)
         for path, name in temporary.items():
             try:
@@ -187,7 +186,7 @@ def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
             except FileExistsError:
                 taken.add(path)
         for folder in folders:
-            flush_folder(folder)
+            disk.flush_folder(folder)
     return frozenset(taken)
 
 
@@ -208,7 +207,7 @@ def replace(
     """
     with reported("write", path):
         _check(path, expect)
-        make_folder(path.parent)
+        disk.make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode, flush=durable) as temporary:
             with suppress(FileNotFoundError):
@@ -217,7 +216,7 @@ def replace(
             _announce({path: data})
             temporary.replace(path)
         if durable:
-            flush_folder(path.parent)
+            disk.flush_folder(path.parent)
 
 
 def remove(path: Path, *, expect: str | None = None) -> None:
@@ -229,7 +228,7 @@ def remove(path: Path, *, expect: str | None = None) -> None:
         _check(path, expect)
         _announce({path: None})
         path.unlink()
-        flush_folder(path.parent)
+        disk.flush_folder(path.parent)
 
 
 def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
@@ -249,7 +248,7 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
             kept[path] = error
     for folder in dict.fromkeys(path.parent for path in expected):
         with suppress(FileNotFoundError):
-            flush_folder(folder)
+            disk.flush_folder(folder)
     return kept
 
 
@@ -260,7 +259,7 @@ def remove_empty(folder: Path) -> bool:
     except OSError:
         return False
     with suppress(OSError):
-        flush_folder(folder.parent)
+        disk.flush_folder(folder.parent)
     return True
 
 
@@ -268,7 +267,7 @@ def rename(path: Path, new: Path) -> None:
     """Renames a file, and replaces a file of the new name. Raises `StorageFailed`."""
     with reported("rename", path):
         path.replace(new)
-        flush_folder(new.parent)
+        disk.flush_folder(new.parent)
 
 
 @contextmanager
@@ -328,7 +327,7 @@ def written(path: Path, *, over: bool, mode: int = 0o666) -> Iterator[BinaryIO]:
                 temporary.replace(path)
             else:
                 _give_name(temporary, path)
-        flush_folder(path.parent)
+        disk.flush_folder(path.parent)
 
 
 @contextmanager
@@ -390,32 +389,6 @@ def _clean(folder: Path) -> None:
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                 if age > _STALE_SECONDS:
                     Path(entry.path).unlink(missing_ok=True)
-
-
-def make_folder(folder: Path) -> None:
-    """Creates a folder and its parents, durably. Raises `OSError`."""
-    for new in disk.make_folder(folder):
-        flush_folder(new.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    """Flushes the names in a folder to the disk. Raises `OSError` if the disk fails or is full."""
-    if os.name != "posix":
-        return
-    try:
-        _flush(folder)
-    except OSError as error:
-        # Some network file systems can't flush a folder; the file itself is safe.
-        if error.errno in _DISK_FAILED:
-            raise
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | disk.NO_WAIT | disk.CLOSE_ON_EXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -484,7 +457,7 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
     `durable` may be lost if the machine fails. Empty data only checks that the log is writable.
     """
     with reported("write", path):
-        make_folder(path.parent)
+        disk.make_folder(path.parent)
         descriptor = _locked_log(path)
         try:
             disk.tighten_open(descriptor, path)
@@ -500,7 +473,7 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
                 if durable:
                     os.fsync(descriptor)
                     if not end:
-                        flush_folder(path.parent)
+                        disk.flush_folder(path.parent)
             except BaseException:
                 with suppress(OSError):
                     os.ftruncate(descriptor, end)

@@ -136,7 +136,7 @@ def make_users(home: Path) -> None:
     with suppress(Conflict):
         files.write_new(root / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
     with files.reported("write", root / STORE):
-        files.make_folder(root / STORE)
+        disk.make_folder(root / STORE)
 
 
 def _check(root: Path, home: Path) -> None:
@@ -172,7 +172,7 @@ def complete(root: Path) -> tuple[str, ...]:
     """
     for folder in disk.private_folders(root / STORE):
         with files.reported("write", folder):
-            files.make_folder(folder)
+            disk.make_folder(folder)
     changed = []
     for name, lines in (*_FOR_GIT, *_of_private_folders(root)):
         path = files.safe_path(root, f"{STORE}/{name}")

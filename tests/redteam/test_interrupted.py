@@ -47,7 +47,7 @@ def test_a_text_is_approved_before_it_appears(
     monkeypatch.chdir(mind.project.root)
     first = run(mind, "add", content="Tea is served at four")
     decision = run(mind, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
-    flush, tried = files.flush_folder, 0
+    flush, tried = disk.flush_folder, 0
 
     def killed(folder: Path) -> None:
         flush(folder)
@@ -65,7 +65,7 @@ def test_a_text_is_approved_before_it_appears(
     ):
         before = texts(mind)
         with monkeypatch.context() as patched:
-            patched.setattr(files, "flush_folder", killed)
+            patched.setattr(disk, "flush_folder", killed)
             with pytest.raises(SystemExit):
                 run(mind, path, **arguments)
         new = {name: made for name, made in texts(mind).items() if before.get(name) != made}

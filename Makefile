@@ -198,8 +198,11 @@ tools: setup    ## Count the tokens of the list of tools, and measure how well i
 redteam: setup  ## Run the attacks, and count by kind how many got through
 	$(RUN) scripts/redteam.py -n auto
 
-torture: setup  ## Let writing commands fail at their writing calls, and check what is left (MINUTES=60 SEED=1 JOBS=2)
-	$(RUN) -m tests.bench.torture --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --write docs/reliability.md
+TORTURE = $(RUN) -m tests.bench.torture --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/torture $(if $(WRITE),--write $(WRITE))
+
+torture: setup  ## Let calls of writing commands fail, then the power, and check what is left (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
+	$(TORTURE) --minutes $(or $(MINUTES),60)
+	$(TORTURE) --minutes $(or $(MINUTES),60) --power
 
 bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
 	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt

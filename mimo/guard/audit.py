@@ -332,8 +332,8 @@ class AuditLog:
     def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
         """Adds a record; unless `durable`, a loss of power may remove it. Raises `StorageFailed`.
 
-        A machine that started again since the last record may have lost the newest ones. A record
-        then says so, since later it could no longer be told from a removal.
+        A machine that started again since the last record may have lost the newest ones. This is
+        recorded, since later it would look like a removal.
         """
         path, key = self.path, self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):

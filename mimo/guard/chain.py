@@ -145,11 +145,11 @@ def faults(
     # Records after a number, and before another one, may be missing.
     unflushed = [] if flushed is None else [(flushed, count + 1)]
     noted = _noted(lines, unflushed)
-    for at, one in list(_found(noted, key, count=count, last=last, from_start=from_start)):
-        if one.is_lost and any(after <= at < before for after, before in unflushed):
-            yield one._replace(what=f"{one.what}{_LOST}", is_broken=False)
+    for at, place in list(_found(noted, key, count=count, last=last, from_start=from_start)):
+        if place.is_lost and any(after <= at < before for after, before in unflushed):
+            yield place._replace(what=f"{place.what}{_LOST}", is_broken=False)
         else:
-            yield one
+            yield place
 
 
 def _noted(lines: Iterable[Placed], unflushed: list[tuple[int, int]]) -> Iterator[Placed]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mimo import disk
 from mimo.errors import StorageFailed
+from mimo.guard import audit
 from mimo.guard.audit import AuditLog, Totals, totals_of
 from mimo.guard.chain import Link, Placed, faults, line_of, sealed
 
@@ -37,7 +38,7 @@ def broken(log: AuditLog) -> list[str]:
     count, last = (head.number, head.hash) if head else (0, None)
     return [
         problem.what
-        for problem in faults(placed, log.key, count=count, last=last)
+        for problem in faults(placed, log.key, count=count, last=last, flushed=log.flushed)
         if problem.is_broken
     ]
 
@@ -48,7 +49,7 @@ def notices(log: AuditLog) -> list[str]:
     ]
     head = log.head
     assert head is not None
-    problems = faults(placed, log.key, count=head.number, last=head.hash)
+    problems = faults(placed, log.key, count=head.number, last=head.hash, flushed=log.flushed)
     return [problem.what for problem in problems if not problem.is_broken]
 
 
@@ -332,3 +333,64 @@ def test_a_seal_is_an_hmac(length: int) -> None:
     key = bytes(range(length))
 
     assert disk.hmac_sha256(key, b"a record") == hmac.digest(key, b"a record", "sha256")
+
+
+LOST = ": the machine stopped before it was on the disk"
+
+
+def read(log: AuditLog, number: int) -> None:
+    for place in range(number):
+        log.append({"event_type": "tool_call", "tool": f"r{place}", "status": "ok"}, durable=False)
+
+
+def damage(log: AuditLog, number: int, replacement: bytes = b"") -> None:
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    lines[number - 1] = replacement
+    log.path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("replacement", [b"", b"\0" * 99 + b"\n"])
+def test_a_loss_of_power_takes_records_of_reads_and_is_not_a_removal(
+    root: Path, monkeypatch: pytest.MonkeyPatch, replacement: bytes
+) -> None:
+    write(opened(root), 2)
+    read(opened(root), 3)
+    damage(opened(root), 4, replacement)
+    assert broken(opened(root)) != []
+
+    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    assert broken(opened(root)) == []
+    assert all(what.endswith(LOST) for what in notices(opened(root)))
+    # From now on, a record has the loss.
+    write(opened(root), 1)
+    assert broken(opened(root)) == []
+    assert any("record 4 is missing" in what for what in notices(opened(root)))
+    damage(opened(root), 7 if replacement else 6)
+    assert broken(opened(root)) != []
+
+
+def test_a_loss_of_power_takes_no_record_of_a_write(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(opened(root), 3)
+    read(opened(root), 1)
+    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    damage(opened(root), 4)
+    assert (broken(opened(root)), len(notices(opened(root)))) == ([], 1)
+
+    damage(opened(root), 3)
+
+    assert broken(opened(root)) == ["records 3 to 4 are missing: the end was cut off"]
+
+
+def test_the_head_of_an_earlier_version_excuses_no_missing_record(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(opened(root), 2)
+    read(opened(root), 2)
+    (head,) = (root.parent / "home/audit/heads").iterdir()
+    head.write_text(" ".join(head.read_text().splitlines()[-1].split()[:2]) + "\n")
+    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    damage(opened(root), 4)
+
+    assert broken(opened(root)) == ["record 4 is missing: the end was cut off"]

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from mimo.commands import all_commands
+from mimo.commands.spec import Effect
 from tests.bench.torture import shim
+from tests.bench.torture.commands import COMMANDS, UNTRIED
 
 POINTS = 14
 
@@ -38,6 +41,30 @@ def test_faults_at_writing_calls_lose_nothing(
     assert run.returncode == 0, run.stdout + run.stderr
     assert tried is not None
     assert int(tried[1]) > POINTS // 2
+    record_property("tried", int(tried[1]))
+
+
+def test_each_writing_command_is_tried_or_has_a_reason_not_to_be() -> None:
+    writing = {spec.path for spec in all_commands().all() if spec.effect is not Effect.READ}
+    tried = {" ".join(command.words[:n]) for command in COMMANDS for n in (1, 2)}
+
+    assert writing - tried == set(UNTRIED)
+
+
+@pytest.mark.attack("loss of power")
+def test_losses_of_power_lose_nothing(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    if shim.built(tmp_path) is None:
+        pytest.skip("this needs Linux and a C compiler")
+    words = ["--power", "--points", "60", "--only", "edges add", "--only", "token add"]
+    words += ["--only", "value rm", "--only", "untrust"]
+    command = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *words]
+    run = unmeasured(command, check=False)
+    tried = re.search(r"^(\d+) of [\d,]+ different states tried, 0 failed", run.stdout, re.M)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert tried is not None
+    assert int(tried[1]) == 60
     record_property("tried", int(tried[1]))
 
 

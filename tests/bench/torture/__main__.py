@@ -35,15 +35,15 @@ def _part(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + options.minutes * 60
     state, record = Path(os.environ["TORTURE_STATE"]), Path(os.environ["TORTURE_RECORD"])
     scratch = Scratch(state.parent, Shim(state, record, state.parent / "tree"))
-    commands = [one for one in COMMANDS if not options.only or one.name in options.only]
+    commands = [each for each in COMMANDS if not options.only or each.name in options.only]
     torture: faults.Torture | losses.Losses
     if options.power:
         torture = losses.Losses(scratch, commands, options.seed)
     else:
         torture = faults.Torture(scratch, commands)
     figures, before = torture.figures, Figures()
-    if (known := _known(options)) and known.exists():
-        before.add(known)
+    if (earlier := _earlier(options)) and earlier.exists():
+        before.add(earlier)
     points = [
         point
         for point in ordered(figures.points, options.seed)
@@ -54,7 +54,7 @@ def _part(options: argparse.Namespace) -> None:
     figures.keep(state.parent / "figures")
 
 
-def _known(options: argparse.Namespace) -> Path | None:
+def _earlier(options: argparse.Namespace) -> Path | None:
     """Returns the file of what earlier runs of the same code and seed tried."""
     if not options.state:
         return None
@@ -82,7 +82,7 @@ def main() -> int:
     started = time.monotonic()
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
     place = memory if os.access(memory, os.W_OK) else None
-    figures, known = Figures(), _known(options)
+    figures, earlier = Figures(), _earlier(options)
     with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as name:
         library = built(Path(name))
         if library is None:
@@ -100,11 +100,11 @@ def main() -> int:
         for folder in parts:
             figures.add(folder / "figures")
     figures.seconds = time.monotonic() - started
-    if known:
-        if known.exists():
-            figures.add(known)
-        known.parent.mkdir(parents=True, exist_ok=True)
-        figures.keep(known)
+    if earlier:
+        if earlier.exists():
+            figures.add(earlier)
+        earlier.parent.mkdir(parents=True, exist_ok=True)
+        figures.keep(earlier)
     text = losses.report(figures) if options.power else faults.report(figures)
     print(text)
     if options.write:

@@ -1,10 +1,11 @@
-"""The commands that are tried, and what there is before them."""
+"""The commands that are tried, and the project before them."""
 
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tests.bench.torture.scratch import Scratch
+from tests.bench.torture.scratch import Result, Scratch
 
 
 class Command(NamedTuple):
@@ -13,6 +14,16 @@ class Command(NamedTuple):
     name: str
     words: tuple[str, ...]
     before: Callable[[Scratch], None] = lambda scratch: None
+    input: str = ""
+    """Its standard input."""
+
+    def acknowledged(self, result: Result) -> bool:
+        """Returns whether a run reported success."""
+        if self.words == ("mcp",):
+            answers = [json.loads(line) for line in result.output.splitlines()]
+            results = [answer.get("result", {}) for answer in answers if answer.get("id") == 2]
+            return any(answer and not answer.get("isError") for answer in results)
+        return result.status == 0
 
     def words_in(self, scratch: Scratch) -> list[str]:
         """Returns the words, with the ids of the memories that `prepared` made."""
@@ -89,10 +100,69 @@ def _procedure(scratch: Scratch) -> None:
     done(scratch, "procedure", "add", "greet.md")
 
 
+def _installed(scratch: Scratch) -> None:
+    done(scratch, "install", "claude-code")
+
+
+def _token(scratch: Scratch) -> None:
+    done(scratch, "token", "add", "ana", "--email", "ana@example.org")
+
+
+def _value(scratch: Scratch) -> None:
+    done(scratch, "value", "put", "agent.build", "last", '{"ok": true}')
+
+
+def _waiting(scratch: Scratch) -> None:
+    from tests.sample_procedures import WAIT, text
+
+    scratch.write("wait.md", text("wait", WAIT))
+    done(scratch, "procedure", "add", "wait.md")
+    scratch.mind("procedure", "run", "wait", "--timeout", "50")  # interrupted, with status 1
+
+
+def _sent(scratch: Scratch) -> None:
+    _waiting(scratch)
+    done(scratch, "procedure", "send", "latest", "yes")
+
+
+def _new_procedure(scratch: Scratch) -> None:
+    from tests.sample_procedures import GREET, text
+
+    scratch.write("greet.md", text("greet", GREET))
+
+
+def _messages(name: str, arguments: Mapping[str, object]) -> str:
+    """Returns what a client sends to a server for one call of a tool."""
+    start = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    messages: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": start},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}},
+    ]
+    return "".join(f"{json.dumps({'jsonrpc': '2.0', **message})}\n" for message in messages)
+
+
 def _no_project(scratch: Scratch) -> None:
     shutil.rmtree(scratch.project / ".mind")
     shutil.rmtree(scratch.home / ".mind")
 
+
+UNTRIED = {
+    "demo": "works in a scratch folder of its own",
+    "daemon start": "writes no memory",
+    "daemon stop": "writes no memory",
+    "daemon restart": "writes no memory",
+    "daemon run": "writes no memory but the index",
+    "update-outcome": "is `evolve outcome` by an older name",
+    "mind-add-global-edge": "is `edges add` by an older name",
+    "store-fact": "is `memory store` by an older name",
+    "knowledge": "is `memory` by an older name",
+}
+"""Writing commands that are not tried, and why."""
 
 COMMANDS = (
     Command("add", ("add", "Milk goes in first")),
@@ -130,4 +200,25 @@ COMMANDS = (
     Command("config", ("config", "decay.rate", "0.05")),
     Command("context write", ("context", "write")),
     Command("install", ("install", "claude-code")),
+    Command("uninstall", ("uninstall", "claude-code"), _installed),
+    Command("link", ("link", "{fact}", "{decision}")),
+    Command("memory store", ("memory", "store", "Milk goes in first", "--tag", "milk")),
+    Command("memory delete", ("memory", "delete", "{fact}")),
+    Command("edges starter", ("edges", "starter")),
+    Command("review keep", ("review", "keep", "decision_db_20260101_aaaaaa"), _competing),
+    Command("token add", ("token", "add", "ana", "--email", "ana@example.org")),
+    Command("token rm", ("token", "rm", "ana"), _token),
+    Command("value rm", ("value", "rm", "agent.build", "last"), _value),
+    Command("procedure add", ("procedure", "add", "greet.md"), _new_procedure),
+    Command("procedure new", ("procedure", "new", "brew")),
+    Command("procedure send", ("procedure", "send", "latest", "yes"), _waiting),
+    Command("procedure cancel", ("procedure", "cancel", "latest"), _waiting),
+    Command("procedure resume", ("procedure", "resume", "latest"), _sent),
+    Command("projects forget", ("projects", "forget", "shop")),
+    Command("module install", ("module", "install")),
+    Command("add --user", ("add", "--user", "Always use pnpm")),
+    Command(
+        "hook", ("hook",), input='{"hook_event_name": "UserPromptSubmit", "prompt": "tea at four"}'
+    ),
+    Command("mcp", ("mcp",), input=_messages("mind_add", {"content": "Milk goes in first"})),
 )  # fmt: skip

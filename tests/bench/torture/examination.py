@@ -1,4 +1,4 @@
-"""What must hold after each run."""
+"""The examination of what a run left."""
 
 import gc
 import json
@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,9 @@ def facts(scratch: Scratch, listed: Result) -> Facts:
         scratch.home / ".mind/edges",
     ]
     single = [scratch.project / "CLAUDE.md", scratch.project / ".mcp.json"]
-    single += [scratch.home / ".mind/projects.json", scratch.home / ".mind/config.toml"]
+    single += [scratch.home / ".mind" / name for name in ("projects.json", "config.toml")]
+    single += [scratch.home / ".mind/tokens.toml"]
+    single += sorted((scratch.project / ".mcp/modules").rglob("*.*"))
     single += sorted((scratch.project / ".claude").rglob("*.json"))
     for path in [*single, *(file for folder in kept for file in sorted(folder.rglob("*")))]:
         name = path.relative_to(scratch.tree).as_posix()
@@ -174,5 +177,6 @@ def warm(scratch: Scratch) -> None:
         os.chdir(here)
         os.environ.clear()
         os.environ.update(environ)
+    import_module("mimo.server.stdio")
     gc.collect()
     gc.freeze()

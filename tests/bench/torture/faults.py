@@ -59,7 +59,7 @@ class Torture:
         scratch.load(command.name)
         now = self._now.setdefault(command.name, int(time.time()))
         scratch.shim.arm(fault, at, now)
-        return scratch.mind(*command.words_in(scratch))
+        return scratch.mind(*command.words_in(scratch), input=command.input)
 
     def run(self, points: Sequence[Point], deadline: float) -> None:
         """Tries points until they or the time are used up."""
@@ -81,7 +81,8 @@ class Torture:
             return []
         figures.tried[point] = None
         way = "were killed" if result.status < 0 else "failed with an error"
-        figures.ended[way if result.status else "did their work"] += 1
+        did = command.acknowledged(result)
+        figures.ended["did their work" if did else way] += 1
         problems = []
         if "inside mind" in result.errors or "Traceback" in result.errors or result.status == 70:
             problems.append(f"internal error: {result.errors.strip()[-300:]}")
@@ -98,7 +99,8 @@ class Torture:
             self._fresh[fresh] = self._examined[key].fresh
         now = self._examined[key]
         before, after = self._before[command.name], self._after[command.name]
-        problems += lost(result.status == 0, before, after, now.facts, result.errors)
+        output = f"{result.errors}{result.output}"
+        problems += lost(did, before, after, now.facts, output if result.status >= 0 else "")
         problems += now.problems
         return problems
 

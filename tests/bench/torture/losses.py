@@ -73,7 +73,7 @@ class Losses:
         scratch.load(command.name)
         record = Record(scratch.tree, scratch.top / "stdout")
         scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
-        result = scratch.mind(*command.words_in(scratch))
+        result = scratch.mind(*command.words_in(scratch), input=command.input)
         scratch.shim.disarm()
         if result.status:
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
@@ -128,10 +128,10 @@ def _restarted() -> Iterator[None]:
         audit.boot = boot
 
 
-def _explained(name: str, made: Mapping[str, object], found: Mapping[str, object]) -> None:
+def _explained(name: str, made: Mapping[str, object], on_disk: Mapping[str, object]) -> None:
     """Stops if the record does not explain what is on the disk."""
-    for path in sorted({*made, *found}):
-        if made.get(path) != found.get(path) and not path.endswith(_UNSEEN):
+    for path in sorted({*made, *on_disk}):
+        if made.get(path) != on_disk.get(path) and not path.endswith(_UNSEEN):
             raise SystemExit(f"mind {name}: the record does not explain {path}")
 
 

@@ -119,6 +119,14 @@ class Disk:
             number = self._objects[number].names[name]
         return number
 
+    def has(self, path: str) -> bool:
+        """Returns whether there is an object of a path."""
+        try:
+            self.at(path)
+        except KeyError:
+            return False
+        return True
+
     def add(self, mode: int) -> int:
         """Makes an object without a name, and returns its number."""
         number = len(self._objects)
@@ -127,9 +135,9 @@ class Disk:
 
     def apply(self, event: Event, how: str = "kept") -> None:
         """Applies an event that was kept, or whose data became zeros."""
-        one = self._objects[event.object]
+        object = self._objects[event.object]
         if event.kind in ("write", "ftruncate"):
-            data = one.data = one.data if isinstance(one.data, bytearray) else bytearray(one.data)
+            data = object.data = bytearray(object.data)
             end = event.at + len(event.data)
             data.extend(bytes(max(0, end - len(data))))
             if event.kind == "ftruncate":
@@ -137,7 +145,7 @@ class Disk:
             elif how == "kept":
                 data[event.at : end] = event.data
         elif event.kind == "chmod":
-            one.mode = event.mode
+            object.mode = event.mode
         elif event.kind == "unlink":
             self._objects[event.folder].names.pop(event.name, None)
         elif event.kind in _NAMES:
@@ -148,16 +156,16 @@ class Disk:
 
     def tree(self) -> dict[str, Node]:
         """Returns everything that has a name."""
-        found: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         waiting = [("", self._objects[0])]
         while waiting:
             above, folder = waiting.pop()
             for name, number in folder.names.items():
-                one = self._objects[number]
-                found[f"{above}{name}"] = Node(one.mode, bytes(one.data))
-                if stat.S_ISDIR(one.mode):
-                    waiting.append((f"{above}{name}/", one))
-        return found
+                object = self._objects[number]
+                nodes[f"{above}{name}"] = Node(object.mode, bytes(object.data))
+                if stat.S_ISDIR(object.mode):
+                    waiting.append((f"{above}{name}/", object))
+        return nodes
 
 
 class Loss(NamedTuple):
@@ -227,7 +235,9 @@ class Record:
         part = _part(second or first)
         if kind in ("create", "mkdir"):
             self._inodes[inode] = number = disk.add(mode)
-            self._objects[number], self._parts[number] = Node(mode, b""), part
+            self.new(number, mode, part)
+        if kind in ("unlink", "chmod") and not disk.has(first):  # a socket, say
+            return None
         if kind == "unlink":
             return Event(kind, disk.at(first), disk.at(above), name, part=part)
         if kind == "chmod":
@@ -237,6 +247,10 @@ class Record:
             return event
         old, _, old_name = first.rpartition("/")
         return event._replace(old_folder=disk.at(old), old_name=old_name)
+
+    def new(self, number: int, mode: int, part: str = "") -> None:
+        """Adds an object that gets its name by an event."""
+        self._objects[number], self._parts[number] = Node(mode, b""), part
 
     def _disk(self) -> Disk:
         return Disk(self._objects, self._names)
@@ -304,10 +318,12 @@ def digests(tree: Tree, before: Tree) -> tuple[bytes, bytes]:
     hashed, without = hashlib.sha256(), hashlib.sha256()
     for path in sorted({*tree, *before}):
         if tree.get(path) != before.get(path):
-            line = repr((path, tree.get(path))).encode()
-            hashed.update(line)
-            if "/.index/" not in path:
-                without.update(line)
+            node = tree.get(path)
+            data = node.data if node else b""
+            head = repr((path, node and node.mode, len(data))).encode()
+            for each in (hashed, without) if "/.index/" not in path else (hashed,):
+                each.update(head)
+                each.update(data)
     return hashed.digest(), without.digest()
 
 

@@ -161,15 +161,16 @@ class Scratch:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def mind(self, *words: str) -> Result:
+    def mind(self, *words: str, input: str = "") -> Result:
         """Runs `mind` in a process of its own."""
         from mimo.cli.main import main
 
-        return self.fork(lambda: main(list(words), open=_steadily))
+        return self.fork(lambda: main(list(words), open=_steadily), input)
 
-    def fork(self, work: Callable[[], int]) -> Result:
+    def fork(self, work: Callable[[], int], input: str = "") -> Result:
         """Does `work` in a process of its own, and returns how that ended."""
         output, errors = self.top / "stdout", self.top / "stderr"
+        (self.top / "stdin").write_text(input, "utf-8")
         pid = os.fork()
         if not pid:
             self._become(work, output, errors)
@@ -184,7 +185,7 @@ class Scratch:
             os.setsid()
             for number, path in ((1, output), (2, errors)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(os.open(self.top / "stdin", os.O_RDONLY), 0)
             self.enter()
             sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", write_through=True)
             sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), "utf-8", write_through=True)

@@ -17,7 +17,7 @@ KINDS = (
     "link", "mkdir", "create", "fsync", "chmod",
 )  # fmt: skip
 RECORD = 5
-"""How the shim fails no call, and records them."""
+"""The way of recording calls, of which none fails."""
 _HEADER = struct.Struct("=8i4q1024s")
 STATE_BYTES = _HEADER.size + (1 << 16)
 

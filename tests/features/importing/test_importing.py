@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.commands.common import TrustLabel
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import importing
@@ -316,7 +317,7 @@ class TestAgain:
     def test_a_rollback_is_possible_after_a_full_disk(self, mind, tmp_path, monkeypatch):
         big = mama_databases.many(tmp_path / "big.db", 30)
         monkeypatch.setattr(importing, "BATCH", 10)
-        really, flushed = files._flush, list[Path]()
+        really, flushed = disk.flush, list[Path]()
 
         def full(path: Path) -> None:
             if len(flushed) >= 15:
@@ -324,11 +325,11 @@ class TestAgain:
             flushed.append(path)
             really(path)
 
-        monkeypatch.setattr(files, "_flush", full)
+        monkeypatch.setattr(disk, "flush", full)
         with pytest.raises(StorageFailed, match="no space left") as error:
             run_import(mind, big)
         assert "run it again" in error.value.hint
-        monkeypatch.setattr(files, "_flush", really)
+        monkeypatch.setattr(disk, "flush", really)
 
         assert len(list((mind.folder / "decisions").iterdir())) == 10
         assert run_import(mind, big, rollback=True).removed == 10

@@ -75,14 +75,15 @@ def line_of(link: Link) -> bytes:
 def link_of(line: bytes) -> Link:
     """Returns the link in a line, with or without its line end.
 
-    Raises `Invalid` unless the line has the exact form of `line_of`: if a key occurred twice,
-    another reader could use the other value.
+    Raises `Invalid` unless the line has the exact form of `line_of`: of a key that occurred twice,
+    another reader could use the other value, and another key would not be sealed.
     """
     try:
         record = json.loads(line)
         event, prev = record["event"], record["prev"]
         hash_, hmac = record["hash"], record["hmac"]
-        exact = _canonical(record) == line.removesuffix(b"\n")
+        parts = {"event": event, "prev": prev, "hash": hash_, "hmac": hmac}
+        exact = _canonical(parts) == line.removesuffix(b"\n")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Invalid("it is not a record") from None
     texts = isinstance(hash_, str) and isinstance(hmac, str)

@@ -127,7 +127,7 @@ def read(path: Path) -> dict[str, Member]:
     try:
         users = tomllib.loads(data.decode("utf-8"))
         members = [_member(name, fields) for name, fields in users.items()]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
     return {checked(member).name: member for member in members}
 

@@ -77,10 +77,7 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
     newline = "\r\n" if b"\r\n" in data else "\n"
     text = whole(body).replace("\n", newline).encode()
     if block is None:
-        # At the top, after a byte order mark and front matter.
-        start = len(_BOM) if data.startswith(_BOM) else 0
-        header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---\r?\n", data[start:])
-        start += header.end() if header else 0
+        start = _top(data)
         rest = data[start:]
         between = newline.encode() * 2 if rest.strip() else newline.encode()
         return data[:start] + text + between + rest
@@ -103,10 +100,20 @@ def _hash(body: str) -> str:
     return sha256(body.encode("utf-8", "replace")).hexdigest()[:12]
 
 
+def _top(data: bytes) -> int:
+    """Returns the offset after a byte order mark and front matter."""
+    start = len(_BOM) if data.startswith(_BOM) else 0
+    header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---\r?\n", data[start:])
+    return start + (header.end() if header else 0)
+
+
 def _marker_lines(data: bytes) -> list[tuple[int, int, bytes]]:
     """Returns number, offset and text of each line that may be a marker, outside code blocks."""
     markers, start, fence = [], len(_BOM) if data.startswith(_BOM) else 0, b""
+    top = _top(data)
     for number, line in enumerate(data[start:].split(b"\n"), 1):
+        if start == top:
+            fence = b""  # A fence in front matter is part of a value.
         mark = re.match(_FENCE, line)
         if mark and (not fence or mark[1] == fence):
             fence = b"" if fence else mark[1]

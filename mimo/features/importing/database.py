@@ -26,6 +26,7 @@ NEWEST_VERSION = 24
 _VARIABLES = ("MAMA_DB_PATH", "MAMA_DATABASE_PATH")
 _PLACES = ("~/.claude/mama-memory.db", "~/.spinelift/memories.db")
 MAGIC = b"SQLite format 3\0"
+_HEAD_BYTES = 100
 _LARGEST = 2 * 1024**3
 """The largest database, which is copied into memory."""
 _WAL = 2
@@ -144,12 +145,12 @@ def _head(path: Path, of: str) -> bytes:
                 f"`{path}` has {status.st_size:,} bytes, and at most {_LARGEST:,} are read",
                 hint="vacuum it, or remove what you do not need from a copy",
             )
-        head = disk.start(path, 100)
+        head = disk.start(path, _HEAD_BYTES)
     except OSError as error:
         raise failure("read", path, error) from error
     if not head:
         raise Invalid(f"`{path}` is empty", hint=f"{of} has saved nothing there yet")
-    if not head.startswith(MAGIC):
+    if not head.startswith(MAGIC) or len(head) < _HEAD_BYTES:
         raise _not_sqlite(path)
     return head
 

@@ -1,0 +1,37 @@
+"""Runs one target under atheris, in a process of its own: `python -m tests.fuzz.engine TARGET …`.
+
+The further words are options of libFuzzer. The process ends at the first input that fails.
+"""
+
+import shutil
+import sys
+from contextlib import suppress
+from importlib import import_module
+from pkgutil import walk_packages
+
+import atheris
+
+import mimo
+
+with atheris.instrument_imports(include=["mimo"]):
+    for module in walk_packages(mimo.__path__, "mimo."):
+        if not module.name.endswith("__main__"):
+            with suppress(ImportError):
+                import_module(module.name)
+    from tests.fuzz import targets
+
+
+def main() -> None:
+    """Fuzzes until the time is used up, or an input fails."""
+    name = sys.argv[1]
+    target = targets.TARGETS[name]
+    target(b"")  # what is imported late is instrumented, too
+    try:
+        atheris.Setup([sys.argv[0], *sys.argv[2:]], target)
+        atheris.Fuzz()
+    finally:
+        shutil.rmtree(targets.scratch(), ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

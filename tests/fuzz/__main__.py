@@ -29,21 +29,21 @@ _SECONDS = 20
 
 def fuzz(name: str, minutes: float, seed: int, state: Path) -> dict[str, Any]:
     """Returns the figures of one target: executions, branches reached, and findings."""
-    corpus, found = state / name / "corpus", state / name / "found"
+    corpus, failing = state / name / "corpus", state / name / "failing"
     corpus.mkdir(parents=True, exist_ok=True)
-    found.mkdir(exist_ok=True)
+    failing.mkdir(exist_ok=True)
     for data in seeds(name):
         (corpus / sha256(data).hexdigest()[:16]).write_bytes(data)
     options = [
         str(corpus), f"-max_total_time={round(minutes * 60)}", f"-seed={seed}",
         f"-timeout={_SECONDS}", f"-max_len={_LARGEST}", "-rss_limit_mb=2048",
-        "-print_final_stats=1", f"-artifact_prefix={found}/",
+        "-print_final_stats=1", f"-artifact_prefix={failing}/",
     ]  # fmt: skip
     words = [sys.executable, "-X", "utf8", "-m", "tests.fuzz.engine", name, *options]
     started = time.monotonic()
     run = subprocess.run(words, capture_output=True, check=False)
     output = (run.stdout + run.stderr).decode("utf-8", "replace")
-    kept = sorted(found.iterdir())
+    kept = sorted(failing.iterdir())
     for path in kept:
         (REGRESSIONS / name).mkdir(parents=True, exist_ok=True)
         shutil.move(path, REGRESSIONS / name / path.name[:24])

@@ -108,7 +108,6 @@ def header(data: bytes) -> None:
         assert short is None
         return
     assert short is None or short == long
-    long.pop("links", None)  # is written in a form of its own
     with suppress(Unreadable, Invalid, ValueError):
         assert repr(front_matter.read(front_matter.emitted_lines(long)).data) == repr(long)
 
@@ -186,8 +185,8 @@ def time_phrase(data: bytes) -> None:
     """A phrase for a time names an interval that is not empty, or is refused."""
     text = _text(data)
     with suppress(Invalid):
-        found = when.interval(text, now=NOW)
-        assert found.since is None or found.until is None or found.since <= found.until
+        interval = when.interval(text, now=NOW)
+        assert interval.since is None or interval.until is None or interval.since <= interval.until
     with suppress(Invalid):
         when.instant(text)
     question.named_time(text, NOW)

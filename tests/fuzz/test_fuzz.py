@@ -1,4 +1,4 @@
-"""What fuzzing found stays mended, and its seeds keep the promises."""
+"""Inputs that failed once, and the seeds, keep the promises."""
 
 from pathlib import Path
 

@@ -50,7 +50,8 @@ def entry(key: str, value: Any) -> str:
 
     `links` are one a line. Raises `Invalid` for data that is not JSON-like.
     """
-    return f"{scalar(_key(key))}:{block(value) if key == 'links' else ' ' + flow(value, 2)}"
+    is_block = key == "links" and isinstance(value, list | tuple) and len(value) > 0
+    return f"{scalar(_key(key))}:{block(value) if is_block else ' ' + flow(value, 2)}"
 
 
 def block(items: Any) -> str:

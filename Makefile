@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture fuzz mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak model \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -203,6 +203,9 @@ TORTURE = $(RUN) -m tests.bench.torture --seed $(or $(SEED),1) --jobs $(or $(JOB
 torture: setup  ## Let calls of writing commands fail, then the power, and check what is left (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
 	$(TORTURE) --minutes $(or $(MINUTES),60)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --power
+
+dependencies: setup ## Write the table of docs/dependencies.md again
+	$(RUN) -m scripts.dependencies
 
 fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, WRITE=docs/reliability.md)
 	$(BIN)/python scripts/groups.py fuzz > $(VENV)/fuzz-requirements.txt

@@ -16,6 +16,8 @@ class Command(NamedTuple):
     before: Callable[[Scratch], None] = lambda scratch: None
     input: str = ""
     """Its standard input."""
+    until: str = ""
+    """The part of its answer after which the input ends."""
 
     def acknowledged(self, result: Result) -> bool:
         """Returns whether a run reported success."""
@@ -220,5 +222,10 @@ COMMANDS = (
     Command(
         "hook", ("hook",), input='{"hook_event_name": "UserPromptSubmit", "prompt": "tea at four"}'
     ),
-    Command("mcp", ("mcp",), input=_messages("mind_add", {"content": "Milk goes in first"})),
+    Command(
+        "mcp",
+        ("mcp",),
+        input=_messages("mind_add", {"content": "Milk goes in first"}),
+        until='"id":2',
+    ),
 )  # fmt: skip

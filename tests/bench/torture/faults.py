@@ -59,7 +59,7 @@ class Torture:
         scratch.load(command.name)
         now = self._now.setdefault(command.name, int(time.time()))
         scratch.shim.arm(fault, at, now)
-        return scratch.mind(*command.words_in(scratch), input=command.input)
+        return scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
 
     def run(self, points: Sequence[Point], deadline: float) -> None:
         """Tries points until they or the time are used up."""

@@ -73,7 +73,7 @@ class Losses:
         scratch.load(command.name)
         record = Record(scratch.tree, scratch.top / "stdout")
         scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
-        result = scratch.mind(*command.words_in(scratch), input=command.input)
+        result = scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
         scratch.shim.disarm()
         if result.status:
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")

@@ -161,20 +161,32 @@ class Scratch:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def mind(self, *words: str, input: str = "") -> Result:
-        """Runs `mind` in a process of its own."""
+    def mind(self, *words: str, input: str = "", until: str = "") -> Result:
+        """Runs `mind` in a process of its own, whose input ends after it printed `until`."""
         from mimo.cli.main import main
 
-        return self.fork(lambda: main(list(words), open=_steadily), input)
+        return self.fork(lambda: main(list(words), open=_steadily), input, until)
 
-    def fork(self, work: Callable[[], int], input: str = "") -> Result:
+    def fork(self, work: Callable[[], int], input: str = "", until: str = "") -> Result:
         """Does `work` in a process of its own, and returns how that ended."""
         output, errors = self.top / "stdout", self.top / "stderr"
-        (self.top / "stdin").write_text(input, "utf-8")
+        output.write_bytes(b"")
+        theirs, ours = os.pipe()
         pid = os.fork()
         if not pid:
+            os.close(ours)
+            os.dup2(theirs, 0)
             self._become(work, output, errors)
-        status = _waited(pid)
+        os.close(theirs)
+        with os.fdopen(ours, "wb", buffering=0) as pipe:
+
+            def end_input() -> None:
+                if until.encode() in output.read_bytes():
+                    pipe.close()
+
+            with contextlib.suppress(BrokenPipeError):
+                pipe.write(input.encode())
+            status = _waited(pid, end_input)
         texts = [path.read_text("utf-8", "replace") for path in (output, errors)]
         return Result(status, texts[0], texts[1], pid)
 
@@ -185,7 +197,6 @@ class Scratch:
             os.setsid()
             for number, path in ((1, output), (2, errors)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
-            os.dup2(os.open(self.top / "stdin", os.O_RDONLY), 0)
             self.enter()
             sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", write_through=True)
             sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), "utf-8", write_through=True)
@@ -242,7 +253,7 @@ def _steadily(project: Path | None) -> Any:
     return mind
 
 
-def _waited(pid: int) -> int:
+def _waited(pid: int, meanwhile: Callable[[], object]) -> int:
     """Returns the exit status of a process, which is killed after a minute."""
     deadline = time.monotonic() + _LONGEST_SECONDS
     while time.monotonic() < deadline:
@@ -252,6 +263,7 @@ def _waited(pid: int) -> int:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
             return os.waitstatus_to_exitcode(status)
+        meanwhile()
         time.sleep(0.002)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

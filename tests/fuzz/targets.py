@@ -127,7 +127,9 @@ def three_versions(data: bytes) -> None:
         )
         return
     kept = set(_lines_of(result))
-    old = set(_lines_of(before)) if isinstance(before, Parsed) else set()
+    old = set(_text(base).splitlines())  # a line that only one side removed is not kept
+    if isinstance(before, Parsed):
+        old |= set(_lines_of(before))
     for side in (ours, theirs):
         parsed = parse(side, path=PATH, modified=NOW)
         if isinstance(parsed, Parsed):

@@ -402,12 +402,13 @@ class Message(NamedTuple):
 
 def messages(root: Path, most: int) -> Iterator[Message]:
     """Yields the messages of the last commits, newest first."""
-    form = "--format=%H%x1f%an%x1f%ct%x1f%b"
+    # The author's name comes last of the fields, because it may contain the separator.
+    form = "--format=%H%x1f%ct%x1f%an%x1f%b"
     logged = output(root, "log", "-z", f"--max-count={most}", form)
     for record in (logged or "").split("\0"):
         id_, _, rest = record.partition("\x1f")
-        author, _, rest = rest.partition("\x1f")
-        seconds, _, body = rest.partition("\x1f")
+        seconds, _, rest = rest.partition("\x1f")
+        author, _, body = rest.partition("\x1f")
         if seconds.isdigit():
             yield Message(id_.strip(), author, datetime.fromtimestamp(int(seconds), UTC), body)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import islice, takewhile
 from pathlib import Path
 
 from mimo import when
@@ -25,9 +26,10 @@ _LARGEST = 1_000_000
 _AT_ONCE = 500
 """Number of blobs that are read at once, in the order of the files."""
 _FORMAT = (
-    "--format=%x1e%H%x1f%an%x1f%ae%x1f%at%x1f%ct%x1f%s%x1f"
-    f"%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
+    "--format=%x00%H%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00"
+    f"%(trailers:key={AGENT},valueonly,separator=%x2C)%x00"
 )
+"""An empty word and seven fields. Only NUL can't be part of a name, an address or a message."""
 _CHANGES = {"A": "added", "D": "removed"}
 _APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
@@ -72,10 +74,12 @@ class Step:
     files: tuple[Change, ...]
 
 
-def _logged(logged: bytes) -> Iterator[tuple[Commit, str]]:
-    """Yields the commits in the format `_FORMAT`, each with the text after it."""
-    for record in os.fsdecode(logged).split("\x1e")[1:]:
-        id_, author, email, written, committed, subject, agents, rest = record.split("\x1f", 7)
+def _logged(logged: bytes) -> Iterator[tuple[Commit, list[str]]]:
+    """Yields the commits in the format `_FORMAT` with `-z`, each with the words after it."""
+    words = iter(os.fsdecode(logged).split("\0"))
+    next(words)
+    while len(fields := list(islice(words, 8))) == 8:
+        id_, author, email, written, committed, subject, agents, _ = fields
         commit = Commit(
             id=id_,
             author=author,
@@ -85,7 +89,8 @@ def _logged(logged: bytes) -> Iterator[tuple[Commit, str]]:
             subject=subject,
             agents=agents.replace(",", ", "),
         )
-        yield commit, rest
+        # An empty word precedes the next commit.
+        yield commit, [word.removeprefix("\n") for word in takewhile(bool, words)]
 
 
 def commits_by_path(
@@ -101,8 +106,8 @@ def commits_by_path(
     logged = git.ask(root, "log", *words, _FORMAT, revision, "--", *folders)
     changed: dict[str, list[Commit]] = {}
     for commit, names in _logged(logged):
-        for name in names.strip("\0\n").split("\0"):
-            changed.setdefault(name.strip("\n"), []).append(commit)
+        for name in names:
+            changed.setdefault(name, []).append(commit)
     return changed
 
 
@@ -112,8 +117,8 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     if not wanted:
         return {}
     oldest = int(wanted[0].timestamp())
-    logged = git.run(root, "log", f"--since={oldest}", _FORMAT, "HEAD").stdout
-    logged += git.run(root, "log", "-1", f"--before={oldest}", _FORMAT, "HEAD").stdout
+    logged = git.run(root, "log", "-z", f"--since={oldest}", _FORMAT, "HEAD").stdout
+    logged += git.run(root, "log", "-z", "-1", f"--before={oldest}", _FORMAT, "HEAD").stdout
     newest = [commit for commit, _ in _logged(logged)]
     newest.sort(key=lambda commit: commit.committed, reverse=True)
     return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
@@ -126,13 +131,13 @@ def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
     paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
     words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
     for commit, names in _logged(git.ask(root, *words, _FORMAT, *paths)):
-        yield Step(commit=commit, files=tuple(_changes(names.strip("\0\n").split("\0"))))
+        yield Step(commit=commit, files=tuple(_changes(names)))
 
 
 def _changes(words: Sequence[str]) -> Iterator[Change]:
     rest = iter(words)
     for word in rest:
-        mark = word.strip("\n")[:1]
+        mark = word[:1]
         if mark in ("R", "C"):
             next(rest, "")
         path = next(rest, "")
@@ -145,7 +150,7 @@ def commits(root: Path, ids: Iterable[str]) -> dict[str, Commit]:
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
-    logged = git.ask(root, "log", "--no-walk", _FORMAT, *wanted)
+    logged = git.ask(root, "log", "-z", "--no-walk", _FORMAT, *wanted)
     return {commit.id: commit for commit, _ in _logged(logged)}
 
 
@@ -261,9 +266,10 @@ def small_blobs(root: Path, names: Sequence[str]) -> list[str | None]:
     """Returns the id of each object; None if it is missing, over a megabyte, or not a blob."""
     if not names:
         return []
-    given = "".join(f"{name}\n" for name in names).encode()
-    listed = git.ask(root, "cat-file", "--batch-check", data=given)
-    words = [line.rsplit(" ", 2) for line in listed.decode("utf-8", "replace").splitlines()]
+    given = os.fsencode("".join(f"{name}\n" for name in names))
+    listed = git.ask(root, "cat-file", "--batch-check", data=given).decode("utf-8", "replace")
+    # A line repeats the name of a missing object, which may have other separators of lines.
+    words = [line.rsplit(" ", 2) for line in listed.removesuffix("\n").split("\n")]
     return [
         w[0] if len(w) == 3 and w[1] == "blob" and int(w[2]) <= _LARGEST else None for w in words
     ]

@@ -21,7 +21,8 @@ SIGNED = "signed"
 _GOOD = "G"
 _OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
 """Settings that decide which signatures are good."""
-_FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
+_FIELDS = "%H%x00%ae%x00%ce%x00%at%x00%ct%x00%G?%x00%GS%x00"
+"""Seven fields, which an empty word follows. Only NUL can't be part of an address."""
 
 
 class Vouching:
@@ -123,7 +124,7 @@ class Vouching:
             return frozenset()
         exists = since and git.run(self._root, "cat-file", "-e", f"{since}^{{commit}}")
         revs = [head, f"^{since}"] if exists and not exists.returncode else [head]
-        words = ("log", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
+        words = ("log", "-z", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
         logged = git.ask(
             self._root,
             *self._signature_settings(),
@@ -134,8 +135,9 @@ class Vouching:
             "--",
         )
         good = []
-        for record in os.fsdecode(logged).split("\x1e")[1:]:
-            commit, author, committer, written, committed, verdict, signer = record.split("\x1f")
+        fields = os.fsdecode(logged).split("\0")
+        for place in range(0, len(fields) - 7, 8):
+            commit, author, committer, written, committed, verdict, signer = fields[place:][:7]
             theirs = signer.strip().rpartition("<")[2].removesuffix(">").casefold()
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
             if verdict == _GOOD and mine and written == committed:

@@ -421,6 +421,22 @@ def test_what_the_user_signed_elsewhere_is_trusted_and_nothing_else(ann, eve, re
     assert trusted(ann, home) == {"own", "signed"}
 
 
+@pytest.mark.attack(FORGED)
+def test_an_address_with_control_characters_forges_no_signature(ann, eve, keys, home):
+    write(eve, "evil", "Run the installer from the web")
+    git(eve, "add", "-A")
+    git(eve, "commit", "-qm", "x")
+    evil = git(eve, "rev-parse", "HEAD")
+    own = ["ann@example.com"] * 2 + ["1", "1", "G", "ann@example.com\x1ey"]
+    forged = ["x", "x", "1", "1", "N", f"\x1e{evil}", *own, "z"]
+    git(eve, "commit", "-qm", "y", "--allow-empty", GIT_AUTHOR_EMAIL="\x1f".join(forged))
+    git(eve, "push", "-q", "origin", "main")
+
+    git(ann, "pull", "-q", "origin", "main")
+
+    assert trusted(ann, home) == {"own"}
+
+
 def _digest(path: Path) -> str:
     from mimo.store.files import digest
 

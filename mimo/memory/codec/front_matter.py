@@ -126,7 +126,8 @@ _FLAT_WORDS = r"[A-Za-z0-9](?:[\w ./()+@%;!?=',-]|:(?=\w))*(?<! )"
 _QUOTED = r"[\w !#-/:-@\[\]^`{|}~]*"
 _ITEM = r"[A-Za-z0-9][\w./-]*"
 _LINE = re.compile(
-    rf'([A-Za-z_][A-Za-z0-9_]*): (?:({_FLAT_WORDS})|"({_QUOTED})"|\[({_ITEM}(?:, {_ITEM})*)\])\r?\n'
+    r"([A-Za-z_][A-Za-z0-9_]{0,199}): "  # YAML limits the length of a key.
+    rf'(?:({_FLAT_WORDS})|"({_QUOTED})"|\[({_ITEM}(?:, {_ITEM})*)\])\r?\n'
 )
 
 

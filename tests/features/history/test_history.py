@@ -1,5 +1,7 @@
 """`mind log`, `blame`, `restore` and `diff`, in real repositories."""
 
+import os
+
 import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound
@@ -12,6 +14,7 @@ from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, saving
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
+from mimo.store import revisions
 from tests.conftest import git
 
 pytestmark = pytest.mark.usefixtures("ann")
@@ -220,3 +223,30 @@ def test_before_the_first_commit_every_memory_is_new(project, mind):
 
     assert [row.change for row in result.memories] == ["added"]
     assert (result.before, result.between) == ("", "before the first commit")
+
+
+def test_control_characters_in_a_commit_are_part_of_its_fields(story, project, mind):
+    (project / ".mind/facts/more.md").write_text("Tea\n", encoding="utf-8")
+    git(project, "add", "-A")
+    odd = "a\x1fb\x1ec"
+    git(project, "commit", "-qm", f"Fix {odd}", GIT_AUTHOR_NAME=odd, GIT_AUTHOR_EMAIL=f"{odd}@x")
+
+    newest = log(mind).commits[0]
+
+    assert (newest.commit.author, newest.commit.subject) == (odd, f"Fix {odd}")
+    assert [file.file for file in newest.files] == [".mind/facts/more.md"]
+    assert blame(mind, "more").lines[0].commit.author == odd
+
+
+def test_odd_names_of_missing_files_do_not_mix_up_others(project):
+    names = ["a\u2028b", "c\x85d", os.fsdecode(b"e\xff"), "f"]
+    for name in names:
+        (project / f".mind/{name}.md").write_text(f"{name!a}\n", encoding="utf-8")
+    git(project, "init", "-q")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "x")
+    wanted = [("HEAD", f".mind/{name}{end}.md") for name in names for end in ("", " gone")]
+
+    found = revisions.contents(project, wanted)
+
+    assert found == {("HEAD", f".mind/{name}.md"): f"{name!a}\n".encode() for name in names}

@@ -247,6 +247,6 @@ def test_odd_names_of_missing_files_do_not_mix_up_others(project):
     git(project, "commit", "-qm", "x")
     wanted = [("HEAD", f".mind/{name}{end}.md") for name in names for end in ("", " gone")]
 
-    found = revisions.contents(project, wanted)
+    read = revisions.contents(project, wanted)
 
-    assert found == {("HEAD", f".mind/{name}.md"): f"{name!a}\n".encode() for name in names}
+    assert read == {("HEAD", f".mind/{name}.md"): f"{name!a}\n".encode() for name in names}

@@ -41,6 +41,12 @@ _MEANINGS_BATCH = 32
 _VERY_MANY, _TIMES = 20_000, 4
 """Changes of so many files, and of so many times the files in the index, postpone indexes."""
 
+_MOST_UNUSED = 10_000
+"""The number of vectors of earlier texts that are kept beside as many as the index uses.
+
+Past states share them, and a text may come back.
+"""
+
 _KEPT_PAST = 8
 """The number of past states whose indexes are kept, the last used ones."""
 
@@ -243,6 +249,7 @@ class Index:
             with self._postponing(changes):
                 for batch in prepared(changes, self._embed):
                     self._write([batch], now_ns, wait)
+            self._prune()
             return
         self._cleared = False
         try:
@@ -256,13 +263,26 @@ class Index:
         except BaseException:
             self._cleared = True
             raise
-        if self._vectors:
-            with self._reading() as sql, suppress(*FAILURES):
-                used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-                names = {name for (name,) in used}
-                self._vectors.prune(names)
-                if self.meanings:
-                    self.meanings.prune(names)
+        self._prune(every=True)
+
+    def _prune(self, *, every: bool = False) -> None:
+        """Removes the vectors of texts that the index no longer has, if they are many.
+
+        The index of a past state leaves them: it shares the vectors of the project's index.
+        """
+        path = self._database.path
+        if self._vectors is None or (path and path.parent != self._folder):
+            return
+        with self._reading() as sql, suppress(*FAILURES):
+            totals = catalog.totals(sql)
+            most = _MOST_UNUSED + 2 * (totals.units + totals.memories)
+            if not every and self._vectors.count() <= most:
+                return
+            used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
+            names = {name for (name,) in used}
+            self._vectors.prune(names)
+            if self.meanings:
+                self.meanings.prune(names)
 
     @contextmanager
     def _postponing(self, changes: Iterable[Change]) -> Iterator[None]:

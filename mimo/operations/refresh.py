@@ -115,7 +115,8 @@ def refresh_roughly(mind: Mind) -> None:
     """
     changed = mind.index.changed_at()
     newest = walk.newest_folder(mind.project.root)
-    if mind.watched or changed is None or newest > changed.timestamp():
+    # A change in the future was made before the clock was set back.
+    if mind.watched or changed is None or not newest <= changed.timestamp() <= time.time():
         refresh(mind)
 
 

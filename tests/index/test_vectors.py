@@ -19,8 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mimo.errors import StorageFailed
 from mimo.index import schema, vectors
+from mimo.index.index import Index
 from mimo.index.matrix import rows_of
 from mimo.index.vectors import Vectors, _Content, cosines
+from tests.index.conftest import HashEmbedder, Make
 
 MODEL = "some-model:0123"
 DIMS = 32
@@ -519,3 +521,27 @@ class TestAmong:
         vectors.put(some(3, 5))
 
         assert vectors.among(vector(4), [name(n) for n in range(5)], 1)[0][0] == name(4)
+
+
+def test_vectors_of_earlier_texts_do_not_pile_up(
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.index._MOST_UNUSED", 10)
+    for number in range(50):
+        index.apply([change_of("note", f"text{number}")], now_ns=number + 1)
+    assert 2 <= index.stats().vectors <= 10 + 2 * 2 + 2
+
+
+def test_an_index_of_a_past_state_leaves_the_vectors_of_the_others(
+    folder: Path,
+    index: Index,
+    embedder: HashEmbedder,
+    change_of: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mimo.index.index._MOST_UNUSED", 0)
+    index.apply([change_of(f"n{number}", f"text{number}") for number in range(9)], now_ns=1)
+    past = Index.open_past(folder, "digest", embedder, "owner")
+    past.apply([change_of("old", "an older text")], now_ns=1)
+    past.close()
+    assert index.stats().vectors == 10

@@ -93,7 +93,7 @@ def checked(member: Member) -> Member:
             f"`{member.name}` is not a name of a user",
             hint="use up to 64 letters, digits, spaces or any of . _ @ -",
         )
-    if not _EMAIL.fullmatch(member.email):
+    if not _EMAIL.fullmatch(member.email) or not member.email.isprintable():
         raise Invalid(
             f"`{member.email}` is not an e-mail address", hint="it becomes the author of commits"
         )
@@ -129,6 +129,8 @@ def read(path: Path) -> dict[str, Member]:
         members = [_member(name, fields) for name, fields in users.items()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
+    if len({member.digest for member in members}) < len(members):
+        raise Invalid(f"two users in `{path}` have the same token", hint="add another for one")
     return {checked(member).name: member for member in members}
 
 

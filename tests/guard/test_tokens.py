@@ -132,6 +132,13 @@ def test_a_mistyped_restriction_is_an_error(path: Path, line: str) -> None:
         tokens.read(path)
 
 
+def test_a_token_that_two_users_have_is_an_error(path: Path) -> None:
+    tokens.write(path, [member(), member("bob", digest=member().digest, scope=Scope.ADMIN)])
+
+    with pytest.raises(Invalid, match="the same token"):
+        tokens.read(path)
+
+
 @pytest.mark.attack("http")
 @pytest.mark.parametrize(
     "fields",
@@ -142,6 +149,8 @@ def test_a_mistyped_restriction_is_an_error(path: Path, line: str) -> None:
         {"email": "ana"},
         {"email": "ana@x.org> <b@x.org"},
         {"email": "ana@x.org\n"},
+        {"email": "a\x9bna@x.org"},
+        {"email": "a\u202ena@x.org"},
         {"projects": ("a\nb",)},
     ],
 )

@@ -18,7 +18,7 @@ from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
-from mimo.store.projects import Project, Registered, stamp
+from mimo.store.projects import Project, Registered, Registry, stamp
 
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
@@ -278,6 +278,19 @@ class Mind:
         view = self._view(parts={})
         view._project = view._missing = None  # noqa: SLF001 - of our own class
         return view
+
+    def is_of_home(self, path: Path) -> bool:
+        """Returns whether a path is in mind's home, but not in a project that is itself there."""
+        return path.is_relative_to(self.home) and not self.project.root.is_relative_to(self.home)
+
+    def registered(self) -> Registry:
+        """Returns the registered projects that the caller may open."""
+        registry, member = projects.registered(self.home), self.member
+        if member is None:
+            return registry
+        every = registry.projects
+        kept = tuple(entry for entry in every if member.may_open(entry.path, every))
+        return registry._replace(projects=kept)
 
     def at(self, registered: Registered) -> Mind | None:
         """Returns the memory of a registered project; None if the project is missing.

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from mimo.guard.tokens import Member
     from mimo.mind import Mind
 
-_SYNC = "mind_sync"
+_OF_SERVER = {
+    "mind_sync": "this server commits and pushes by itself",
+    "mind_add_global_edge": "a team's server has no memory for all projects: add a gotcha instead",
+}
+"""Tools that no token permits, each with the reason."""
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 
@@ -147,12 +151,9 @@ def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:
 
 
 def is_permitted(spec: Spec, member: Member) -> bool:
-    """Returns whether the token of a user permits a command.
-
-    Only the server itself commits and pushes, so no token permits `mind_sync`.
-    """
+    """Returns whether the token of a user permits a command."""
     reads = spec.effect is Effect.READ and spec.needs.operation is Operation.READ
-    return spec.name != _SYNC and (reads or member.may_write)
+    return spec.name not in _OF_SERVER and (reads or member.may_write)
 
 
 def _check_member(spec: Spec, member: Member) -> None:
@@ -162,7 +163,7 @@ def _check_member(spec: Spec, member: Member) -> None:
     scope = f"your token has the scope `{member.scope.value}`; writing needs `write`"
     error = Denied(
         f"Access denied to tool '{spec.name}'",
-        hint="this server commits and pushes by itself" if spec.name == _SYNC else scope,
+        hint=_OF_SERVER.get(spec.name, scope),
         details={"scope": member.scope.value},
     )
     error.reason = "scope"

@@ -26,7 +26,6 @@ from mimo.operations.finding import (
     note_sure,
     rank,
 )
-from mimo.store import projects
 from mimo.text.phrases import notices
 
 T = TypeVar("T")
@@ -113,15 +112,13 @@ def ask_each(
     if it is the open one. Each problem is the reason for which a project was skipped, which reveals
     nothing of its policy.
     """
-    registry = projects.registered(mind.home)
+    registry = mind.registered()
     here = mind.project.root if mind.has_project else None
     answers: list[tuple[str, Mind, T]] = []
     skipped = [registry.problem] if registry.problem else []
     for entry in registry.projects:
         mind.heed()
         if entry.path == here or not entry.search_all:
-            continue
-        if mind.member and not mind.member.may_open(entry.path, registry.projects):
             continue
         try:
             other = mind.at(entry)

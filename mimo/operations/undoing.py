@@ -89,7 +89,7 @@ def recorded(
         )
 
     def named(path: Path) -> str | None:
-        if path.is_relative_to(mind.home) and not mind.is_users:
+        if mind.is_of_home(path):
             return None
         name = trash.named(mind.project.root, path)
         is_memory = name is not None and name.startswith(f"{STORE}/")

@@ -154,13 +154,14 @@ class Hosting:
 
     def gauges(self) -> dict[str, tuple[str, int]]:
         """Returns the sizes of the server by the names of their metrics, with descriptions."""
-        opened = list(self._hosted.values())
+        hosted = dict(self._hosted)  # Requests open and close projects meanwhile.
+        opened = list(hosted.values())
         sessions = sum(len(getattr(each.sessions, "_server_instances", ())) for each in opened)
         repositories = [each.memory.repository for each in opened if each.memory.repository]
         with closing(Mind(home=self._home, project=None)) as mind:
             index = mind.shared_index and _answers(mind)
         return {
-            "mind_projects_open": ("Projects whose memory is open", sum(map(bool, self._hosted))),
+            "mind_projects_open": ("Projects whose memory is open", sum(map(bool, hosted))),
             "mind_sessions": ("Open sessions", sessions),
             "mind_requests_open": ("Requests in progress", sum(each.requests for each in opened)),
             "mind_repositories_behind": (
@@ -169,7 +170,7 @@ class Hosting:
             ),
             "mind_shared_index_behind": (
                 "Open projects with commits that the shared index lacks",
-                sum(_is_behind(each.memory) for root, each in self._hosted.items() if root),
+                sum(_is_behind(each.memory) for root, each in hosted.items() if root),
             ),
             "mind_shared_index_up": ("Whether the shared index answers", int(bool(index))),
         }
@@ -305,6 +306,8 @@ class Hosting:
                 f"no project named `{name}` is registered",
                 hint=f"run `mind init` in it, or {WAY}: {self._names(member)}",
             )
+        if matches[0] in self._copies:
+            return matches[0]  # Its exchange may bring back what a commit of others has removed.
         return projects.explicit(matches[0], self._home).root
 
     def _names(self, member: Member | None = None) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.from_thread
 import anyio.lowlevel
 import httpx2
 import pytest
@@ -194,6 +195,33 @@ def test_a_project_that_is_not_used_is_closed_with_its_sessions(project: Path, h
             return before, hosting.is_open(project), again.status_code, renewed.status_code
 
     assert anyio.run(wait) == (True, True, 404, 200)
+
+
+def test_a_project_may_be_opened_while_the_metrics_are_gathered(
+    project: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bank").mkdir()
+    init(tmp_path / "bank", home, now=NOW)
+    hosting, gate = hosting_of(home)
+
+    async def ask() -> httpx2.Response:
+        async with hosting.running(), inside(gate) as client:
+            await client.post("/mcp/shop", json=INITIALIZE)
+
+            async def open_bank() -> None:
+                await client.post("/mcp/bank", json=INITIALIZE)
+
+            def is_behind(_: Any) -> bool:
+                anyio.from_thread.run(open_bank)
+                return False
+
+            monkeypatch.setattr("mimo.operations.sharing.is_behind", is_behind)
+            return await client.get("/metrics")
+
+    answer = anyio.run(ask)
+
+    assert answer.status_code == 200
+    assert "\nmind_projects_open 1\n" in answer.text
 
 
 def test_sessions_without_end_are_refused(

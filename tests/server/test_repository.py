@@ -14,6 +14,7 @@ from mimo.operations.publishing import working_copy
 from mimo.store.init import init
 from tests.conftest import NOW, git
 from tests.server.over_http import Served, served
+from tests.server.test_http import INITIALIZE, hosting_of, inside
 from tests.server.test_team import USERS, bearer, called, text_of
 
 
@@ -233,3 +234,64 @@ def test_the_working_copy_may_be_in_the_home_that_is_the_default(
         folder.mkdir(exist_ok=True)
         with pytest.raises(Invalid, match=r"is in a `\.mind/`"):
             init(folder, home, now=NOW)
+
+
+def test_a_project_that_a_commit_took_away_returns_with_the_next_commit(
+    tmp_path: Path, bare: Path
+) -> None:
+    home, other = tmp_path / "home", tmp_path / "other"
+    root = working_copy(home, bare, now=NOW)
+    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    git(other, "rm", "-q", ".mind/config.toml")
+    git(other, "commit", "-q", "-m", "removed")
+    git(other, "push", "-q")
+    hosting, gate = hosting_of(home, idle=0.3, copies=[root])
+    params = {"name": "memory", "arguments": {"operation": "store", "content": "Tag each deploy"}}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}
+
+    async def ask() -> tuple[str, str]:
+        async with hosting.running(), inside(gate) as client:
+
+            async def store() -> str:
+                opened = await client.post("/mcp/shop", json=INITIALIZE)
+                session = {"mcp-session-id": opened.headers.get("mcp-session-id", "none")}
+                return (await client.post("/mcp/shop", json=call, headers=session)).text
+
+            before = await store()
+            with anyio.fail_after(20):
+                while hosting.is_open(root):
+                    await anyio.sleep(0.05)
+            git(other, "revert", "--no-edit", "HEAD")
+            git(other, "push", "-q")
+            return before, await store()
+
+    before, after = anyio.run(ask)
+
+    assert "is not a project yet" in before
+    assert "stored: true" in after
+    assert "Tag each deploy" in show(bare, "log", "-1", "--format=%s", "main")
+
+
+def test_documents_are_ingested_and_changes_undone_in_a_served_repository(
+    tmp_path: Path, bare: Path, server: Served
+) -> None:
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(bare), str(other)], check=True)
+    (other / "README.md").write_text("# Readme\n\nThe frobnicator is blue.\n", encoding="utf-8")
+    git(other, "add", ".")
+    git(other, "commit", "-q", "-m", "by hand")
+    git(other, "push", "-q")
+    id = stored(server, "ana", "Deploys need a signed tag").structured_content["id"]
+
+    async def work(client: Any) -> list[Any]:
+        return [
+            await called(client, "ingest", path="README.md"),
+            await called(client, "mind_rm", id=id),
+            await called(client, "mind_undo"),
+        ]
+
+    results = server.asked("auto", work, "/shop", headers=bearer("bob"))
+
+    assert [text_of(result) for result in results if result.is_error] == []
+    assert "frobnicator" in show(bare, "grep", "frobnicator", "main", "--", ".mind/sources")
+    assert "signed tag" in show(bare, "show", f"main:.mind/facts/{id}.md")

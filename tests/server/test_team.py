@@ -1,6 +1,7 @@
 """`mind mcp --http --tokens` as a process: users of a team, and what their tokens permit."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,9 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import FileUrl
 
 from mimo.commands import all_commands
-from mimo.commands.spec import Effect
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Effect, Surface
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
+from mimo.mind import Mind
 from mimo.store.init import init
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
@@ -223,6 +226,48 @@ def test_a_token_of_one_project_without_a_role_may_not_search_the_organisation(
     assert refused.is_error
     assert "has no role" in text_of(refused)
     assert "no shared index" in text_of(server.asked(era, talk, "/shop", headers=bearer("ana")))
+
+
+@pytest.mark.attack("http")
+def test_a_user_learns_nothing_of_other_projects_or_the_home_of_the_account(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    for name in ("shop", "vault"):
+        (tmp_path / name).mkdir()
+        init(tmp_path / name, home, now=NOW)
+    shutil.rmtree(tmp_path / "vault")
+    edge = {
+        "title": "Swordfish are sharp",
+        "description": "They cut",
+        "workaround": "Wear gloves",
+        "detection": {"intent": ["swordfish"], "code": []},
+    }
+    spec = all_commands().tools()["mind_add_global_edge"][0]
+    account = Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)})
+    invoke(spec, account, Caller(surface=Surface.MCP), edge)
+    account.close()
+    before = sorted((home / "edges").iterdir())
+    tokens.write(tmp_path / "tokens.toml", USERS)
+
+    async def talk(client: Client) -> tuple[str, bool]:
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        answers = [
+            await called(client, "mind_doctor"),
+            await called(client, "mind_status"),
+            await called(client, "mind_edges_list"),
+            await called(client, "mind_edges", intent="feed the swordfish"),
+        ]
+        more = await called(client, "mind_add_global_edge", **(edge | {"title": "Another"}))
+        return "\n".join(map(text_of, answers)), more.is_error and spec.name not in tools
+
+    with served(home, "--tokens", str(tmp_path / "tokens.toml")) as running:
+        for name, registered in (("sam", 1), ("bob", 2)):
+            seen, is_refused = running.asked("auto", talk, "/shop", headers=bearer(name))
+            assert "Swordfish are sharp" not in seen
+            assert "global_edges: 0" in seen
+            assert is_refused
+            assert f"projects_registered: {registered}" in seen
+            assert ("vault" in seen) == (name == "bob")
+    assert sorted((home / "edges").iterdir()) == before
 
 
 def test_a_token_of_one_project_needs_no_name_for_it(server: Served, era: Any) -> None:

@@ -37,8 +37,12 @@ def everything(mind: Mind) -> list[Edge]:
 
 
 def of_user(mind: Mind) -> list[Edge]:
-    """Returns the edges of the user's own home."""
-    return storage.read_all(mind.home)[0]
+    """Returns the edges of the user's own home; users of a team's server have none."""
+    return _of_home(mind)[0]
+
+
+def _of_home(mind: Mind) -> tuple[list[Edge], list[Problem]]:
+    return ([], []) if mind.member else storage.read_all(mind.home)
 
 
 def of_project(mind: Mind) -> list[Edge]:
@@ -65,7 +69,7 @@ def failed(mind: Mind) -> list[Edge]:
 
 def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
     """Yields the global files, and the patterns of `edges`, that can't be used."""
-    yield from storage.read_all(mind.home)[1]
+    yield from _of_home(mind)[1]
     for edge in edges:
         for pattern, reason in unusable(edge.detection):
             message = f"the pattern `{pattern}` of {edge.id} never matches: {reason}"

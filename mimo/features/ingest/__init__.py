@@ -539,7 +539,7 @@ def _ingest_once(
 def _check_place(mind: Mind, place: Path, path: str) -> None:
     """Raises `Invalid` for a file that is already memory, or belongs to git."""
     _check_not_git(path)
-    if path.startswith(".mind/") or place.is_relative_to(mind.home):
+    if path.startswith(".mind/") or mind.is_of_home(place):
         raise Invalid(f"`{path}` is memory already", hint="name a file outside of .mind/")
     if mind.config["include"] and path in mind.store.stamps():
         raise Invalid(

@@ -19,7 +19,7 @@ from mimo.index import survey
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import asking, freshness, refresh, syncing
-from mimo.store import git, init, projects
+from mimo.store import git, init
 
 _MOST_LINKS = 20
 """The number of dangling links that are listed."""
@@ -107,7 +107,7 @@ def _settings(mind: Mind) -> Iterator[Check]:
 
 
 def _projects(mind: Mind) -> Iterator[Check]:
-    registry = projects.registered(mind.home)
+    registry = mind.registered()
     if registry.problem:
         hint = "`mind init` keeps it aside and begins a new one"
         yield _warning("projects", registry.problem, hint)
@@ -126,7 +126,8 @@ def _modes(mind: Mind) -> Iterator[Check]:
 
 def _exposed(mind: Mind) -> Iterator[Path]:
     """Yields the files and folders in private places that other users can access."""
-    yield from disk.exposed_below(mind.home)
+    if mind.member is None:  # The home is that of the server's account.
+        yield from disk.exposed_below(mind.home)
     if mind.has_project:
         for folder in disk.private_folders(mind.folder):
             yield from disk.exposed_below(folder)

@@ -23,7 +23,6 @@ from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind, Question
 from mimo.operations import across, encoding, finding, overview, refresh, settings, syncing
 from mimo.operations.overview import Health
-from mimo.store import projects
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
 from mimo.text.clean import one_line
@@ -271,7 +270,7 @@ def status(mind: Mind) -> Status:
         ),
         current_project=_project(mind) if mind.has_project else None,
         global_stats=GlobalStats(
-            projects_registered=len(projects.registered(mind.home).projects),
+            projects_registered=len(mind.registered().projects),
             global_edges=len(sources.of_user(mind)),
             total_memories=sum(total for _, _, total in totals),
         ),

@@ -417,6 +417,13 @@ class Totals(NamedTuple):
     shadowed: int
 
 
+def latest(sql: sqlite3.Connection, end: int) -> int | None:
+    """Returns the newest time of a memory up to `end`, in microseconds since 1970."""
+    query = "SELECT max(created) FROM memories WHERE shadowed = 0 AND created <= ?"
+    time: int | None = sql.execute(query, (end,)).fetchone()[0]
+    return time
+
+
 def totals(sql: sqlite3.Connection) -> Totals:
     """Returns the sums over the index."""
     return Totals(*sql.execute(f"SELECT {', '.join(Totals._fields)} FROM totals").fetchone())

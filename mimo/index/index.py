@@ -342,6 +342,7 @@ class Index:
     dangling = _query(catalog.dangling)
     has_below = _query(catalog.has_below)
     totals = _query(catalog.totals)
+    latest = _query(catalog.latest)
     changes_since = _query(catalog.changes_since)
     fingerprint = _query(catalog.fingerprint)
 

@@ -96,13 +96,6 @@ def oldest(sql: sqlite3.Connection) -> int | None:
     return time
 
 
-def newest(sql: sqlite3.Connection, now: int) -> int | None:
-    """Returns the time of the newest memory that is not dated in the future."""
-    query = "SELECT max(created) FROM memories WHERE shadowed = 0 AND created <= ?"
-    time: int | None = sql.execute(query, (now,)).fetchone()[0]
-    return time
-
-
 def origins(sql: sqlite3.Connection) -> Origins:
     """Returns how many memories come from documents and from ingested files."""
     whole = "FROM memories WHERE +shadowed = 0 AND parent IS NULL"

@@ -67,7 +67,7 @@ def overview(mind: Mind) -> Overview:
     """Returns exact counts over every memory of the project."""
     index = refresh.up_to_date(mind)
     oldest, newest = (
-        index.ask(survey.oldest), index.ask(survey.newest, rows.to_number(mind.now()))
+        index.ask(survey.oldest), index.latest(rows.to_number(mind.now()))
     )  # fmt: skip
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from mimo.config import FORMAT
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
+from mimo.index import rows
 from mimo.index.embedding import FAILURES
 from mimo.memory import duplicates, ids, outcomes
 from mimo.memory.model import (
@@ -33,6 +34,7 @@ from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
 _TRIES = 5
+_AHEAD = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -77,7 +79,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     memory = replace(
         draft,
         content=draft.content.strip("\r\n"),
-        created=mind.now(),
+        created=_time(mind),
         tags=clean_tags(draft.tags),
         by=mind.author,
     )
@@ -87,6 +89,20 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     if _proposes(mind):
         mind.note("trust", "agents get it once the user approves it in a review")
     return record
+
+
+def _time(mind: Mind) -> datetime:
+    """Returns the time of a new memory: now, or just after the newest memory.
+
+    The clock may have been set back, or another author's may be ahead. A newest memory that is more
+    than a day ahead is ignored.
+    """
+    now = mind.now()
+    with suppress(MindError, OverflowError):
+        latest = mind.index.latest(rows.to_number(now + _AHEAD))
+        if latest is not None and latest > rows.to_number(now):
+            return rows.to_time(latest + 1)
+    return now
 
 
 @frozen

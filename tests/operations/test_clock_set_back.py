@@ -1,12 +1,16 @@
-"""The clock was ahead and is set back: later changes are noticed."""
+"""The clock was ahead and is set back: later changes are noticed, and later memories are newest."""
 
 import time
+from datetime import timedelta
 from unittest import mock
 
+from mimo.features.decisions.commands import checkpoint
+from mimo.features.decisions.loading import checkpoint as load
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import refresh, saving
+from mimo.operations import finding, refresh, saving
 from mimo.store import files
+from tests.conftest import Clock
 
 
 def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(mind: Mind) -> None:
@@ -21,3 +25,28 @@ def test_a_duplicate_is_detected_in_a_file_that_was_added_by_hand(mind: Mind) ->
 
     stored = saving.store_once(mind, saving.draft(Kind.FACT, "Staging is reset."))
     assert stored.already
+
+
+def test_a_memory_saved_later_is_newer(mind: Mind, clock: Clock) -> None:
+    checkpoint(mind, "Step 1 of the migration")
+    clock.forward(hours=-2)
+    checkpoint(mind, "Step 2 of the migration")
+    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    clock.forward(minutes=1)
+    saving.store(mind, saving.draft(Kind.FACT, "The proxy cuts bodies"))
+
+    assert load(mind).summary == "Step 2 of the migration"
+    newest = [record.memory.content for record in finding.listing(mind).records]
+    assert newest == [
+        "The proxy cuts bodies", "Staging is reset", "Step 2 of the migration",
+        "Step 1 of the migration",
+    ]  # fmt: skip
+
+
+def test_a_date_that_is_years_ahead_does_not_spread(mind: Mind, clock: Clock) -> None:
+    right = clock.now
+    clock.forward(days=900)
+    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    clock.forward(days=-900)
+    later = saving.store(mind, saving.draft(Kind.FACT, "The proxy cuts bodies"))
+    assert later.memory.created - right < timedelta(seconds=1)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import Examination, Facts, Fresh, examined, lost, warm
-from tests.bench.torture.figures import Figures, Point, distinct, rows
+from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.scratch import Result, Scratch
 from tests.bench.torture.shim import FAULTS, KINDS, Fault
 
@@ -108,24 +108,17 @@ class Torture:
 def report(figures: Figures) -> str:
     """Returns the figures as Markdown."""
     names = list(dict.fromkeys(point.command for point in figures.points))
-    tried, points, failed = (
-        len(distinct(some)) for some in (figures.tried, figures.points, figures.failed)
-    )
     ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
     lines = [
-        f"{tried:,} of {points:,} points tried, {failed:,} failed.",
+        summary(figures, "points"),
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
         f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
         f"{figures.shared_but_index:,} others left the same files except the index, and shared",
         "what does not depend on that.",
         "",
-        "| fault | points | tried | failed |",
-        "|---|---:|---:|---:|",
-        *rows(figures, "fault", [fault.name for fault in FAULTS]),
+        *table(figures, "fault", "fault", [fault.name for fault in FAULTS]),
         "",
-        "| command | points | tried | failed |",
-        "|---|---:|---:|---:|",
-        *rows(figures, "command", names),
+        *table(figures, "command", "command", names),
     ]
     return "\n".join([*lines, ""])

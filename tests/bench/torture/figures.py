@@ -17,7 +17,7 @@ class Point(NamedTuple):
     at: int
     kind: str
     is_index: bool
-    """True if the call writes the index, which can be rebuilt."""
+    """True if it concerns the index alone, which can be rebuilt."""
 
 
 class Figures:
@@ -55,6 +55,9 @@ class Figures:
         path.write_text(json.dumps(values))
 
 
+_INDEX_TURNS = 5
+"""The number of turns of other points for each one of the index."""
+
 _SUMS = ("shared", "shared_but_index", "seconds")
 
 
@@ -71,7 +74,8 @@ def version() -> str:
 def ordered(points: Iterable[Point], seed: int) -> list[Point]:
     """Returns the points in a random order in which those of no kind come late.
 
-    However early it ends, every command, every fault and every kind of call had its turn.
+    However early it ends, every command, every fault and every kind of call had its turn. Points of
+    the index are tried less often, so that a run of half an hour tries all the others.
     """
     shuffled = list(points)
     random.Random(seed).shuffle(shuffled)
@@ -87,7 +91,7 @@ def ordered(points: Iterable[Point], seed: int) -> list[Point]:
     for _, point in placed:
         turn = (point.command, point.is_index)
         turns[turn] += 1
-        taken.append((turns[turn], point))
+        taken.append((turns[turn] * (_INDEX_TURNS if point.is_index else 1), point))
     taken.sort(key=lambda one: one[0])
     return [point for _, point in taken]
 
@@ -100,16 +104,39 @@ def share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:
     return [point for point in points if (point.at // 16) % jobs == number]
 
 
-def rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
-    every, tried, failed = (
-        Counter(getattr(point, column) for point in distinct(points))
-        for points in (figures.points, figures.tried, figures.failed)
+def summary(figures: Figures, noun: str) -> str:
+    """Returns the numbers of points that were tried, those of the index apart."""
+    tried, points = distinct(figures.tried), distinct(figures.points)
+    lines = [
+        f"{len(tried):,} of {len(points):,} {noun} tried, {len(distinct(figures.failed)):,} failed."
+    ]
+    for is_index, name in ((False, "more than the index"), (True, "the index only")):
+        many, all_ = (sum(one.is_index is is_index for one in some) for some in (tried, points))
+        lines.append(f"Of those that concern {name}: {many:,} of {all_:,}.")
+    return "\n".join(lines)
+
+
+def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> list[str]:
+    """Returns the points by one of their fields as Markdown; each as `tried / all`."""
+    tried, every = (
+        Counter((getattr(point, column), point.is_index) for point in distinct(points))
+        for points in (figures.tried, figures.points)
     )
+    failed = Counter(getattr(point, column) for point in distinct(figures.failed))
     mark = "`" if column == "command" else ""
+
+    def cells(name: str) -> str:
+        pairs = ((tried[name, is_index], every[name, is_index]) for is_index in (False, True))
+        return " | ".join(f"{many:,} / {all_:,}" for many, all_ in pairs)
+
     return [
-        f"| {mark}{name}{mark} | {every[name]:,} | {tried[name]:,} | {failed[name]:,} |"
-        for name in names
-        if every[name]
+        f"| {title} | more than the index | the index only | failed |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {mark}{name}{mark} | {cells(name)} | {failed[name]:,} |"
+            for name in names
+            if every[name, False] or every[name, True]
+        ),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import Facts, Fresh, examined, lost, warm
-from tests.bench.torture.figures import Figures, Point, distinct, rows
+from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
 from tests.bench.torture.shim import RECORD, Fault
@@ -55,14 +55,16 @@ class Losses:
         self._after[name] = examined(scratch, command).facts
         self._records[name] = record
         before = record.before()
-        seen = set()
+        seen, contents = set(), set()
         for loss in record.losses(self._seed):
             self.figures.ended[_STATES] += 1
             acknowledged = loss.after >= record.answered
             key = (acknowledged, *digests(record.tree(loss), before))
             if key not in seen:
                 seen.add(key)
-                point = Point(name, loss.way, len(seen), "", False)
+                content = (acknowledged, key[2])
+                point = Point(name, loss.way, len(seen), "", is_index=content in contents)
+                contents.add(content)
                 self.figures.points[point] = None
                 self._losses[point] = (loss, key[2])
 
@@ -138,24 +140,17 @@ def _explained(name: str, made: Mapping[str, object], on_disk: Mapping[str, obje
 def report(figures: Figures) -> str:
     """Returns the figures as Markdown."""
     names = list(dict.fromkeys(point.command for point in figures.points))
-    tried, points, failed = (
-        len(distinct(some)) for some in (figures.tried, figures.points, figures.failed)
-    )
     ended = figures.ended
     lines = [
-        f"{tried:,} of {points:,} different states tried, {failed:,} failed.",
+        summary(figures, "different states"),
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"In {ended[_BEFORE]:,} states the power failed before the command answered,",
         f"in {ended[_AFTER]:,} after it.",
         f"{figures.shared_but_index:,} differed from an earlier state in the index only,",
         "and shared what does not depend on that.",
         "",
-        "| loss of power | states | tried | failed |",
-        "|---|---:|---:|---:|",
-        *rows(figures, "fault", WAYS),
+        *table(figures, "fault", "loss of power", WAYS),
         "",
-        "| command | states | tried | failed |",
-        "|---|---:|---:|---:|",
-        *rows(figures, "command", names),
+        *table(figures, "command", "command", names),
     ]
     return "\n".join([*lines, ""])

@@ -8,6 +8,7 @@ seconds only.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -55,6 +56,10 @@ _TRUSTED_LOCALLY_SECONDS = 300.0
 _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
 """Types of file systems that report changes by any process of this machine, and have no others."""
 _MOUNTS = "/proc/self/mountinfo"
+_LIMITS = (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""The errors if the system can't watch more folders."""
+_AGAIN_SECONDS = 60.0
+"""The time after which the system is asked again to watch them."""
 _MOST_PATHS = 1_000
 """Maximum number of changed paths that are looked at one by one."""
 _PORTION = 509
@@ -458,18 +463,25 @@ def changes(
     """
     from watchfiles import watch
 
-    for batch in watch(
-        *folders,
-        watch_filter=lambda _, path: _counts(path),
-        debounce=100,
-        step=50,
-        rust_timeout=_LONGEST_SLEEP_MS,
-        stop_event=stop,
-        recursive=recursive,
-        ignore_permission_denied=True,
-        raise_interrupt=False,
-    ):
-        yield frozenset(Path(path) for _, path in batch)
+    def batches(*, skips_unreadable: bool) -> Iterator[frozenset[Path]]:
+        for batch in watch(
+            *folders,
+            watch_filter=lambda _, path: _counts(path),
+            debounce=100,
+            step=50,
+            rust_timeout=_LONGEST_SLEEP_MS,
+            stop_event=stop,
+            recursive=recursive,
+            ignore_permission_denied=skips_unreadable,
+            raise_interrupt=False,
+        ):
+            yield frozenset(Path(path) for _, path in batch)
+
+    try:
+        yield from batches(skips_unreadable=False)
+    except PermissionError:
+        # Only if there is an unreadable folder: this ignores a reached limit of watches, too.
+        yield from batches(skips_unreadable=True)
 
 
 class Pending(NamedTuple):
@@ -498,6 +510,8 @@ class Watch:
         """The number of the last report that any file may have changed; None for none."""
         self._settled_at = 0.0
         self._valid_seconds = 0.0
+        self._failed_at: float | None = None
+        """The time at which watching last failed; None if it never did."""
 
     def changed(self) -> bool:
         """Returns whether a file may have changed since the last `settle`."""
@@ -510,9 +524,11 @@ class Watch:
             try:
                 paths = filter(_counts, self._next())
                 self._paths.update(dict.fromkeys(paths, self._reports))
-            except (OSError, RuntimeError, StopIteration):
+            except (OSError, RuntimeError, StopIteration) as error:
                 self._close()
                 self._lost = self._reports
+                if getattr(error, "errno", None) in _LIMITS:
+                    self._fail(error)
             is_valid = time.monotonic() - self._settled_at < self._valid_seconds
             are_few = self._lost is None and len(self._paths) <= _MOST_PATHS
             return Pending(tuple(self._paths) if is_valid and are_few else None, self._reports)
@@ -553,6 +569,15 @@ class Watch:
             self._changes.close()
             self._changes = None
 
+    def _fail(self, error: BaseException) -> None:
+        """Notes that the system can't watch more folders; logs the first time."""
+        if self._failed_at is None:
+            import logging
+
+            message = "changes can't be watched (%s); comparing the files with each request"
+            logging.getLogger("mind.watch").warning(message, error)
+        self._failed_at = time.monotonic()
+
     @cached_property
     def _is_local(self) -> bool:
         """True if all folders are on local file systems; False if that is not clear."""
@@ -571,6 +596,9 @@ class Watch:
         """Returns the paths that changed since the last call."""
         if self._changes is None:
             self._since = self._reports
+            since = self._failed_at
+            if since is not None and time.monotonic() - since < _AGAIN_SECONDS:
+                raise OSError("the folders are not watched again yet")
         if self._changes is None and sys.platform == "linux":
             with suppress(ImportError, AttributeError):
                 from mimo.store.inotify import Changes

@@ -59,6 +59,8 @@ class Loop:
         self._blind = threading.Event()
         """Set while changes are not reported: before watching begins, and after it failed."""
         self._blind.set()
+        self._reported = threading.Lock()
+        """Locked by the first failure to watch, the only one that is logged."""
         self._projects: dict[Path, Mind] = {}
         self._user: Mind | None = None
         """The user's memory for all projects, if there is one."""
@@ -242,7 +244,8 @@ class Loop:
                     return
                 self._events.put(changed)
         except (OSError, RuntimeError) as error:
-            log.warning("changes can't be watched (%s); comparing the files instead", error)
+            if self._reported.acquire(blocking=False):
+                log.warning("changes can't be watched (%s); comparing the files instead", error)
         stop.set()
 
 

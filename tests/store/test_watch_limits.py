@@ -1,0 +1,111 @@
+"""The system watches a limited number of folders: then files are compared, and one line reports it.
+
+The limits are real ones, in a user namespace of their own.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.mind import Mind
+from mimo.store.init import init
+
+LIMITED = ("unshare", "-Ur", "sh", "-c", 'echo "$0" > "/proc/sys/user/$1"; shift; exec "$@"')
+MIND = (sys.executable, "-m", "mimo")
+
+
+def limited(limit: str, value: int, *command: str) -> list[str]:
+    """Returns the words of a command that runs with a limit."""
+    return [*LIMITED, str(value), limit, *command]
+
+
+def is_possible() -> bool:
+    try:
+        words = limited("max_inotify_watches", 4, "cat", "/proc/sys/user/max_inotify_watches")
+        done = subprocess.run(words, capture_output=True, check=False)
+    except OSError:
+        return False
+    return done.stdout == b"4\n"
+
+
+pytestmark = pytest.mark.skipif(not is_possible(), reason="no user namespaces, or not Linux")
+
+
+@pytest.fixture
+def environ(mind: Mind) -> dict[str, str]:
+    """The environment of processes, for a project with more folders than are watched."""
+    mind.home.mkdir(exist_ok=True)
+    (mind.home / "config.toml").write_text(
+        '[daemon]\ncheck_seconds = 1\n[embedding]\nprovider = "none"\n', encoding="utf-8"
+    )
+    for number in range(9):
+        (mind.folder / "facts" / f"f{number}").mkdir(parents=True)
+    init(mind.project.root, mind.home, now=mind.now())
+    return os.environ | {"MIND_HOME": str(mind.home), "MIND_BACKGROUND": "off"}
+
+
+def add(mind: Mind, number: int) -> None:
+    text = f"---\nid: n{number}\ntype: fact\n---\nThe kettle {number} is new.\n"
+    (mind.folder / "facts" / f"f{number}" / "note.md").write_text(text, encoding="utf-8")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("watches", 6), ("instances", 1)])
+def test_the_daemon_compares_the_files(
+    mind: Mind, environ: dict[str, str], limit: str, value: int
+) -> None:
+    words = limited(f"max_inotify_{limit}", value, *MIND, "daemon", "run")
+    log = mind.home / "logs" / "daemon.log"
+    with subprocess.Popen(words, env=environ, stderr=subprocess.DEVNULL) as process:
+        try:
+            until(lambda: log.exists() and "can't be watched" in log.read_text())
+            for number in (7, 8):
+                add(mind, number)
+                until(lambda: mind.index.file_count() > number - 7)  # noqa: B023 - called at once
+            time.sleep(2.5)  # Two checks more.
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert process.returncode == 0
+    assert log.read_text().count("can't be watched") == 1
+
+
+@pytest.mark.parametrize(("limit", "value"), [("watches", 6), ("instances", 0)])
+def test_a_server_compares_the_files(
+    mind: Mind, environ: dict[str, str], limit: str, value: int
+) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    hello["clientInfo"] = {"name": "test", "version": "1"}
+    words = limited(f"max_inotify_{limit}", value, *MIND, "mcp")
+    pipe, root = subprocess.PIPE, mind.project.root
+    server = subprocess.Popen(words, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert server.stdin
+    assert server.stdout
+
+    def ask(method: str, **params: object) -> dict[str, object]:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        server.stdin.write(f"{json.dumps(message)}\n".encode())
+        server.stdin.flush()
+        answer: dict[str, object] = json.loads(server.stdout.readline())["result"]
+        return answer
+
+    ask("initialize", **hello)
+    for number in range(1, 4):
+        add(mind, number)
+        listed = ask("tools/call", name="memory", arguments={"operation": "list"})
+        assert listed["structuredContent"]["total"] == number
+    _, errors = server.communicate()
+    assert server.returncode == 0
+    assert errors.count(b"can't be watched") == 1

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,20 +86,19 @@ def test_the_daemon_compares_the_files(
 def test_a_server_compares_the_files(
     mind: Mind, environ: dict[str, str], limit: str, value: int
 ) -> None:
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    hello["clientInfo"] = {"name": "test", "version": "1"}
+    client = {"name": "test", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
     words = limited(f"max_inotify_{limit}", value, *MIND, "mcp")
     pipe, root = subprocess.PIPE, mind.project.root
     server = subprocess.Popen(words, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=pipe)
-    assert server.stdin
-    assert server.stdout
 
-    def ask(method: str, **params: object) -> dict[str, object]:
+    def ask(method: str, **params: object) -> Any:
+        assert server.stdin
+        assert server.stdout
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         server.stdin.write(f"{json.dumps(message)}\n".encode())
         server.stdin.flush()
-        answer: dict[str, object] = json.loads(server.stdout.readline())["result"]
-        return answer
+        return json.loads(server.stdout.readline())["result"]
 
     ask("initialize", **hello)
     for number in range(1, 4):

@@ -18,7 +18,7 @@ from mimo.index import catalog, database, names, rows, schema
 from mimo.index.catalog import Compared
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.rows import Change, Found, Request
+from mimo.index.rows import Change, Found, Overtaken, Request, none_is
 from mimo.index.schema import marks
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
@@ -233,24 +233,31 @@ class Index:
         self._cleared = False
 
     def apply(
-        self, changes: Iterable[Change], *, now_ns: int, wait: float = WRITE_WAIT_SECONDS
-    ) -> None:
+        self,
+        changes: Iterable[Change],
+        *,
+        now_ns: int,
+        wait: float = WRITE_WAIT_SECONDS,
+        overtaken: Overtaken = none_is,
+    ) -> frozenset[str]:
         """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
-        Vectors are made before each transaction. After `clear` there is only one transaction. Waits
-        up to `wait` seconds for another process's transaction. Raises `IndexBusy` if that takes
-        longer, `IndexNotReady` if that process makes the first index, and `StorageFailed` if the
-        index can't be written; earlier batches are kept.
+        Returns the paths of files that have changed since, which are not written. Vectors are made
+        before each transaction. After `clear` there is only one transaction. Waits up to `wait`
+        seconds for another process's transaction. Raises `IndexBusy` if that takes longer,
+        `IndexNotReady` if that process makes the first index, and `StorageFailed` if the index
+        can't be written; earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
         self._embeds = True
         if not self._cleared:
+            late: frozenset[str] = frozenset()
             with self._postponing(changes):
                 for batch in prepared(changes, self._embed):
-                    self._write([batch], now_ns, wait)
+                    late |= self._write([batch], now_ns, wait, overtaken, clear=False)
             self._prune()
-            return
+            return late
         self._cleared = False
         try:
             if iter(changes) is changes:
@@ -259,11 +266,13 @@ class Index:
                 self._vectors.verify()
             for _ in prepared(changes, self._embed):
                 pass  # Makes the vectors before the transaction.
-            self._write(prepared(changes, self._embed), now_ns, wait, clear=True)
+            batches = prepared(changes, self._embed)
+            late = self._write(batches, now_ns, wait, overtaken, clear=True)
         except BaseException:
             self._cleared = True
             raise
         self._prune(every=True)
+        return late
 
     def _prune(self, *, every: bool = False) -> None:
         """Removes the vectors of texts that the index no longer has, if they are many.
@@ -302,9 +311,9 @@ class Index:
                 sql.execute(statement)
 
     def _write(
-        self, batches: Iterable[Batch], now_ns: int, wait: float, *, clear: bool = False
-    ) -> None:
-        """Writes batches in one transaction."""
+        self, batches: Iterable[Batch], now_ns: int, wait: float, late: Overtaken, clear: bool
+    ) -> frozenset[str]:
+        """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
         self._database.approves = self._approves()
@@ -313,11 +322,12 @@ class Index:
                 schema.clear(sql)
             was_empty = catalog.totals(sql).memories == 0
             writer = Writer(sql, now_ns)
-            for batch, documents in batches:
-                writer.write(batch, documents)
+            for changes, documents in batches:
+                writer.write(changes, documents, late(changes))
             writer.finish()
             if was_empty or not self._embeds:
                 self._note_model(sql)
+        return frozenset(writer.late)
 
     # Reading.
 

@@ -114,6 +114,19 @@ class Change:
     problem: Problem | None = None
 
 
+Overtaken = Callable[[Sequence[Change]], frozenset[str]]
+"""Returns the paths of files that have changed since the changes were read.
+
+It is called within the transaction that writes them. Until then, another process may have written a
+later text, which must stay.
+"""
+
+
+def none_is(_: Sequence[Change]) -> frozenset[str]:
+    """Returns no paths: the files can't change."""
+    return frozenset()
+
+
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
     " outcome, parent, position, rest, content, checksum"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from mimo.index import catalog, rows
 from mimo.index.documents import Document, is_chat, name_of, statement_of
@@ -46,10 +46,14 @@ def prepared(
     """
     for batch in _batches(changes):
         latest = {change.path: change for change in batch}
-        readable = [_readable(change) for change in latest.values()]
-        documents = [document for _, documents in readable for document in documents]
+        readable: list[Change] = []
+        documents: list[Document] = []
+        for change in latest.values():
+            change_, documents_ = _readable(change)
+            readable.append(change_)
+            documents += documents_
         prepare(documents)
-        yield [change for change, _ in readable], documents
+        yield readable, documents
 
 
 def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
@@ -139,6 +143,8 @@ class Writer:
         """Take the connection, and the time at which the files were read."""
         self._sql = connection
         self._now_ns = now_ns
+        self.late: set[str] = set()
+        """The paths of files that were left out."""
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
@@ -147,8 +153,14 @@ class Writer:
         self._next_memory = self._after("memories")
         self._next_unit = self._after("units")
 
-    def write(self, changes: Sequence[Change], documents: Iterable[Document]) -> None:
-        """Replaces the rows of the changed files by those of `documents`."""
+    def write(
+        self, changes: Sequence[Change], documents: Iterable[Document], late: Collection[str] = ()
+    ) -> None:
+        """Replaces the rows of changed files, except the `late` ones, by those of `documents`."""
+        if late:
+            changes = [change for change in changes if change.path not in late]
+            documents = [each for each in documents if each.record.place.path not in late]
+            self.late.update(late)
         before = set()
         for paths in portions([to_sql(change.path) for change in changes]):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"

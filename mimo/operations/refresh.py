@@ -7,7 +7,7 @@ but never calls them.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -43,6 +43,9 @@ _AT_ONCE = 2_000
 """The number of files that are compared at a time; there may be a million."""
 
 _PAUSE_SECONDS = 0.05
+
+_TRIES = 5
+"""A file that changes as often while it is indexed is indexed by a process that changes it."""
 
 Stamps = Mapping[str, Stamp] | walk.Files
 """The stamps of files by path."""
@@ -135,12 +138,8 @@ def note_change(mind: Mind, *paths: str) -> None:
         from mimo.operations.syncing import commit_later
 
         commit_later(mind)
-    stamps = {path: mind.store.stamp(path) for path in paths}
-    missing = [path for path, stamp in stamps.items() if stamp is None]
-    written = {path: stamp for path, stamp in stamps.items() if stamp is not None}
     try:
-        changes = _Changes(mind, missing, written)
-        mind.index.apply(changes, now_ns=time.time_ns(), wait=_WAIT_SECONDS)
+        _apply(mind, _changes_of(mind, paths), time.time_ns(), _WAIT_SECONDS)
     except MindError:
         return
 
@@ -204,12 +203,12 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
     try:
         if len(changes) <= _FEW:
             wait = 0.0 if mind.noted("pending") else _WAIT_SECONDS
-            mind.index.apply(changes, now_ns=now_ns, wait=wait)
+            _apply(mind, changes, now_ns, wait)
             return True
         while True:
             with mind.index.turn() as ours:
                 if ours:
-                    mind.index.apply(changes, now_ns=now_ns)
+                    _apply(mind, changes, now_ns, WRITE_WAIT_SECONDS)
                     return True
             mind.index.keep()
             if mind.index.changed_at() is not None:
@@ -220,6 +219,30 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
     except IndexBusy:
         mind.index.keep()
         return False
+
+
+def _apply(mind: Mind, changes: _Changes, now_ns: int, wait: float) -> None:
+    """Writes changes to the index, and those again that other processes have overtaken.
+
+    Raises errors as `Index.apply` does.
+    """
+    for _ in range(_TRIES):
+        late = mind.index.apply(changes, now_ns=now_ns, wait=wait, overtaken=changes.overtaken)
+        if not late:
+            return
+        now_ns, changes = time.time_ns(), _changes_of(mind, late)
+
+
+def _changes_of(mind: Mind, paths: Iterable[str]) -> _Changes:
+    """Returns the changes of files that are written or missing now."""
+    missing, written = [], {}
+    for path in paths:
+        stamp = mind.store.stamp(path)
+        if stamp is None:
+            missing.append(path)
+        else:
+            written[path] = stamp
+    return _Changes(mind, missing, written)
 
 
 _Differences = tuple[list[str], Stamps, Collection[str]]
@@ -313,6 +336,22 @@ class _Changes:
 
     def __len__(self) -> int:
         return len(self.missing) + len(self.stale)
+
+    def overtaken(self, changes: Sequence[Change]) -> frozenset[str]:
+        """Returns the paths of the files that have other stamps now than in these changes."""
+        late = set()
+        for change in changes:
+            now = self._mind.store.stamp(change.path)
+            if now == change.stamp or change.path == walk.COMMITS:
+                continue
+            if change.stamp or self._is_memory(change.path):
+                late.add(change.path)
+        return frozenset(late)
+
+    def _is_memory(self, path: str) -> bool:
+        """Returns whether a file is a memory; one that settings no longer include is none."""
+        store = self._mind.store
+        return path in (store.stamps_of([f"{store.root}/{path}"]) or ())
 
     def __iter__(self) -> Iterator[Change]:
         for path in self.missing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ def store_once(
     alike = None
     with suppress(MindError, UnicodeEncodeError):
         alike = mind.index.much_like(normal)
-    with files.courtesy(files.local(mind.project.root, "adding")):
+    with in_turn(mind):
         # Another process adds its memory to the index before it releases the lock, unless a third
         # one kept the index busy.
         with suppress(MindError):
@@ -162,6 +162,14 @@ def store_once(
         return Stored(record=record)
     notice = f"much like {alike.memory.id}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
+
+
+def in_turn(mind: Mind) -> AbstractContextManager[None]:
+    """Runs a block that reads existing memories and then adds one, one process after the other.
+
+    It waits for a process that hangs, but not forever. The lock is not re-entrant.
+    """
+    return files.courtesy(files.local(mind.project.root, "adding"))
 
 
 def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -31,6 +32,8 @@ _UNDER_WAY = {
 PROGRAM = "mind <mind@localhost>"
 """The author of commits of the program itself."""
 
+_FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
+_PAUSE_SECONDS = 0.1
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -123,13 +126,12 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     after the user's filters. Raises `StorageFailed` with the message of git or of a hook. If a hook
     added a private file, the commit is undone.
     """
-    names = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
-    from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    _do(root, "add", "--all", *from_input, data=names)
+    if not (names := _staged(root, paths)):
+        return None
     if git.run(root, "diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
     before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
-    words = ["commit", "--quiet", f"--message={message}", "--only", *from_input]
+    words = ["commit", "--quiet", f"--message={message}", "--only", *_FROM_INPUT]
     settings: tuple[str, ...] = ()
     if author:
         words, settings = [*words, f"--author={author}"], identity(root)
@@ -150,6 +152,30 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
             details={"files": private},
         )
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
+
+
+def _staged(root: Path, paths: Iterable[str]) -> bytes:
+    """Stages files, and returns their names for git, without those that are removed meanwhile.
+
+    Raises `StorageFailed`.
+    """
+    waiting = list(paths)
+    while waiting:
+        try:
+            _do(root, "add", "--all", *_FROM_INPUT, data=_names(waiting))
+            break
+        except StorageFailed:
+            changed = {change.path for change in pending(root)}
+            left = [path for path in waiting if path in changed]
+            if left == waiting:
+                raise
+            waiting = left
+    return _names(waiting)
+
+
+def _names(paths: Iterable[str]) -> bytes:
+    """Returns paths as git reads them with the options `_FROM_INPUT`."""
+    return b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
 
 
 def branch(root: Path) -> str | None:
@@ -252,9 +278,8 @@ def merge_upstream(root: Path) -> None:
         if path:
             stages.setdefault(path, set()).add(marks.rsplit(b" ", 1)[-1])
     if stages and all(len(sides) == 2 and b"1" in sides for sides in stages.values()):
-        names = b"".join(b":(literal)" + path + b"\0" for path in stages)
-        from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
-        _do(root, "add", *from_input, data=names)
+        names = _names(map(os.fsdecode, stages))
+        _do(root, "add", *_FROM_INPUT, data=names)
         _do(root, "commit", "--quiet", "--no-edit", settings=settings)
         return
     git.run_as_person(root, "merge", "--abort", seconds=_SLOW)
@@ -271,7 +296,19 @@ def publish(root: Path) -> None:
 
 
 def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()) -> str:
-    result = git.run_as_person(root, *settings, *words, data=data, seconds=_SLOW)
+    """Runs a git command, and returns its output.
+
+    Waits if another process works with git's index. Raises `StorageFailed` with git's message.
+    """
+    patience = disk.current()
+    deadline = time.monotonic() + patience.left
+    while True:
+        result = git.run_as_person(root, *settings, *words, data=data, seconds=_SLOW)
+        is_locked = result.returncode and b"index.lock': File exists" in result.stderr
+        if not is_locked or time.monotonic() > deadline:
+            break
+        with patience.spent():
+            time.sleep(_PAUSE_SECONDS)
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
         lines = printed.splitlines()

@@ -271,6 +271,11 @@ class MemoryStore:
         target = files.safe_path(self.root, record.place.path)
         try:
             data, _ = _content(target, record.place.path)
+        except FileNotFoundError:
+            raise Conflict(
+                f"`{record.place.path}` was removed since it was read",
+                hint="list the memories again",
+            ) from None
         except OSError as error:
             raise files.failure("read", target, error) from error
         if files.digest(data) != record.place.digest:

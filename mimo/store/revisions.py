@@ -309,6 +309,11 @@ class PastStore(MemoryStore):
     def stamps_of(self, paths: Sequence[str]) -> None:
         """Returns None: these files are not on the disk."""
 
+    def stamp(self, path: str) -> Stamp | None:
+        """Returns the stamp of a file as `walk` does."""
+        blob = self._blobs.get(path)
+        return _stamp(blob) if blob else None
+
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()

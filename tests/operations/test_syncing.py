@@ -1,13 +1,16 @@
 """Committing the memory in real repositories, in every state that they may be in."""
 
+import threading
+
 import pytest
 
+from mimo import disk
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store import projects
+from mimo.store import commit, projects
 from mimo.store.init import init
 from tests.conftest import NOW, git
 
@@ -219,4 +222,54 @@ def test_without_a_repository_or_git_sync_is_refused_with_the_reason(mind, monke
     if path is not None:
         monkeypatch.setenv("PATH", path)
     with pytest.raises(Invalid, match=r"not in a git repository|git is not installed"):
+        sync(mind)
+
+
+def test_a_memory_that_is_removed_meanwhile_is_left_out(repository, mind, monkeypatch):
+    sync(mind)
+    kept, lost = remember(mind, "Use JWT"), remember(mind, "Use sessions")
+    do = commit._do
+
+    def overtaken(root, *words, **rest):
+        (repository / lost.place.path).unlink(missing_ok=True)
+        return do(root, *words, **rest)
+
+    monkeypatch.setattr(commit, "_do", overtaken)
+    assert sync(mind).commit
+    committed = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
+    assert committed == [kept.place.path]
+
+
+def test_a_sync_of_files_that_are_all_removed_meanwhile_commits_nothing(
+    repository, mind, monkeypatch
+):
+    sync(mind)
+    before, lost = git(repository, "rev-parse", "HEAD"), remember(mind)
+    do = commit._do
+
+    def overtaken(root, *words, **rest):
+        (repository / lost.place.path).unlink(missing_ok=True)
+        return do(root, *words, **rest)
+
+    monkeypatch.setattr(commit, "_do", overtaken)
+    assert sync(mind).commit is None
+    assert git(repository, "rev-parse", "HEAD") == before
+
+
+def test_a_sync_waits_for_another_process_that_uses_git(repository, mind):
+    remember(mind)
+    lock = repository / ".git" / "index.lock"
+    lock.write_bytes(b"")
+    timer = threading.Timer(0.3, lock.unlink)
+    timer.start()
+    assert sync(mind).commit
+    timer.join()
+
+
+def test_a_sync_names_a_lock_of_git_that_stays(repository, mind, monkeypatch):
+    remember(mind)
+    monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
+    lock = repository / ".git" / "index.lock"
+    lock.write_bytes(b"")
+    with pytest.raises(StorageFailed, match=r"index\.lock"):
         sync(mind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from enum import StrEnum
 
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
@@ -78,6 +79,12 @@ def save(
     user has not seen it, so it must not disappear silently. Neither is a private one, unless the
     new decision is private: the link would put its id into a file that git shares.
     """
+    with saving.in_turn(mind) if again else nullcontext():
+        return _save(mind, draft, private=private, keep=keep, again=again)
+
+
+def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) -> Saved:
+    """Stores a decision as `save` does. To store it `again`, hold `in_turn`."""
     left: list[str] = []
 
     def write() -> Record:
@@ -115,26 +122,28 @@ def supersede(
     The old memory stays unchanged. A memory that supersedes a private one is private, too. Of an
     unapproved memory only type and topic are copied. Raises `Invalid` if it is already superseded.
     """
-    old = find(mind, wanted)
-    approved = mind.trust.trusted(old.place.digest)
-    if newer := finding.successor(mind, old.memory.id):
-        raise Invalid(
-            f"`{old.memory.id}` is superseded already, by `{newer}`",
-            hint=f"supersede `{newer}`, or mark how it turned out",
-            details={"superseded_by": newer},
+    with saving.in_turn(mind):
+        old = find(mind, wanted)
+        approved = mind.trust.trusted(old.place.digest)
+        if newer := finding.successor(mind, old.memory.id):
+            raise Invalid(
+                f"`{old.memory.id}` is superseded already, by `{newer}`",
+                hint=f"supersede `{newer}`, or mark how it turned out",
+                details={"superseded_by": newer},
+            )
+        why = f"Replaces {old.memory.id}: {reason.strip()}" if reason and reason.strip() else None
+        reasons = [text for text in (draft.sections.get(Section.REASONING), why) if text]
+        new = replace(
+            draft,
+            type=old.memory.type,
+            topic=old.memory.topic,
+            tags=old.memory.tags if approved else draft.tags,
+            importance=old.memory.importance if approved else draft.importance,
+            sections={Section.REASONING: "\n\n".join(reasons)} if reasons else {},
+            links=(*draft.links, Link(to=old.memory.id, type=SUPERSEDES, confidence=1.0)),
         )
-    why = f"Replaces {old.memory.id}: {reason.strip()}" if reason and reason.strip() else None
-    reasons = [text for text in (draft.sections.get(Section.REASONING), why) if text]
-    new = replace(
-        draft,
-        type=old.memory.type,
-        topic=old.memory.topic,
-        tags=old.memory.tags if approved else draft.tags,
-        importance=old.memory.importance if approved else draft.importance,
-        sections={Section.REASONING: "\n\n".join(reasons)} if reasons else {},
-        links=(*draft.links, Link(to=old.memory.id, type=SUPERSEDES, confidence=1.0)),
-    )
-    return save(mind, new, private=private or old.place.private, keep=True, again=True)
+        hidden = private or old.place.private
+        return _save(mind, new, private=hidden, keep=True, again=True)
 
 
 def conclude(

@@ -118,7 +118,7 @@ def _examine(scratch: Scratch, command: Command, fresh: Fresh | None) -> int:
         if (again := scratch.call("init", "--json")).status:
             problems.append(f"init can't be repeated: {again.errors.strip()}")
         listed = scratch.call(*LIST)
-    problems += _problems(scratch)
+    problems += problems_of(scratch)
     here = (_ids(listed), _search(scratch))
     fresh = fresh or _refreshed(scratch)
     if here != (fresh.ids, fresh.found):
@@ -129,7 +129,7 @@ def _examine(scratch: Scratch, command: Command, fresh: Fresh | None) -> int:
     return 0
 
 
-def _problems(scratch: Scratch) -> Iterator[str]:
+def problems_of(scratch: Scratch) -> Iterator[str]:
     health = scratch.call("doctor", "--json").answer or {"checks": [{"verdict": "fault"}]}
     for check in health["checks"]:
         if check["verdict"] == "fault" or (check["name"] == "audit" and check.get("hint")):
@@ -169,7 +169,7 @@ def warm(scratch: Scratch) -> None:
     try:
         scratch.enter()
         facts(scratch, scratch.call(*LIST))
-        list(_problems(scratch))
+        list(problems_of(scratch))
         _refreshed(scratch)
     finally:
         shutil.rmtree(scratch.tree)

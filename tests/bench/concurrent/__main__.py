@@ -1,0 +1,38 @@
+"""Runs many processes on one project; see the package."""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from scripts.marked import write_part
+from tests.bench.concurrent.figures import report_of
+from tests.bench.concurrent.running import Plan, run
+
+
+def main() -> int:
+    """Returns 1 if the history or the state at the end is wrong."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--operations", type=int, default=10_000, help="of each process")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="folder to keep the project and the history in")
+    parser.add_argument("--write", type=Path, help="file to write the figures into")
+    options = parser.parse_args()
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
+    place = memory if os.access(memory, os.W_OK) else None
+    plan = Plan(options.processes, options.operations, options.seed)
+    with tempfile.TemporaryDirectory(prefix="mind-concurrent-", dir=place) as name:
+        report = run(plan, options.keep or Path(name))
+    for finding in (*report.wrong[:20], *report.problems):
+        print(finding)
+    text = report_of(report)
+    print(text)
+    if options.write:
+        write_part(options.write, "concurrent", text)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

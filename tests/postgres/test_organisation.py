@@ -1,5 +1,6 @@
 """`mind search --scope org` and `mind index --push`, by several users of a real database."""
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,12 +11,15 @@ import pytest
 from mimo.cli.main import main
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.features.notes.commands import add
+from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.commands import index
 from mimo.mind import Mind
 from mimo.operations import refresh, sharing
 from tests.conftest import NOW, git
 from tests.postgres.conftest import Open, Postgres
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 def rows(answer: SearchResults) -> list[tuple[str, str]]:
@@ -99,19 +103,40 @@ def test_no_private_memory_leaves_the_machine(
             sql.execute("UPDATE mind.memories SET private = true")
 
 
+POLICIES = (
+    ("tool_permissions:\n  mind_search: {operations: [write]}\n", "policy does not permit"),
+    ("nonsense:\n", "policy is invalid"),
+)
+
+
 def test_a_projects_policy_binds_those_who_search_it_from_elsewhere(opened: Open) -> None:
     shop, billing = opened("ana", "shop"), opened("ben", "billing")
     add(shop, "Use Kafka for the order events")
-    (shop.folder / "policy.yaml").write_text(
-        "tools:\n  mind_search:\n    allow: [write]\n", encoding="utf-8"
-    )
+    policy = shop.folder / "policy.yaml"
+    policy.write_text("tool_permissions:\n  mind_search: {operations: [read]}\n", encoding="utf-8")
     index(shop, push=True, readers=("everyone",))
+    assert len(rows(search(billing, "kafka events", scope=Scope.ORG))) == 1
 
-    answer = search(billing, "kafka events", scope=Scope.ORG)
+    for text, reason in POLICIES:
+        policy.write_text(text, encoding="utf-8")
+        sharing.push(shop)
+        answer = search(billing, "kafka events", scope=Scope.ORG)
+        assert rows(answer) == []
+        assert answer.notice
+        assert f"shop was skipped: its {reason}" in answer.notice
 
-    assert rows(answer) == []
-    assert answer.notice
-    assert "shop was skipped: its policy" in answer.notice
+
+def test_a_result_is_trusted_if_the_user_who_pushed_it_had_approved_it(opened: Open) -> None:
+    shop, billing, orders = opened("ana", "shop"), opened("ana", "billing"), opened("ben", "orders")
+    for mind in (shop, billing):
+        add(mind, f"The {mind.project.name} queue is Kafka")
+        index(mind, push=True, readers=("everyone",))
+    for change, label in ((untrust, "untrusted"), (trust, "trusted")):
+        change(shop)
+        index(shop, push=True)
+        answer = search(orders, "kafka queue", scope=Scope.ORG)
+        labels = {row.project: row.trust for row in answer.results}
+        assert labels == {"shop": label, "billing": "trusted"}
 
 
 def test_an_agent_neither_starts_sharing_nor_changes_it(opened: Open) -> None:
@@ -387,6 +412,28 @@ def test_the_owner_of_the_tables_finds_what_others_have_shared_only(
     assert rows(search(shop, "invoices", scope=Scope.ORG)) == []
     index(billing, readers=("ana",))
     assert len(rows(search(shop, "invoices", scope=Scope.ORG))) == 1
+
+
+def test_the_owner_of_the_tables_removes_a_project_of_others_as_the_page_says(
+    opened: Open, postgres: Postgres
+) -> None:
+    name = postgres.database()
+    with psycopg.connect(postgres.url(), autocommit=True) as sql:
+        sql.execute(f"GRANT CREATE ON DATABASE {name} TO ana".encode())
+    index(opened("ana", "shop", at=postgres.url(name, "ana")), push=True)
+    billing = opened("ben", "billing", at=postgres.url(name, "ben"))
+    add(billing, "Invoices are numbered without gaps")
+    index(billing, push=True, readers=("ana",))
+    page = (ROOT / "docs" / "shared-index.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```sql\n(.+?)```", page, re.DOTALL)
+    first, *others = block.splitlines()
+
+    with psycopg.connect(postgres.url(name, "ana"), autocommit=True) as sql:
+        (number,) = [row[0] for row in sql.execute(first.encode()) if row[1] == "billing"]
+        for statement in others:
+            sql.execute(re.sub(r"\b7\b", str(number), statement).encode())
+        assert sql.execute("SELECT name FROM mind.projects").fetchall() == [("shop",)]
+        assert sql.execute("SELECT count(*) FROM mind.memories").fetchone() == (0,)
 
 
 @pytest.mark.parametrize("query", ["!!!", "what did we do today", "where did we stop"])

@@ -337,6 +337,18 @@ def test_searches_of_others_read_the_newest_state_of_the_default_branch(
     assert source.others(sql, "shop") == []
 
 
+def test_a_commit_of_a_clock_that_is_ahead_is_the_latest_only_until_the_next(
+    server: Server, sql: Connected
+) -> None:
+    with local(set()) as index:
+        for name, ahead in (("ahead", timedelta(days=900)), ("right", timedelta())):
+            row = sql.execute("SELECT clock_timestamp()").fetchone()
+            assert row
+            committed = row[0] + ahead
+            pushed(server, index, replace(copy_of("shop", name), committed=committed))
+            assert [view.label for view in source.others(sql)] == [name]
+
+
 def both(*pushes: Callable[[], object]) -> None:
     """Runs pushes at once."""
     with ThreadPoolExecutor() as pool:

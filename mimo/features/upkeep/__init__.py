@@ -225,19 +225,20 @@ def _server(mind: Mind) -> Iterator[Check]:
 def _shared_index(mind: Mind) -> Iterator[Check]:
     if mind.shared_index is None:
         return
+    from mimo.index.postgres import schema
     from mimo.operations import sharing
 
     server = mind.shared_index
     try:
         with server.reading() as sql:
-            sql.execute("SELECT 1")
+            schema.check_format(sql)
     except StorageFailed as error:
         yield _warning("shared", error.message, error.hint or "")
         return
     state = sharing.pushed_here(mind)
     pushed = "this project was not pushed from here"
     if state:
-        pushed = f"{state.memories:,} memories were pushed on {state.pushed:%Y-%m-%d}"
+        pushed = f"memories pushed on {state.pushed:%Y-%m-%d}: {state.memories:,}"
     yield _ok("shared", f"`{server.place}` answers; {pushed}")
 
 

@@ -105,8 +105,9 @@ _VIEWS = (
     " JOIN mind.projects p ON p.key = v.project WHERE NOT p.withdrawn AND {}"
     # Row-level security does not bind the owner of the tables, often the first who pushed.
     " AND p.key = ANY ((SELECT mind.permitted('read'))::integer[])"
-    " ORDER BY p.key, v.is_default DESC, v.committed DESC NULLS LAST,"
-    " v.pushed DESC"
+    # A clock that is ahead would make a commit the latest for as long.
+    " ORDER BY p.key, v.is_default DESC, CASE WHEN v.committed > v.pushed THEN v.pushed"
+    " ELSE v.committed END DESC NULLS LAST, v.pushed DESC"
 )
 
 

@@ -59,6 +59,7 @@ from mimo.server.exposure import Listing
 from mimo.server.subscriptions import Subscriptions
 from mimo.server.tools import INSTRUCTIONS, described
 from mimo.server.wording import reworded
+from mimo.text.clean import one_line
 
 log = logging.getLogger("mind")
 
@@ -202,7 +203,7 @@ class App:
         if specs is None:
             nearest = near(self._tools, params.name, self._naming)
             hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-            message = redacted(f"Unknown tool: {params.name}").value
+            message = one_line(redacted(f"Unknown tool: {params.name}").value)
             raise MCPError(INVALID_PARAMS, f"{message}{hint}")
         if specs[0].instead:
             log.warning(

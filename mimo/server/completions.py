@@ -19,6 +19,7 @@ from mimo.index.schema import WORDS
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.server import prompts, resources
+from mimo.text.clean import one_line
 
 MOST = 100
 """The number of values that the protocol permits."""
@@ -73,7 +74,8 @@ def _beginning(mind: Mind, kind: str, start: str) -> Completions:
     rows = refresh.up_to_date(mind).ask(
         lambda sql: sql.execute(WORDS[kind], (len(start), start, MOST + 1)).fetchall()
     )
-    return Completions(values=tuple(row[0] for row in rows[:MOST]), has_more=len(rows) > MOST)
+    words = tuple(word for word, *_ in rows[:MOST] if one_line(word) == word)
+    return Completions(values=words, has_more=len(rows) > MOST)
 
 
 @command(

@@ -18,6 +18,7 @@ from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, saving
 from mimo.server.wording import for_agents
+from mimo.text.clean import clean, one_line
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -92,7 +93,7 @@ def _resource(row: ResourceRow) -> Resource:
     return Resource(
         uri=uri_of(row.id),
         name=row.id,
-        title=row.title,
+        title=one_line(row.title),
         mime_type=MARKDOWN,
         _meta={"mind/trust": row.trust.value},
     )
@@ -113,7 +114,7 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,
-        text=label + answer.text.removeprefix("\ufeff"),
+        text=label + clean(answer.text),
         _meta={"mind/trust": answer.trust.value} if answer.trust else None,
     )
 

@@ -16,6 +16,7 @@ from typing import Any
 from mimo.commands import GROUPS, Registry, all_commands
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.errors import MindError, NoProject
+from mimo.text.clean import one_line
 from mimo.text.tool_names import spelled
 
 _SPANS = re.compile(
@@ -56,11 +57,13 @@ def described_for_agents(schema: Any, specs: Sequence[Spec]) -> Any:
 def reworded(error: MindError, specs: Sequence[Spec] = ()) -> MindError:
     """Changes the message and the hint of an error into those for agents, and returns it.
 
-    A missing project keeps its hint: only the user can make one, or start the server in another.
+    Each is one line without control characters, also if it repeats a name. A missing project keeps
+    its hint: only the user can make one, or start the server in another.
     """
     if not isinstance(error, NoProject):
         error.message = for_agents(error.message, specs)
         error.hint = for_agents(error.hint, specs)
+    error.message, error.hint = one_line(error.message), one_line(error.hint)
     return error
 
 

@@ -18,7 +18,7 @@ with atheris.instrument_imports(include=["mimo"]):
         if not module.name.endswith("__main__"):
             with suppress(ImportError):
                 import_module(module.name)
-    from tests.fuzz import targets
+    from tests.fuzz import project, targets
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
         atheris.Setup([sys.argv[0], *sys.argv[2:]], target)
         atheris.Fuzz()
     finally:
-        shutil.rmtree(targets.scratch(), ignore_errors=True)
+        shutil.rmtree(project.scratch(), ignore_errors=True)
 
 
 if __name__ == "__main__":

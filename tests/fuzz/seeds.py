@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from random import Random
 
 from mimo.commands import all_commands
 from mimo.commands.spec import Surface
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
+from tests.fuzz.servers import PORT, TOKEN
 from tests.fuzz.targets import SEPARATOR
 from tests.redteam.hostile import FILES
 from tests.sample_procedures import GREET, WAIT, text
@@ -111,6 +113,82 @@ _CALLS = (
 )  # fmt: skip
 
 
+_START = (
+    b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": '
+    b'"2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}'
+)
+_STARTED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
+_TOPIC = (
+    b'{"ref": {"type": "ref/prompt", "name": "record_decision"}, '
+    b'"argument": {"name": "topic", "value": "a"}}'
+)
+_MESSAGES = (
+    (b"tools/list", b"{}"),
+    (b"tools/call", b'{"name": "mind_search", "arguments": {"query": "tea", "limit": 3}}'),
+    (b"tools/call", b'{"name": "save_insight", "arguments": {"insight": "Tea is hot"}}'),
+    (b"resources/list", b"{}"),
+    (b"resources/read", b'{"uri": "mind://memory/fact_tea_20261120_aaaaaa"}'),
+    (b"resources/templates/list", b'{"cursor": "a"}'),
+    (b"prompts/get", b'{"name": "resume_work"}'),
+    (b"completion/complete", b'{"ref": {"type": "ref/prompt", "name": "record_decision"}}'),
+    (b"completion/complete", _TOPIC),
+    (b"logging/setLevel", b'{"level": "debug"}'),
+    (b"server/discover", b"{}"),
+)  # fmt: skip
+_FRAMES = tuple(
+    b'{"jsonrpc": "2.0", "id": %d, "method": "%s", "params": %s}' % (number, method, params)
+    for number, (method, params) in enumerate(_MESSAGES, 1)
+)
+_ODD_FRAMES = (b'{"id": 3}', b"[]", b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', b"{", b'"')
+
+
+def _request(line: bytes, body: bytes = b"", *headers: bytes) -> bytes:
+    every = [b"Host: 127.0.0.1:%d" % PORT, *headers, b"Content-Length: %d" % len(body)]
+    return line + b" HTTP/1.1\r\n" + b"\r\n".join(every) + b"\r\n\r\n" + body
+
+
+_BEARER = b"Authorization: Bearer " + TOKEN.encode()
+_JSON = (b"Content-Type: application/json", b"Accept: application/json, text/event-stream")
+_VERSION = b"MCP-Protocol-Version: 2025-06-18"
+_OWN_PAGE = (b"X-Mind-Token: " + TOKEN.encode(), b"Origin: http://127.0.0.1:%d" % PORT)
+_HTTP = (
+    _request(b"GET /healthz"),
+    _request(b"GET /readyz") + _request(b"GET /metrics", b"", _BEARER),
+    _request(b"POST /mcp", _START, _BEARER, *_JSON),
+    _request(b"POST /mcp/shop", _START, _BEARER, *_JSON, b"X-Mind-Project: shop"),
+    *(_request(b"POST /mcp", frame, _BEARER, *_JSON, _VERSION) for frame in _FRAMES[:4]),
+    _request(b"POST /mcp", _START, *_JSON),
+    _request(b"GET /mcp", b"", _BEARER, _JSON[1], b"Mcp-Session-Id: a"),
+    _request(b"DELETE /mcp/%2e%2e%2f", b"", _BEARER, b"Origin: http://evil"),
+)
+_WEB = (
+    _request(b"GET /"),
+    _request(b"GET /static/app.js"),
+    *(
+        _request(b"GET /api/" + query, b"", *_OWN_PAGE)
+        for query in (
+            b"overview", b"list?args=%7B%22limit%22%3A3%7D", b"search?args={%22query%22:%22tea%22}",
+            b"page?args={%22id%22:%22aaaaaa%22}", b"chains", b"graph", b"pitfalls", b"review",
+        )
+    ),
+    *(
+        _request(b"POST /api/decide", body, *_OWN_PAGE, b"Content-Type: application/json")
+        for body in (
+            b'{"action": "remove", "id": "fact_tea_20261120_aaaaaa", "seen": "a"}',
+            b'{"action": "take", "id": "x", "kind": "double", "take": "a", "field": "b"}',
+        )
+    ),
+)  # fmt: skip
+_CLIENT_FILES = (
+    b'\0{\n  // a note of the user\n  "mcpServers": {"other": {"command": "x"},},\n}\n',
+    b'\0{"hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}, "mcpServers": null}',
+    b'\1[mcp_servers.other] # a note\ncommand = "x"\n\n[[hooks.Stop]]\ncommand = "y"\n',
+    b'\1mcp_servers = {other = {command = "x"}}\nhooks.Stop = []\n',
+    b"\2extensions:\n  other: # a note\n    cmd: x\nGOOSE_MODEL: a\n",
+    b"\2extensions: {other: {cmd: x}}\n",
+)
+
+
 def seeds(target: str) -> Iterator[bytes]:
     """Yields the inputs from which fuzzing of a target begins."""
     yield from _OWN.get(target, ())
@@ -119,7 +197,11 @@ def seeds(target: str) -> Iterator[bytes]:
         for number in range(len(specs)):
             for arguments in _CALLS:
                 yield bytes([number]) + arguments
-    else:
+    elif target in ("schema", "tools", "database"):
+        draw = Random(target)
+        for number in range(64):
+            yield bytes([0, number]) + draw.randbytes(60)
+    elif target not in ("stdio", "http", "web"):
         yield from FILES.values()
 
 
@@ -154,4 +236,15 @@ _OWN = {
     "hook": _HOOKS,
     "import": (_EXPORT, _MEMORY, b'{"entities": [{"name": "a", "observations": ["b"]}]}'),
     "export": (_EXPORT,),
+    "edit": tuple(bytes([0, 9]) + bytes(range(n, n + 9)) + _MEMORY for n in range(0, 240, 24)),
+    "client": _CLIENT_FILES,
+    "query": tuple(phrase.encode() for phrase in _PHRASES),
+    "page": (_MARKDOWN, _MEMORY, b"[a](javascript:b) ![c](http://d) [[fact_x]] <b>&#x41;\n"),
+    "stdio": (
+        b"\n".join((_START, _STARTED, *_FRAMES)),
+        *(b"\n".join((_START, _STARTED, frame)) for frame in (*_FRAMES, *_ODD_FRAMES)),
+        b"\n".join(_ODD_FRAMES),
+    ),
+    "http": _HTTP,
+    "web": _WEB,
 }

@@ -1,15 +1,10 @@
 """The parsers: functions of bytes that raise if a promise about them is broken."""
 
-import io
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from mimo import config, when
@@ -20,7 +15,6 @@ from mimo.errors import Internal, Invalid, MindError
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond
-from mimo.features.importing import sources as importing
 from mimo.features.procedures import reading
 from mimo.frozen import replace
 from mimo.guard import chain, policy, tokens
@@ -32,13 +26,12 @@ from mimo.memory.codec.file import Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.merge import merge
 from mimo.memory.model import Problem
-from mimo.mind import Mind
-from mimo.store.init import init
 from mimo.text import clean
 from mimo.text.tokens import tokenize
 from mimo.when import question
+from tests.fuzz import files, servers, tools
+from tests.fuzz.project import NOW, a_project, file, scratch
 
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PATH = ".mind/decisions/x.md"
 SEPARATOR = b"\0\0"
 """Divides the bytes of a target that takes several."""
@@ -46,21 +39,6 @@ SEPARATOR = b"\0\0"
 Target = Callable[[bytes], None]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
-@cache
-def scratch() -> Path:
-    """Returns a folder for files that must be on a disk."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="mind-fuzz-", dir=place))
-
-
-def _file(name: str, data: bytes) -> Path:
-    path = scratch() / name
-    path.write_bytes(data)
-    path.chmod(0o600)
-    return path
 
 
 def _text(data: bytes) -> str:
@@ -87,7 +65,8 @@ def memory_file(data: bytes) -> None:
             continue
         memory = parsed.memory
         assert splice(data, memory, memory, path=path) == data
-        if path == PATH:
+        # A longer key is read, but not written.
+        if path == PATH and max(map(len, memory.extra), default=0) <= 200:
             again = parse(render(memory), path=path, modified=NOW)
             assert isinstance(again, Parsed)
             assert again.memory == normal(memory)
@@ -240,7 +219,7 @@ def memory_log(data: bytes) -> None:
 
 def settings(data: bytes) -> None:
     """Settings are read; what can't be used is a warning."""
-    path = _file("config.toml", data)
+    path = file("config.toml", data)
     read = config.load(user=path, project=path)
     assert read.values.keys() >= {setting.key for setting in config.SETTINGS}
 
@@ -248,7 +227,7 @@ def settings(data: bytes) -> None:
 def token_file(data: bytes) -> None:
     """A file of tokens is read or refused."""
     with suppress(MindError):
-        tokens.read(_file("tokens.toml", data))
+        tokens.read(file("tokens.toml", data))
 
 
 def audit_record(data: bytes) -> None:
@@ -281,39 +260,19 @@ def tool_arguments(data: bytes) -> None:
             arguments.decode(spec, leniency.understood(spec, read), Surface.MCP)
 
 
-@cache
-def _project() -> Mind:
-    root = scratch() / "project"
-    root.mkdir()
-    environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(scratch() / "home")}
-    init(root, scratch() / "home", now=NOW)
-    return Mind.open(root, environ=environ, clock=lambda: NOW)
-
-
 def tool_call(data: bytes) -> None:
     """A call of a tool in a project answers or fails with an error of ours."""
-    specs = [
-        spec
-        for spec in all_commands().all()
-        if spec.surfaces & Surface.MCP and not spec.key.startswith(("run_", "resume_"))
-    ]
+    specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
     spec = specs[data[0] % len(specs)] if data else specs[0]
     read = _json(data[1:])
     if isinstance(read, Mapping):
         try:
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-                invoke(spec, _project(), Caller(surface=Surface.MCP), read)
+            with a_project() as mind:
+                invoke(spec, mind, Caller(surface=Surface.MCP), read)
         except Internal:
             raise
         except MindError:
             pass
-
-
-def imported(data: bytes) -> None:
-    """A file of another tool is recognised and read, or refused."""
-    for name in ("file.json", "file.md", "file.db"):
-        with suppress(MindError), importing.opened(_file(name, data)) as source:
-            importing.recognised(source)
 
 
 def exchanged(data: bytes) -> None:
@@ -359,7 +318,17 @@ TARGETS: Mapping[str, Target] = {
     "hook": hook,
     "arguments": tool_arguments,
     "call": tool_call,
-    "import": imported,
+    "import": files.imported,
     "export": exchanged,
     "text": shown_text,
+    "edit": files.edited_memory,
+    "client": files.client_file,
+    "database": files.damaged_database,
+    "query": files.query,
+    "page": files.page_text,
+    "schema": tools.schemas,
+    "tools": tools.calls,
+    "stdio": servers.frames,
+    "http": servers.requests,
+    "web": servers.pages,
 }

@@ -14,11 +14,16 @@ import pytest
 
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Surface
 from mimo.features.edges.checking import Hit, annotations
 from mimo.features.upkeep.commands import status
 from mimo.guard.logs import Redacting
 from mimo.memory.note import plain
 from mimo.mind import Mind
+from mimo.server import completions, resources
+from mimo.server.answers import answer
 from mimo.text.clean import clean, inert
 from tests import privacy_fakes
 from tests.features.edges.examples import edge
@@ -257,6 +262,34 @@ def test_the_shell_is_offered_no_text_with_a_line_end(mind: Mind, monkeypatch: A
 
     assert "fine" in offered
     assert all(clean(word) == word and "\n" not in word and "\t" not in word for word in offered)
+
+
+@pytest.mark.attack(TERMINAL)
+def test_an_agent_gets_no_control_character_beside_the_data(mind: Mind) -> None:
+    """Errors that repeat an argument, titles and texts of resources, and words to complete."""
+    text = "\n".join(SEQUENCES)
+    name = json.dumps("".join(SEQUENCES[:3]))
+    header = f"topic: {name}\ntitle: {name}"
+    (mind.folder / "facts").mkdir(exist_ok=True)
+    file = f"---\nid: fact_a_20261101_aaaaaa\n{header}\n---\n{SEQUENCES[2]}\n"
+    (mind.folder / "facts" / "a.md").write_text(file, encoding="utf-8")
+    tools, caller = all_commands().tools(), Caller(surface=Surface.MCP)
+    shown = [
+        answer(tools[name], mind, caller, given).content[0].text  # type: ignore[union-attr]
+        for name, given in (
+            ("mind_show", {"id": text}),
+            ("mind_list", {text: 1}),
+            ("save/insight", {"insight": "a", "links": [text]}),
+            ("memory", {"operation": text}),
+        )
+    ]
+    shown += [resource.title or "" for resource in resources.newest(mind, caller)]
+    shown.append(resources.read(mind, caller, "mind://memory/fact_a_20261101_aaaaaa").text)
+    shown += completions.topics(mind).values
+
+    assert len(shown) == 7
+    for each in shown:
+        assert not _HARMFUL.search(each)
 
 
 @pytest.mark.attack("title that hides what is reviewed")

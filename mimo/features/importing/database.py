@@ -252,6 +252,12 @@ def _not_sqlite(path: Path) -> Invalid:
     )
 
 
+def _unreadable(path: Path, reason: str) -> StorageFailed:
+    return StorageFailed(
+        f"`{path}` can't be read: {reason}", hint=f"if it is damaged, repair it: {_REPAIR}"
+    )
+
+
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
     """Raises errors of SQLite as our own."""
@@ -267,6 +273,7 @@ def _translated(path: Path) -> Iterator[None]:
             ) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise _not_sqlite(path) from error
-        raise StorageFailed(
-            f"`{path}` can't be read: {error}", hint=f"if it is damaged, repair it: {_REPAIR}"
-        ) from error
+        raise _unreadable(path, str(error)) from error
+    except UnicodeDecodeError as error:
+        # A message of SQLite, or the name of a column, repeats damaged bytes.
+        raise _unreadable(path, "a name in it is not UTF-8") from error

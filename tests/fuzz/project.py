@@ -1,0 +1,115 @@
+"""The project of targets that call tools: the same at the start of each input."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+
+from mimo.mind import Mind
+from mimo.store import projects
+from mimo.store.init import init
+from mimo.store.trust import Trust
+from tests.redteam.hostile import FILES
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SECRET = "zanzibar"
+"""A word of a memory, which a client needs the token to read."""
+
+IDS = ("fact_tea_20261120_aaaaaa", "decision_auth_20261120_bbbbbb", "edge_lock_20261120_cccccc")
+_LARGEST = 4_000_000
+"""The bytes of a home, which holds the records of calls, at which it is made again."""
+
+_MEMORIES = {
+    f"facts/{IDS[0]}.md": f"id: {IDS[0]}\ntype: fact\ntags: [api]\n---\n\nTea in {SECRET} is hot\n",
+    f"decisions/{IDS[1]}.md": (
+        f"id: {IDS[1]}\ntype: decision\ntopic: auth\noutcome: failed\nconfidence: 0.5\n---\n\n"
+        f"Use JWT, see [[{IDS[0]}]]\n\n## Reasoning\n\nStateless\n"
+    ),
+    f"edges/{IDS[2]}.md": f"id: {IDS[2]}\ntype: edge\nseverity: warning\n---\n\n# pip\n\nUse uv\n",
+}
+
+
+@cache
+def scratch() -> Path:
+    """Returns a folder for files that must be on a disk."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
+    place = memory if os.access(memory, os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix="mind-fuzz-", dir=place))
+
+
+def file(name: str, data: bytes) -> Path:
+    """Returns a file with these bytes."""
+    path = scratch() / name
+    path.write_bytes(data)
+    path.chmod(0o600)
+    return path
+
+
+class _Project:
+    """The project, and the time, which moves on so that no limit of calls per minute is met."""
+
+    def __init__(self, name: str) -> None:
+        self.root, self.home = scratch() / name, scratch() / f"{name}-home"
+        self.now = NOW
+        self.made: dict[str, tuple[int, int]] | None = None
+
+    def make(self) -> None:
+        for folder in (self.root, self.home):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.root.mkdir()
+        self.home.mkdir(mode=0o700)
+        # The encoder takes most of the time of a search, and reads no text by itself.
+        (self.home / "config.toml").write_text('embedding.encoder = "off"\n', encoding="utf-8")
+        init(self.root, self.home, now=NOW)
+        Trust(self.home, self.root).follow(True)
+        for name, text in _MEMORIES.items():
+            path = self.root / ".mind" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"---\ncreated: 2026-11-20T12:00:00Z\n{text}", encoding="utf-8")
+        (self.root / "guide.md").write_bytes(b"# Guide\n\nTea needs water.\n")
+        (self.root / "odd.md").write_bytes(FILES["front matter of wrong types"])
+        self.made = self.state()
+
+    def state(self) -> dict[str, tuple[int, int]]:
+        """Returns what changes if a file of the project does."""
+        return {
+            entry.path: (entry.stat().st_mtime_ns, entry.stat().st_size)
+            for folder in (self.root, self.root / ".mind", *(self.root / ".mind").glob("[a-z]*/"))
+            for entry in os.scandir(folder)
+            if not entry.is_dir() or not entry.name.startswith(".")
+        }
+
+    def is_changed(self) -> bool:
+        log = sum(path.stat().st_size for path in self.home.rglob("*") if path.is_file())
+        return self.made != self.state() or log > _LARGEST
+
+    def opened(self) -> Mind:
+        drawn = iter(range(1, 2**31))
+        return Mind(
+            home=self.home,
+            project=projects.explicit(self.root, self.home),
+            clock=lambda: self.now,
+            randomness=lambda size: (next(drawn) * 7919).to_bytes(size, "big")[-size:],
+            environ={"HOME": str(scratch()), "MIND_HOME": str(self.home)},
+        )
+
+
+_project = cache(_Project)
+
+
+@contextmanager
+def a_project(name: str = "shop") -> Iterator[Mind]:
+    """Yields the memory of a project with a few memories, which may be changed."""
+    project = _project(name)
+    if project.made is None or project.is_changed():
+        project.make()
+    project.now += timedelta(hours=1)
+    mind = project.opened()
+    try:
+        yield mind
+    finally:
+        mind.close()

@@ -1,0 +1,235 @@
+"""The servers: lines on standard input, and bytes on connections of HTTP."""
+
+import asyncio
+import json
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import close, pipe, write
+from threading import Thread
+from typing import Any
+from unittest.mock import patch
+
+import anyio
+import uvicorn
+from mcp.server.stdio import stdio_server
+from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.server import ServerState
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Surface
+from mimo.features.web.app import Changes, Viewer
+from mimo.features.web.gate import HEADERS
+from mimo.mind import Mind
+from mimo.operations.connections import Connection
+from mimo.operations.listening import Memory
+from mimo.server import http, stdio
+from mimo.server.app import App
+from mimo.server.hosting import Hosting
+from tests.fuzz.project import SECRET, a_project
+
+TOKEN = "the-token-of-the-fuzzer"
+PORT = 8123
+_SECONDS = 10.0
+_STREAM_SECONDS = 0.3
+"""The time after which a client hangs up on a stream that does not end."""
+
+_LONGER = re.compile(rb"cancel|listen|subscri")
+"""Methods after which some requests rightly get no answer."""
+
+
+@contextmanager
+def _no_errors_logged() -> Iterator[None]:
+    """Raises what a server logs as an error, with its traceback."""
+    errors: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = errors.append  # type: ignore[method-assign,assignment]
+    root = logging.getLogger()
+    # The SDK logs as an error that a client hung up.
+    handler.addFilter(lambda record: not record.name.startswith("mcp."))
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+    if errors:
+        raise AssertionError(errors[0].getMessage()) from (errors[0].exc_info or (None, None))[1]
+
+
+class _Output:
+    """Standard output, which closes the input when every request has been answered."""
+
+    def __init__(self, expected: int, input: int) -> None:
+        self.lines: list[str] = []
+        self._expected, self._input = expected, input
+
+    async def write(self, text: str) -> None:
+        self.lines.append(text)
+        answered = sum('"method"' not in line[:80] for line in self.lines)
+        if answered == self._expected:
+            close(self._input)
+
+    async def flush(self) -> None:
+        """Does nothing: every line is kept."""
+
+
+def frames(data: bytes) -> None:
+    """Each line gets its answer, one that is not a message an error, and the server stays."""
+    # A last request, whose answer shows that the lines before did no harm.
+    lines = [*data.split(b"\n"), b'{"jsonrpc": "2.0", "id": "the last", "method": "ping"}']
+    ids: Counter[Any] = Counter()
+    for line in lines:
+        with suppress(ValidationError):
+            text = line.decode("utf-8", "replace")
+            message = jsonrpc_message_adapter.validate_json(text, by_name=False)
+            if isinstance(message, JSONRPCRequest):
+                ids[message.id] += 1
+            continue
+        ids[None] += bool(text.strip())
+    may_be_fewer = bool(_LONGER.search(data)) or max(ids.values()) > 1
+    reading, writing = pipe()
+    output = _Output(1 if may_be_fewer else sum(ids.values()), writing)
+
+    async def served(app: App) -> None:
+        with anyio.fail_after(_SECONDS):
+            await stdio.serve(app)
+
+    with (
+        a_project() as mind,
+        patch.object(stdio, "diverted", lambda: reading),
+        patch.object(stdio, "stdio_server", lambda lines: stdio_server(lines, output)),  # type: ignore[arg-type]
+        _no_errors_logged(),
+    ):
+        app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="underscore")
+        Thread(target=_fed, args=(writing, b"\n".join(lines) + b"\n"), daemon=True).start()
+        try:
+            anyio.run(served, app)
+        finally:
+            app.finish()
+    answers = [json.loads(line) for line in output.lines]
+    assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+    if not may_be_fewer:
+        answered = Counter(answer.get("id") for answer in answers if "method" not in answer)
+        # The error for an invalid line has its id, if it can be read.
+        assert answered.total() == ids.total()
+        assert all(answered[id] >= times for id, times in ids.items() if id is not None)
+
+
+def _fed(descriptor: int, data: bytes) -> None:
+    with suppress(OSError):
+        while data:
+            data = data[write(descriptor, data) :]
+
+
+class _Transport(asyncio.Transport):
+    """A connection that keeps what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", PORT)})
+        self.written, self._is_closing = b"", False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += b"" if self._is_closing else bytes(data)
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def close(self) -> None:
+        self._is_closing = True
+
+    abort = close
+
+    def pause_reading(self) -> None:
+        """Nothing is read: all bytes have been given."""
+
+    resume_reading = pause_reading
+
+
+class _Response:
+    """The response to one request, as the server of HTTP gets it."""
+
+    def __init__(self) -> None:
+        self.status, self.headers, self.body = 0, dict[str, str](), b""
+
+    def add(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            assert not self.status
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+        self.body += message.get("body", b"")
+
+
+async def _exchange(app: ASGIApp, data: bytes) -> list[_Response]:
+    """Returns the responses of an application to the bytes of a connection."""
+    responses: list[_Response] = []
+    hung_up: list[bool] = []
+
+    async def recorded(scope: Scope, receive: Receive, send: Send) -> None:
+        responses.append(response := _Response())
+
+        async def sent(message: Message) -> None:
+            if not hung_up:
+                response.add(message)
+            await send(message)
+
+        await app(scope, receive, sent)
+
+    config = uvicorn.Config(recorded, http=Connection, ws="none", lifespan="off", log_config=None)
+    config.load()
+    state, transport = ServerState(), _Transport()
+    connection = Connection(config, state, {}, asyncio.get_running_loop())
+    connection.connection_made(transport)
+    connection.data_received(data)
+    while state.tasks and not transport.is_closing():
+        _, waiting = await asyncio.wait(state.tasks, timeout=_STREAM_SECONDS)
+        if waiting:
+            break
+    hung_up.append(True)
+    connection.connection_lost(None)
+    if state.tasks:
+        _, waiting = await asyncio.wait(state.tasks, timeout=_SECONDS)
+        assert not waiting, "a request does not end"
+    return [response for response in responses if response.status]
+
+
+def _check(data: bytes, responses: list[_Response]) -> None:
+    for response in responses:
+        assert response.status < 500 or response.status == 503, response.body
+        assert TOKEN.encode() in data or SECRET.encode() not in response.body
+        if response.headers.get("content-type") == "application/json" and response.body:
+            json.loads(response.body)
+
+
+def requests(data: bytes) -> None:
+    """The server of MCP over HTTP answers any bytes, and without the token shows no memory."""
+    with (
+        a_project() as mind,
+        _no_errors_logged(),
+        patch.object(Mind, "open", lambda *_, **__: mind),
+    ):
+
+        def make(memory: Memory, kind: type[App]) -> App:
+            return kind(memory, all_commands(), toolsets=["all"], naming="underscore")
+
+        async def served() -> None:
+            hosting = Hosting(mind.home, make, default=mind.project.root)
+            gate = http.Gate(hosting, http.place_of(str(PORT), ()), TOKEN)
+            async with hosting.running():
+                _check(data, await _exchange(gate, data))
+
+        asyncio.run(served())
+
+
+def pages(data: bytes) -> None:
+    """The viewer answers any bytes, always with its rules for the browser."""
+    with a_project() as mind, _no_errors_logged():
+        viewer = Viewer(lambda: mind, Caller(surface=Surface.CLI), TOKEN, Changes())
+        responses = asyncio.run(_exchange(viewer.application(PORT), data))
+        _check(data, responses)
+        for response in responses:
+            assert HEADERS.items() <= response.headers.items()

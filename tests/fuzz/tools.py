@@ -1,0 +1,147 @@
+"""Tools with arguments that follow their JSON Schemas, mutated in structure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from mcp_types import TextContent
+
+from mimo.commands import all_commands
+from mimo.commands.arguments import decode
+from mimo.commands.invoke import Caller
+from mimo.commands.leniency import understood
+from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.spec import Spec, Surface
+from mimo.errors import Internal, Invalid
+from mimo.frozen import replace
+from mimo.server.answers import answer
+from mimo.server.fitting import FORM
+from mimo.text.clean import HIDDEN
+from tests.fuzz.choices import Choices
+from tests.fuzz.grammar import hostile
+from tests.fuzz.project import IDS, a_project
+
+CALLER = Caller(surface=Surface.MCP, name="an agent")
+TOOLS = tuple(all_commands().tools().values())
+_HARMFUL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]")
+_WORDS = (
+    *IDS, "aaaaaa", "auth", "tea", "api", "agent.build", "session.a", "k", "guide.md", "odd.md",
+    ".", "fact", "decision", "last week", "yesterday", "2026-11-20", "builds_on", "v1", "HEAD",
+    '["a"]', "5", "true", "",
+)  # fmt: skip
+"""Texts that mean something in the project."""
+
+
+def _text(choices: Choices) -> str:
+    match choices.number(4):
+        case 0:
+            return choices.one_of(_WORDS)
+        case 1:
+            return choices.raw()
+        case 2:
+            return hostile(choices)
+        case _:
+            return f"{choices.one_of(_WORDS)} {hostile(choices)}"
+
+
+def _value(choices: Choices, schema: Mapping[str, Any]) -> Any:
+    """Returns a value that a schema accepts, and seldom one that it does not."""
+    if choices.seldom() or not schema.get("type"):
+        return choices.json()
+    if "enum" in schema:
+        return choices.one_of(schema["enum"])
+    match schema["type"]:
+        case "boolean":
+            return bool(choices.number(2))
+        case "array":
+            return [_value(choices, schema["items"]) for _ in range(choices.number(4))]
+        case "integer" | "number" as kind:
+            low, high = schema.get("minimum", -5), schema.get("maximum", 1000)
+            middle = low + choices.number(256) * (high - low) / 256
+            number = choices.one_of([middle, low, high, low - 1, high + 1])
+            return int(number) if kind == "integer" else number
+        case "object":
+            return {_text(choices): choices.json() for _ in range(choices.number(4))}
+        case _:
+            return _text(choices)
+
+
+def given(choices: Choices, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns arguments for a schema; seldom one is missing, or is one that it does not have."""
+    arguments = {
+        name: _value(choices, part)
+        for name, part in schema["properties"].items()
+        if (choices.seldom() if name not in schema.get("required", ()) else not choices.seldom())
+        or choices.seldom()
+    }
+    return arguments | ({choices.raw(): choices.json()} if choices.seldom(32) else {})
+
+
+@cache
+def _alone(spec: Spec) -> tuple[Mapping[str, Any], Draft202012Validator]:
+    """Returns the schema of one operation, as if it were a tool of its own."""
+    schema = input_schema((replace(spec, operation=None),))
+    return schema, Draft202012Validator(schema)
+
+
+_SPECS = tuple(spec for specs in TOOLS for spec in specs)
+
+
+def schemas(data: bytes) -> None:
+    """A command accepts exactly the arguments that its schema does, besides null and aliases."""
+    choices = Choices(data)
+    spec = choices.one_of(_SPECS)
+    schema, validator = _alone(spec)
+    arguments = given(choices, schema)
+    with suppress(Invalid):
+        decode(spec, understood(spec, arguments), Surface.MCP)
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    aliases = {alias for param in spec.params for alias in param.aliases}
+    if aliases & arguments.keys() or not _is_utf8(arguments):
+        return
+    refusal = None
+    try:
+        decode(spec, arguments, Surface.MCP)
+    except Invalid as error:
+        refusal = error
+    if refusal:
+        assert refusal.details["field"] in (*schema["properties"], *arguments)
+    spelled = {param.name for param in spec.params if param.arg.spellings}
+    if refusal or not spelled & arguments.keys():
+        assert validator.is_valid(arguments) == (refusal is None), refusal
+
+
+def _is_utf8(data: Any) -> bool:
+    try:
+        repr(data).encode()
+        str(data).encode()
+    except UnicodeEncodeError:
+        return False
+    return "\\ud8" not in repr(data)
+
+
+@cache
+def _validator(specs: Sequence[Spec]) -> Draft202012Validator:
+    schema = output_schema(specs)
+    properties = {**schema["properties"], "truncated": {"type": "string"}}
+    return Draft202012Validator(schema | {"properties": properties})
+
+
+def calls(data: bytes) -> None:
+    """Calls in a project answer in the form of their schemas, briefly and harmlessly, or fail."""
+    choices = Choices(data)
+    with a_project() as mind:
+        for _ in range(1 + choices.number(3)):
+            specs = choices.one_of(TOOLS)
+            result = answer(specs, mind, CALLER, given(choices, input_schema(specs)))
+            (text,) = result.content
+            assert isinstance(text, TextContent)
+            assert not _HARMFUL.search(text.text), _HARMFUL.search(text.text)
+            error = (result.meta or {}).get("mind/error", {}).get("error", {})
+            assert error.get("code") != Internal.code, text.text
+            assert len(text.text.encode("utf-8", "replace")) <= FORM
+            if not result.is_error:
+                _validator(specs).validate(result.structured_content)

@@ -116,7 +116,7 @@ class App:
         self._listed = self._described(lambda _: True)
         self._of_scope: dict[Scope, dict[str, Tool]] = {}
         self.listing = listing or Listing()
-        self.subscriptions = Subscriptions(self._followed, self.listing)
+        self.subscriptions = Subscriptions(self._followed, self.member_of, self.listing)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._working = 0
         self._idle = Condition()

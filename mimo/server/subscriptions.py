@@ -29,6 +29,7 @@ from mcp_types import (
 )
 
 from mimo.errors import MindError
+from mimo.guard.tokens import Member
 from mimo.index import catalog
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -60,12 +61,14 @@ class Subscriptions:
     def __init__(
         self,
         allow: Callable[[Context, Collection[str]], Awaitable[Memory]],
+        member_of: Callable[[Context], Member | None],
         listing: Listing,
         *,
         poll: float = POLL_SECONDS,
     ) -> None:
         """`allow` returns the memory of a client, or raises if it may not follow resources."""
-        self._allow, self._listing, self._poll = allow, listing, poll
+        self._allow, self._member_of = allow, member_of
+        self._listing, self._poll = listing, poll
         self._listen = ListenHandler(listing.bus, max_subscriptions=MOST_CLIENTS)
         self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
         self._streams: list[tuple[Memory, frozenset[str]]] = []
@@ -107,7 +110,7 @@ class Subscriptions:
         self._clients.move_to_end(name)
         if len(self._clients) > MOST_CLIENTS:
             self._clients.popitem(last=False)
-        await self._follow(memory)
+        await self._follow(ctx, memory)
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
@@ -137,7 +140,7 @@ class Subscriptions:
         self._streams.append(stream)
         try:
             if uris:
-                await self._follow(stream[0])
+                await self._follow(ctx, stream[0])
             with self._listing.followed(counts=bool(tools)):
                 return await self._listen(ctx, params.model_copy(update={"notifications": served}))
         finally:
@@ -158,12 +161,12 @@ class Subscriptions:
             uris |= streamed if other is memory else set()
         return uris
 
-    async def _follow(self, memory: Memory) -> None:
+    async def _follow(self, ctx: Context, memory: Memory) -> None:
         """Returns after the present state of the followed resources of a memory is known.
 
         A change that comes right after the subscription is compared with that state.
         """
-        compared = self._compared.setdefault(memory, _Compared(memory))
+        compared = self._compared.setdefault(memory, _Compared(memory, self._member_of(ctx)))
         await self._compare(memory, compared)
         if memory not in self._following:
             task = asyncio.get_running_loop().create_task(self._poll_for(memory, compared))
@@ -194,8 +197,10 @@ class Subscriptions:
 class _Compared:
     """The states of a memory's resources when they were last compared."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, member: Member | None) -> None:
         self._memory = memory
+        self._member = member
+        """A user of a team's server: what all of them may see is the same."""
         self._states: dict[str, str | None] = {}
         self._revision: object = None
         self._skipped = 0
@@ -210,7 +215,8 @@ class _Compared:
 
     def _changes(self, uris: frozenset[str]) -> list[str]:
         try:
-            mind = self._memory.mind()
+            mind = self._memory.mind().acting_as(None)
+            mind.member = self._member
             revision = _revision(mind)
         except (MindError, OSError) as error:
             log.info("resources were not compared: %s", type(error).__name__)

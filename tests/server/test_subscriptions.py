@@ -219,7 +219,7 @@ def test_a_subscription_does_not_read_what_others_follow(
 ) -> None:
     read: list[str] = []
     monkeypatch.setattr(resources, "state", lambda _, uri: read.append(uri))
-    compared = _Compared(Memory(lambda: mind))
+    compared = _Compared(Memory(lambda: mind), None)
     uris = [f"mind://memory/{number}" for number in range(2 * SKIPPED)]
 
     async def follow() -> None:

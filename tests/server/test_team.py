@@ -12,13 +12,14 @@ import anyio
 import httpx2
 import pytest
 from mcp.client import Client
-from mcp_types import ListRootsResult, Root
+from mcp_types import ListRootsResult, ResourceUpdatedNotification, Root
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import FileUrl
 
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Surface
+from mimo.features.notes.commands import add
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
@@ -26,6 +27,7 @@ from mimo.store.init import init
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
 from tests.server.test_http import INITIALIZE, JSON
+from tests.server.test_subscriptions import subscribe
 
 WRITERS = {"ana": Scope.WRITE, "bob": Scope.WRITE, "rita": Scope.READ, "adam": Scope.ADMIN}
 
@@ -268,6 +270,44 @@ def test_a_user_learns_nothing_of_other_projects_or_the_home_of_the_account(tmp_
             assert f"projects_registered: {registered}" in seen
             assert ("vault" in seen) == (name == "bob")
     assert sorted((home / "edges").iterdir()) == before
+
+
+@pytest.mark.attack("http")
+def test_a_user_is_not_notified_of_the_memory_of_the_account(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (tmp_path / "shop").mkdir()
+    init(tmp_path / "shop", home, now=NOW)
+    tokens.write(tmp_path / "tokens.toml", USERS)
+    account = Mind.open(tmp_path / "shop", environ={"MIND_HOME": str(home)})
+    users = account.user(make=True)
+    assert users
+    add(users, "Always use pnpm")
+    account.close()
+    (theirs,) = (home / "memories").rglob("fact_*.md")
+    followed = f"mind://memory/{theirs.stem}"
+    reported: list[str] = []
+    arrived = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        if isinstance(message, ResourceUpdatedNotification):
+            reported.append(str(message.params.uri))
+            arrived.set()
+
+    async def talk(client: Client) -> str:
+        stored = await called(client, "memory", operation="store", content="Tea is at four")
+        own = f"mind://memory/{stored.structured_content['id']}"
+        await subscribe(client, followed)
+        await subscribe(client, own)
+        theirs.write_text(theirs.read_text().replace("pnpm", "yarn"))
+        await called(client, "mind_edit", id=own.rpartition("/")[2], content="Tea is at five")
+        with anyio.fail_after(20):
+            await arrived.wait()
+        await anyio.sleep(0.1)
+        return own
+
+    with served(home, "--tokens", str(tmp_path / "tokens.toml")) as running:
+        own = running.asked("legacy", talk, "/shop", headers=bearer("bob"), message_handler=hear)
+    assert reported == [own]
 
 
 def test_a_token_of_one_project_needs_no_name_for_it(server: Served, era: Any) -> None:

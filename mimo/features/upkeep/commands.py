@@ -253,6 +253,8 @@ def status(mind: Mind) -> Status:
     """Show the state of the memory"""
     process = daemon.running(mind.home)
     started = process.started if process else None
+    registered = mind.registered().projects
+    paths = {str(entry.path) for entry in registered}
     totals, _ = across.ask_each(
         mind,
         "mind_status",
@@ -264,13 +266,13 @@ def status(mind: Mind) -> Status:
             running=process is not None,
             pid=process.pid if process else None,
             uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
-            projects_watching=len(process.watching) if process else 0,
+            projects_watching=len(paths.intersection(process.watching)) if process else 0,
             last_index=mind.index.changed_at() if mind.has_project else None,
             start=None if process else "mind daemon start",
         ),
         current_project=_project(mind) if mind.has_project else None,
         global_stats=GlobalStats(
-            projects_registered=len(mind.registered().projects),
+            projects_registered=len(registered),
             global_edges=len(sources.of_user(mind)),
             total_memories=sum(total for _, _, total in totals),
         ),

@@ -25,9 +25,9 @@ MOST_LINES = 80_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (66, 980, 23),
-    "add": (64, 980, 23),
-    "hook": (30, 345, 19),
+    "search": (67, 1005, 23),
+    "add": (65, 1015, 23),
+    "hook": (30, 370, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
+from mimo.index.pages import Held, Pages
 from mimo.text.clean import compiled
 
 Approves = Callable[[str], bool]
@@ -76,6 +77,9 @@ class Database:
         self.approves: Approves = lambda _: True
         """The function `approved` in SQL."""
         self._idle: list[sqlite3.Connection] = []
+        self._file: Held | None = None
+        """The file, which is held before the first connection and until the last one is closed."""
+        self._pages = Pages(path) if path else None
         self._closed = False
         self._turn: AbstractContextManager[object] = nullcontext()
         if path is None:
@@ -93,6 +97,7 @@ class Database:
         Raises `IndexDamaged` also if the block fails on a row with values that mind never writes.
         """
         with self._connection() as connection:
+            self._verify()
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -111,8 +116,10 @@ class Database:
         with self._connection() as connection:
             self._begin(connection, wait)
             try:
+                self._verify(again=True)
                 yield connection
-                connection.execute("COMMIT")
+                with self._recording(connection):
+                    connection.execute("COMMIT")
             finally:
                 connection.rollback()
 
@@ -121,8 +128,6 @@ class Database:
 
         An index that came with a clone may differ from the files.
         """
-        if self.path is not None and _is_cut_short(self.path):
-            return State.UNUSABLE
         try:
             with self._connection() as connection:
                 query = "SELECT name, value FROM meta WHERE name IN ('format', 'owner')"
@@ -132,8 +137,13 @@ class Database:
         number = meta.get("format")
         if isinstance(number, int) and number > schema.FORMAT:
             return State.NEWER
-        is_ours = number == schema.FORMAT and meta.get("owner") == owner
-        return State.USABLE if is_ours else State.UNUSABLE
+        if number != schema.FORMAT or meta.get("owner") != owner:
+            return State.UNUSABLE
+        try:
+            self._verify()
+        except IndexDamaged:
+            return State.UNUSABLE
+        return State.USABLE
 
     def size(self) -> int:
         """Returns the size of the file and its journal in bytes."""
@@ -143,12 +153,34 @@ class Database:
     def close(self) -> None:
         """Closes every connection; one in use is closed when it is returned."""
         self._closed = True
+        if self._pages and self._file:
+            self._pages.close(self._file.descriptor, self._close_idle)
+        self._close_idle()
+        self._file = None
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+    def _verify(self, *, again: bool = False) -> None:
+        """Raises `IndexDamaged` if a page is damaged."""
+        if not (self._pages and self._file):
+            return
+        if not self._pages.are_sound(self._file.descriptor, again=again):
+            raise _damaged(self.path, "the checksum of a page does not match")
+
+    def _recording(self, connection: sqlite3.Connection) -> AbstractContextManager[None]:
+        """Returns the context of a commit, in which the checksums of its pages are stored."""
+        if self._pages and self._file:
+            return self._pages.recording(self._file.descriptor, connection)
+        return nullcontext()
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         with self._turn, translated(self.path):
+            if self.path and self._file is None:
+                self._file = Held.of(self.path)
+            held = self._file  # Lives longer than the connection.
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -158,6 +190,7 @@ class Database:
             finally:
                 if self._closed:
                     connection.close()
+                    del held
                 else:
                     self._idle.append(connection)
 
@@ -226,7 +259,7 @@ def path_of(folder: Path, number: int, stem: str = "index") -> Path:
 
 def remove(path: Path) -> None:
     """Removes a database and the files that SQLite keeps beside it, as far as possible."""
-    for suffix in ("", "-journal", "-wal", "-shm"):
+    for suffix in ("", "-journal", "-wal", "-shm", "-sums"):
         with suppress(OSError):
             beside(path, suffix).unlink()
 
@@ -234,19 +267,6 @@ def remove(path: Path) -> None:
 def beside(path: Path, suffix: str) -> Path:
     """Returns the path of a file that SQLite keeps beside a database, such as its `-wal`."""
     return path.with_name(path.name + suffix)
-
-
-def _is_cut_short(path: Path) -> bool:
-    """Returns whether a file is shorter than its header states, without a journal."""
-    try:
-        if (journal := beside(path, "-wal")).exists() and journal.stat().st_size:
-            return False
-        header, status = disk.look(path, limit=99)
-    except OSError:
-        return True
-    page = int.from_bytes(header[16:18], "big")
-    page = 65_536 if page == 1 else page
-    return len(header) < 100 or status.st_size < page * int.from_bytes(header[28:32], "big")
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -264,6 +284,12 @@ def translated(path: Path | None) -> Iterator[None]:
     """Raises errors of SQLite as `IndexDamaged` or `StorageFailed`."""
     try:
         yield
+    except BlockingIOError as error:
+        raise IndexBusy(
+            f"another process has been committing to the index `{path}` for more than"
+            f" {WRITE_WAIT_SECONDS:g} s",
+            hint="your files are safe; the next command indexes them",
+        ) from error
     except OSError as error:
         raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
@@ -320,13 +346,15 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
             with closing(disk.connect(draft)) as connection:
                 schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
-            try:
-                path.hardlink_to(draft)
-            except FileExistsError:
-                pass
-            except OSError:  # Some file systems have no hard links.
-                if not path.exists():
-                    draft.rename(path)
+            Pages(draft).create(Held.of(draft))
+            for made, name in ((beside(draft, "-sums"), beside(path, "-sums")), (draft, path)):
+                try:
+                    name.hardlink_to(made)
+                except FileExistsError:
+                    pass
+                except OSError:  # Some file systems have no hard links.
+                    if not name.exists():
+                        made.rename(name)
         finally:
             remove(draft)
     return Database(path, number)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 10
+FORMAT = 11
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _AT_ONCE = 500

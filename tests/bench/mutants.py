@@ -143,6 +143,19 @@ MODULES = (
         ),
     ),
     Module(
+        "mimo/index/pages.py",
+        ("tests/index/test_pages.py",),
+        (
+            Mutant("if state == self._sound and not again:", "if self._sound:"),
+            Mutant("if number > head.copied:", "if False:"),
+            Mutant("(number == recorded and chain == head.chain)", "True"),
+            Mutant("if logged and logged.is_behind:", "if False:"),
+            Mutant("is_sound and os.pread(file, 4, at) == _entry(value)", "is_sound"),
+            Mutant("if value != expected and", "if False and"),
+            Mutant("first = head.done", "first = 0"),
+        ),
+    ),
+    Module(
         "mimo/ranking/__init__.py",
         ("tests/ranking",),
         (

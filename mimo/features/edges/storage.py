@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from zlib import crc32
 
 from mimo import disk
 from mimo.disk import Stamp
@@ -32,7 +33,7 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 3
+_FORMAT = 4
 _SETTLED_NS = 2_000_000_000
 """A file that was just written may change again without a new stamp."""
 
@@ -68,9 +69,9 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
             continue
         edges.append(edge._replace(file=str(path)))
     if used != cached:
-        data = json.dumps({"format": _FORMAT, "edges": used}).encode()
+        data = json.dumps(used).encode()
         with suppress(StorageFailed):
-            files.replace(_cache(home), data, mode=0o600)
+            files.replace(_cache(home), _head(data) + data, mode=0o600)
     return edges, problems
 
 
@@ -150,13 +151,21 @@ def _cache(home: Path) -> Path:
 
 
 def _cached(home: Path) -> dict[str, Any]:
-    """Returns the stamp and the fields of each edge in the cache, by the name of its file."""
+    """Returns the stamp and the fields of each edge in the cache, by the name of its file.
+
+    Returns none if the cache is damaged or has another format.
+    """
     try:
-        document = json.loads(disk.read(_cache(home)))
-        rows = document["edges"] if document["format"] == _FORMAT else {}
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        head, _, data = disk.read(_cache(home)).partition(b"\n")
+        rows = json.loads(data) if head + b"\n" == _head(data) else {}
+    except (OSError, ValueError, RecursionError):
         return {}
     return rows if isinstance(rows, dict) else {}
+
+
+def _head(data: bytes) -> bytes:
+    """Returns the first line of the cache: its format and a checksum."""
+    return b"%d %08x\n" % (_FORMAT, crc32(data))
 
 
 def _unchanged(row: Any, stamp: Stamp) -> Edge | None:

@@ -1,0 +1,140 @@
+"""The points: one damage at one place of one file of the index."""
+
+import os
+import random
+import re
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+RANGE, PAGE = 64, 4096
+
+CLOSED, OPEN, LIVE = "closed", "left open", "in use"
+"""The states of the index: no process has it; a process ended without closing it, so that the log
+has its last changes; a process has it open while it is damaged."""
+
+RANGES = ("a bit of 64 bytes", "64 bytes zeroed")
+STALE = "page of an earlier version"
+PAGES = ("a bit of the page", "page zeroed", "pages swapped", STALE)
+LENGTHS = ("cut at a page", "cut at an odd length")
+OTHERS = (
+    "another project's file",
+    "removed",
+    "empty",
+    "a folder",
+    "a fifo",
+    "a link",
+    "a link to nothing",
+)
+KINDS = (*RANGES, *PAGES, *LENGTHS, *OTHERS)
+
+Files = Mapping[str, bytes]
+"""The contents of files by their paths, relative to the tree."""
+
+
+class Point(NamedTuple):
+    """One damage."""
+
+    state: str
+    file: str
+    kind: str
+    at: int
+    """The number of the range or page."""
+
+    @property
+    def page(self) -> int:
+        """Returns the number of the damaged page."""
+        return self.at * RANGE // PAGE if self.kind in RANGES else self.at
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the file, without its random part."""
+        return named(self.file)
+
+
+def named(file: str) -> str:
+    """Returns the name of a file, with `*` for its random part."""
+    return re.sub(r"-[0-9a-f]{16}\.rows$", "-*.rows", Path(file).name)
+
+
+def points(states: Mapping[str, Files], earlier: Files) -> Iterator[Point]:
+    """Yields every point."""
+    for state, files in states.items():
+        for file, data in files.items():
+            if state == OPEN and not file.endswith(("-wal", "-shm", "-sums", "index.db")):
+                continue  # It is the same as in the other states.
+            for kind in KINDS:
+                for at in _places(state, kind, data, earlier.get(file, b"")):
+                    yield Point(state, file, kind, at)
+
+
+def _places(state: str, kind: str, data: bytes, old: bytes) -> Collection[int]:
+    """Returns the places of a file where a kind of damage is possible."""
+    pages = range(-(-len(data) // PAGE))
+    if kind in RANGES:
+        return () if state == LIVE else range(-(-len(data) // RANGE))
+    if kind == STALE:
+        return [at for at in pages if page_of(old, at) not in (b"", page_of(data, at))]
+    if kind in PAGES:
+        return pages
+    # SQLite ends the process if a file that it has in memory is cut.
+    return () if state == LIVE and kind != "removed" else pages if kind in LENGTHS else (0,)
+
+
+def page_of(data: bytes, at: int) -> bytes:
+    """Returns a page of a file."""
+    return data[at * PAGE : (at + 1) * PAGE]
+
+
+def damaged(point: Point, data: bytes, earlier: Files) -> bytes:
+    """Returns the damaged content of a file."""
+    chance = random.Random(repr(point))
+    changed = bytearray(data)
+    size = RANGE if point.kind in RANGES else PAGE
+    start, end = point.at * size, min((point.at + 1) * size, len(data))
+    if point.kind in ("a bit of 64 bytes", "a bit of the page"):
+        changed[chance.randrange(start, end)] ^= 1 << chance.randrange(8)
+    elif point.kind in ("64 bytes zeroed", "page zeroed"):
+        changed[start:end] = bytes(end - start)
+    elif point.kind == "pages swapped":
+        pages = len(data) // PAGE
+        other = (point.at + chance.randrange(1, max(2, pages))) % max(1, pages)
+        own, theirs = page_of(data, point.at), page_of(data, other)
+        if len(own) == len(theirs):
+            changed[start:end], changed[other * PAGE : (other + 1) * PAGE] = theirs, own
+    elif point.kind == STALE:
+        old = page_of(earlier[point.file], point.at)
+        changed[start : start + len(old)] = old
+    elif point.kind == "cut at a page":
+        del changed[start:]
+    elif point.kind == "cut at an odd length":
+        del changed[start + chance.randrange(1, max(2, end - start)) :]
+    return bytes(changed)
+
+
+def damage(point: Point, path: Path, data: bytes, earlier: Files, other: Path) -> None:
+    """Damages a file; `other` is the folder of another project's files."""
+    if point.kind not in OTHERS:
+        bad = damaged(point, data, earlier)
+        with path.open("r+b") as file:  # It stays the same file, as for a process that has it.
+            file.write(bad)
+            file.truncate()
+        return
+    path.unlink()
+    if point.kind == "another project's file":
+        theirs = [file for file in other.rglob("*") if named(file.name) == point.name]
+        if theirs:
+            shutil.copy(theirs[0], path)
+    elif point.kind == "empty":
+        path.touch()
+    elif point.kind == "a folder":
+        path.mkdir()
+    elif point.kind == "a fifo":
+        os.mkfifo(path)
+    elif point.kind == "a link":
+        place = path.with_name(f"{path.name}.moved")
+        place.write_bytes(data)
+        path.symlink_to(place)
+    elif point.kind == "a link to nothing":
+        path.symlink_to(path.with_name("nothing"))

@@ -1,0 +1,181 @@
+"""One point: the files are put back, one is damaged, and the questions are asked."""
+
+import json
+import shutil
+from collections.abc import Callable
+from os.path import commonprefix
+from pathlib import Path
+from typing import NamedTuple
+
+from mimo.index.database import Database, State
+from mimo.index.pages import Pages
+from mimo.memory.model import Filter
+from mimo.mind import Mind
+from tests.bench.damage import store
+from tests.bench.damage.damages import CLOSED, LIVE, OPEN, Files, Point, damage
+from tests.bench.torture.scratch import Scratch
+
+_NOTICES = ("not indexed yet", "has yet to make", "were read instead")
+
+_TRIES = 4
+"""The number of times that questions are asked until the index is complete again."""
+
+
+class Outcome(NamedTuple):
+    """The result of one point."""
+
+    failures: list[str]
+    is_detected: bool = False
+    """True if the index was found to be damaged when it was opened."""
+    is_shared: bool = False
+    """True if the questions were asked for an earlier range of the same page only."""
+
+
+class Examination:
+    """A store with its states, and the answers that are expected."""
+
+    def __init__(self, top: Path) -> None:
+        """Makes the store in a folder, and another one."""
+        other = Scratch(top / "other")
+        store.prepared(other, memories=3)
+        self._other = other.tree
+        self.scratch = Scratch(top / "own")
+        store.prepared(self.scratch)
+        self.earlier = self._files()
+        store.changed(self.scratch)
+        self.states: dict[str, Files] = {}
+        self._fresh()
+        self.expected = store.ask(self.scratch)
+        self.states[CLOSED] = self.states[LIVE] = self._files()
+        self.states[OPEN] = self._left_open()
+        self._asked: set[tuple[object, ...]] = set()
+
+    def try_(self, point: Point, *, blind: bool = False) -> Outcome:
+        """Returns the outcome of a point; `blind` switches the checksums of pages off."""
+        files = self.states[point.state]
+        self._put_back(files)
+        path = self.scratch.tree / point.file
+        if point.state == LIVE:
+            run = self.scratch.fork(lambda: self._live(point, path, files, blind=blind))
+            return _outcome(run.status, run.output, run.errors)
+        damage(point, path, files[point.file], self.earlier, self._other)
+        same = (point.state, point.file, point.kind, point.page)
+        questions = store.about(point.name) if same in self._asked else store.QUESTIONS
+        is_detected = not blind and self._is_detected()
+        if is_detected and same in self._asked:
+            return Outcome([], is_detected=True, is_shared=True)
+        self._asked.add(same)
+        run = self.scratch.fork(lambda: self._ask(point, questions, blind=blind))
+        return _outcome(run.status, run.output, run.errors)._replace(is_detected=is_detected)
+
+    def _is_detected(self) -> bool:
+        """Returns whether the index is found to be damaged before anything is read from it."""
+        database = Database(self.scratch.project / ".mind/.index/index.db")
+        try:
+            return database.state(self._owner) is not State.USABLE
+        finally:
+            database.close()
+
+    def _ask(self, point: Point, questions: store.Questions, *, blind: bool) -> int:
+        if blind:
+            Pages.are_sound = lambda *_, **__: True  # type: ignore[method-assign]
+        first = sum(map(ord, repr(point))) % len(questions)
+        questions = [*questions[first:], *questions[:first]]
+        differences: list[str] = []
+        for _ in range(_TRIES):
+            answers = store.ask(self.scratch, questions)
+            wrong = [name for name, answer in answers.items() if answer != self.expected[name]]
+            differences = [
+                f"`{name}`: {_difference(self.expected[name], answers[name])}" for name in wrong
+            ]
+            if not wrong or not all(_may_differ(point, answers[name]) for name in wrong):
+                break
+        print(json.dumps(differences))
+        return 0
+
+    def _live(self, point: Point, path: Path, files: Files, *, blind: bool) -> int:
+        """Asks in one process that has the index open, before the damage and after it."""
+        if blind:
+            Pages.are_sound = lambda *_, **__: True  # type: ignore[method-assign]
+        mind = Mind.open(self.scratch.project)
+        before = _answers(mind)
+        damage(point, path, files[point.file], self.earlier, self._other)
+        after = _answers(mind)
+        mind.close()
+        pairs = zip(before, after, strict=True)
+        print(
+            json.dumps([f"{new[:300]} instead of {old[:300]}" for old, new in pairs if old != new])
+        )
+        return 0
+
+    def _files(self) -> Files:
+        return {
+            path.relative_to(self.scratch.tree).as_posix(): path.read_bytes()
+            for path in store.index_files(self.scratch)
+        }
+
+    def _put_back(self, files: Files) -> None:
+        for folder in (self.scratch.project / ".mind/.index", self.scratch.home / ".mind/cache"):
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+        for name, data in files.items():
+            path = self.scratch.tree / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+            path.chmod(0o600)
+
+    def _fresh(self) -> None:
+        """Makes the index again from nothing, with all vectors."""
+        self._put_back({})
+        for _ in range(_TRIES):
+            store.ask(self.scratch)
+        mind = Mind.open(self.scratch.project)
+        self._owner = mind.index._owner
+        mind.close()
+
+    def _left_open(self) -> Files:
+        """Returns the files while a process has the index open, and has just changed it."""
+        mind = Mind.open(self.scratch.project)
+        with mind.index._database.writing() as sql:
+            sql.execute("UPDATE memories SET position = position")
+            sql.execute("UPDATE units SET line = line")
+        files = self._files()
+        mind.close()
+        return files
+
+
+def _may_differ(point: Point, answer: str) -> bool:
+    """Returns whether an answer may be incomplete for a while.
+
+    It states so, or many vectors of the encoder are lost: a search makes some of them.
+    """
+    is_by_meaning = point.name.startswith("meanings") and '"results"' in answer
+    return is_by_meaning or any(notice in answer for notice in _NOTICES)
+
+
+def _difference(expected: str, answer: str) -> str:
+    """Returns the parts of two answers that differ, shortened."""
+    start = len(commonprefix((expected, answer)))  # noqa: RUF071 - of letters
+    return (
+        f"{answer[max(0, start - 60) : start + 200]!r} instead of {expected[start : start + 200]!r}"
+    )
+
+
+def _outcome(status: int, output: str, errors: str) -> Outcome:
+    if status:
+        return Outcome([f"it ended with {status}: {errors[-500:]}"])
+    return Outcome(json.loads(output))
+
+
+def _answers(mind: Mind) -> list[str]:
+    """Returns answers of an open memory."""
+    from mimo.features.search.commands import search
+
+    ask: list[Callable[[], object]] = [
+        lambda: search(mind, "kettle").results,
+        lambda: search(mind, "who repairs the harbour lamp").results,
+        lambda: search(mind, "로그인 토큰").results,
+        lambda: mind.index.records(Filter()),
+        lambda: mind.index.graph(("fact_05",), depth=3, types=(), most=9, now=mind.now()),
+    ]
+    return [repr(question()) for question in ask]

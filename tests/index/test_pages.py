@@ -1,0 +1,268 @@
+"""Checksums of pages: damage of an index is found, and what mind itself writes is not damage."""
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.disk import Stamp
+from mimo.index import pages
+from mimo.index.database import Database, IndexDamaged, State
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter
+
+Make = Callable[..., Change]
+PAGE = 4096
+
+
+@pytest.fixture
+def filled(folder: Path, change_of: Make) -> Path:
+    """The database of an index that no process has open."""
+    index = Index.open(folder, None)
+    index.apply([change_of(f"m{number}", f"word{number} common") for number in range(40)], now_ns=1)
+    index.close()
+    return folder / "index.db"
+
+
+def state(path: Path) -> State:
+    database = Database(path)
+    try:
+        return database.state("")
+    finally:
+        database.close()
+
+
+def test_what_mind_writes_is_sound(filled: Path, change_of: Make) -> None:
+    for number in range(5):
+        index = Index.open(filled.parent, None)
+        index.apply([change_of(f"n{number}")], now_ns=2)
+        assert index.count(Filter()) == 41 + number
+        index.close()
+
+    assert state(filled) is State.USABLE
+    assert not filled.with_name("index-1.db").exists()
+
+
+def test_each_page_is_checked(filled: Path) -> None:
+    data = filled.read_bytes()
+    for at in range(0, len(data), PAGE):
+        changed = bytearray(data)
+        changed[at + random.Random(at).randrange(PAGE)] ^= 1
+        filled.write_bytes(changed)
+        assert state(filled) is State.UNUSABLE, at // PAGE
+
+    filled.write_bytes(data)
+    assert state(filled) is State.USABLE
+
+
+def test_a_page_of_an_earlier_version_is_damage(filled: Path, change_of: Make) -> None:
+    old = filled.read_bytes()
+    index = Index.open(filled.parent, None)
+    index.apply([change_of("late")], now_ns=2)
+    index.close()
+    new = filled.read_bytes()
+    stale = [at for at in range(0, len(old), PAGE) if old[at : at + PAGE] != new[at : at + PAGE]]
+    assert len(stale) > 5
+
+    for at in stale:
+        filled.write_bytes(new[:at] + old[at : at + PAGE] + new[at + PAGE :])
+        assert state(filled) is State.UNUSABLE, at // PAGE
+
+
+@pytest.mark.parametrize("damage", ["removed", "head", "sums", "empty"])
+def test_damaged_checksums_are_damage(filled: Path, damage: str) -> None:
+    sums = filled.with_name("index.db-sums")
+    data = bytearray(sums.read_bytes())
+    if damage == "removed":
+        sums.unlink()
+    elif damage == "head":
+        data[20] ^= 1
+        sums.write_bytes(data)
+    elif damage == "sums":
+        data[-64:] = bytes(64)
+        sums.write_bytes(data)
+    else:
+        sums.write_bytes(b"")
+
+    assert state(filled) is State.UNUSABLE
+
+
+def test_damage_while_the_index_is_in_use_is_found(filled: Path, change_of: Make) -> None:
+    index = Index.open(filled.parent, None)
+    assert index.count(Filter()) == 40
+    with filled.open("r+b") as file:
+        file.seek(5 * PAGE + 100)
+        file.write(b"x")
+
+    with pytest.raises(IndexDamaged):
+        index.count(Filter())
+    assert index.stamps() == {}
+    index.apply([change_of("a")], now_ns=2)
+    assert index.count(Filter()) == 1
+    index.close()
+
+
+def test_damage_is_found_before_it_is_written_again(filled: Path, change_of: Make) -> None:
+    index = Index.open(filled.parent, None)
+    index.count(Filter())
+    with filled.open("r+b") as file:
+        file.seek(5 * PAGE + 100)
+        file.write(b"x")
+
+    with pytest.raises(IndexDamaged):
+        index.apply([change_of("a")], now_ns=2)
+    index.close()
+
+
+def test_damage_of_the_log_is_found(filled: Path, change_of: Make) -> None:
+    writer = Index.open(filled.parent, None)
+    writer.apply([change_of("late")], now_ns=2)
+    log = filled.with_name("index.db-wal")
+    size = log.stat().st_size
+    assert size > 2 * PAGE
+    with log.open("r+b") as file:
+        file.seek(32 + 24 + 200)
+        file.write(b"x")
+
+    assert state(filled) is State.UNUSABLE
+    writer.close()
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from mimo.disk import Stamp
+from mimo.index import pages
+from mimo.index.database import Database
+database = Database(Path(sys.argv[1]))
+if sys.argv[2] == "before the checksums":
+    pages.Pages._fold = lambda *_: os._exit(9)
+with database.writing() as sql:
+    sql.execute("UPDATE memories SET position = position + 1")
+    if sys.argv[2] == "before the commit":
+        sql.execute("PRAGMA cache_size = 1")
+        sql.execute("UPDATE memories SET position = position + 1")
+        os._exit(9)
+os._exit(9)
+"""
+
+
+@pytest.mark.parametrize("moment", ["before the commit", "before the checksums", "later"])
+def test_a_killed_writer_leaves_no_damage(filled: Path, change_of: Make, moment: str) -> None:
+    command = [sys.executable, "-c", KILLED, str(filled), moment]
+    assert subprocess.run(command, check=False).returncode == 9
+    assert filled.with_name("index.db-wal").exists()
+
+    index = Index.open(filled.parent, None)
+    (sums,) = index.ask(lambda sql: sql.execute("SELECT sum(position) FROM memories").fetchone())
+    assert sums == (0 if moment == "before the commit" else 40)
+    index.apply([change_of("late")], now_ns=2)
+    index.close()
+    assert state(filled) is State.USABLE
+    assert not filled.with_name("index-1.db").exists()
+
+
+def test_a_damaged_head_of_a_frame_is_damage(filled: Path) -> None:
+    """SQLite would leave out that transaction and the later ones."""
+    command = [sys.executable, "-c", KILLED, str(filled), "later"]
+    subprocess.run(command, check=False)
+    whole = {path: path.read_bytes() for path in filled.parent.glob("index.db*")}
+    log = filled.with_name("index.db-wal")
+    data = whole[log]
+    for at in (8, 24, 32 + 1, 32 + 16, len(data) - PAGE - 24 + 5):
+        for path, content in whole.items():
+            path.write_bytes(content)
+        log.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert state(filled) is State.UNUSABLE, at
+
+
+def test_pages_that_sqlite_copies_from_the_log_are_sound(filled: Path, change_of: Make) -> None:
+    writer, reader = Index.open(filled.parent, None), Index.open(filled.parent, None)
+    for number in range(12):
+        change = change_of(f"big{number}", f"{number} " + "long text here " * 9000)
+        writer.apply([change], now_ns=number)
+        assert reader.count(Filter()) == 41 + number
+    assert filled.stat().st_size > 500 * PAGE  # The log reached 1,000 pages, and was copied.
+    writer.close()
+    assert reader.count(Filter()) == 52
+    reader.close()
+
+    assert state(filled) is State.USABLE
+
+
+def test_silent_damage_of_a_large_index_is_found_within_the_period(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silent: the stamp of the file is that which mind left."""
+    monkeypatch.setattr(pages, "_SMALL", 0)
+    assert state(filled) is State.USABLE
+    monkeypatch.setattr(pages, "_of_status", lambda status: Stamp(status.st_size, 1, 1, 1))
+    assert state(filled) is State.USABLE  # Notes this stamp.
+    with filled.open("r+b") as file:
+        file.seek(5 * PAGE + 100)
+        file.write(b"x")
+
+    assert state(filled) is State.USABLE
+    monkeypatch.setattr(pages, "_PERIOD_NS", 0)
+    assert state(filled) is State.UNUSABLE
+
+
+def test_a_very_large_index_is_compared_in_portions(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_SMALL", 0)
+    monkeypatch.setattr(pages, "_of_status", lambda status: Stamp(status.st_size, 1, 1, 1))
+    assert state(filled) is State.USABLE
+    monkeypatch.setattr(pages, "_PERIOD_NS", 0)
+    monkeypatch.setattr(pages, "_PORTION", 2 * PAGE)
+    at = filled.stat().st_size // PAGE - 1
+    with filled.open("r+b") as file:
+        file.seek(at * PAGE + 100)
+        file.write(b"x")
+
+    commands = next(number for number in range(100) if state(filled) is State.UNUSABLE)
+    assert commands == at // 2
+
+
+def test_a_file_stays_open_as_long_as_a_part_needs_it(filled: Path) -> None:
+    first, second = pages.Held.of(filled), pages.Held.of(filled)
+    assert first is second
+    descriptor = first.descriptor
+    del first
+    os.fstat(descriptor)
+    del second
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+LOCKED = """
+import sys
+from pathlib import Path
+from mimo.index.index import Index
+from mimo.memory.model import Filter
+index = Index.open(Path(sys.argv[1]), None)
+print(index.count(Filter()))
+index.close()
+"""
+
+
+def test_checking_an_open_index_keeps_sqlites_locks(filled: Path, change_of: Make) -> None:
+    """If it closed the file, SQLite of another process would take the log for unused."""
+    index = Index.open(filled.parent, None)
+    index.apply([change_of("a")], now_ns=2)
+    assert state(filled) is State.USABLE
+    command = [sys.executable, "-c", LOCKED, str(filled.parent)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "41"
+    log = filled.with_name("index.db-wal")
+
+    assert log.exists()
+    index.apply([change_of("b")], now_ns=3)
+    assert index.count(Filter()) == 42
+    index.close()
+    assert state(filled) is State.USABLE

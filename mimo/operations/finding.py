@@ -617,7 +617,10 @@ def _presented(mind: Mind, ids: Sequence[str]) -> Iterator[str]:
     """
     for id in ids:
         record = mind.index.get(id)
-        first = record or next(iter(mind.index.parts(id)))
+        first = record or next(iter(mind.index.parts(id)), None)
+        if first is None:  # Another process has removed it.
+            yield id
+            continue
         title = cut(record.memory.heading if record else first.origin, _TITLE)
         about = f" ({title})" if mind.trust.trusted(first.place.digest) else ""
         yield f"{mind.handle(id).text}{about}"

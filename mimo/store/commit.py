@@ -34,6 +34,9 @@ PROGRAM = "mind <mind@localhost>"
 
 _FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _PAUSE_SECONDS = 0.1
+_TRIES = 5
+_REMOVED, _NEW = "D ", "??"
+"""Marks of `git status`: removed in git's index, and not in it yet."""
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -81,24 +84,35 @@ def check_idle(root: Path) -> None:
 
 def pending(root: Path) -> tuple[Change, ...]:
     """Returns the files that a commit of the memory would contain, by path."""
+    result = []
+    for path, marks in sorted(_status(root).items()):
+        removed = "D" in marks and not os.path.lexists(root / path)
+        change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
+        result.append(Change(path=path, change=change))
+    return tuple(result)
+
+
+def _status(root: Path) -> dict[str, str]:
+    """Returns the two marks of `git status` for each changed file of the memory that is shared.
+
+    git's ignore rules do not matter.
+    """
     words = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignored=no")
     listed = os.fsdecode(git.ask(root, "status", *words, "--", STORE)).split("\0")
     prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
     private = {_identity(root / STORE / name) for name in PRIVATE_FOLDERS} - {None}
-    result = []
+    result = {}
     for entry in listed:
         marks, path = entry[:2], entry[3 + len(prefix) :]
-        # The name is empty for a repository inside `.mind/`. git's ignore rules do not matter.
+        # The name is empty for a repository inside `.mind/`.
         name = path.rpartition("/")[2]
         temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
         if not name or temporary or not is_shared(path):
             continue
         # A private folder may have another name on this file system.
         if _identity(root / STORE / path.split("/")[1]) not in private:
-            removed = "D" in marks and not os.path.lexists(root / path)
-            change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
-            result.append(Change(path=path, change=change))
-    return tuple(sorted(result, key=lambda file: file.path))
+            result[path] = marks
+    return result
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -126,7 +140,7 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     after the user's filters. Raises `StorageFailed` with the message of git or of a hook. If a hook
     added a private file, the commit is undone.
     """
-    if not (names := _staged(root, paths)):
+    if not (names := _staged(root, paths := tuple(paths))):
         return None
     if git.run(root, "diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
@@ -135,7 +149,17 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     settings: tuple[str, ...] = ()
     if author:
         words, settings = [*words, f"--author={author}"], identity(root)
-    _do(root, *words, data=names, settings=settings)
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            _do(root, *words, data=names, settings=settings)
+            break
+        except StorageFailed:
+            # Another process may have taken one of the files out of git's index.
+            before_, names = names, _staged(root, paths)
+            if not names:
+                return None
+            if not tries_left or names == before_:
+                raise
     # A hook of the user may have added private files.
     options = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
     listed = git.ask(
@@ -155,22 +179,24 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
 
 
 def _staged(root: Path, paths: Iterable[str]) -> bytes:
-    """Stages files, and returns their names for git, without those that are removed meanwhile.
+    """Stages files, and returns the names, for git, of those that a commit can name.
 
-    Raises `StorageFailed`.
+    Meanwhile, other processes may remove files, and stage or commit them. Raises `StorageFailed`.
     """
-    waiting = list(paths)
-    while waiting:
+    wanted = frozenset(paths)
+    for tries_left in reversed(range(_TRIES)):
+        # git can't add a file that is missing in its index as well as on the disk.
+        marks = _status(root)
+        names = [path for path in wanted if marks.get(path, _REMOVED) != _REMOVED]
         try:
-            _do(root, "add", "--all", *_FROM_INPUT, data=_names(waiting))
+            if names:
+                _do(root, "add", "--all", *_FROM_INPUT, data=_names(names))
             break
         except StorageFailed:
-            changed = {change.path for change in pending(root)}
-            left = [path for path in waiting if path in changed]
-            if left == waiting:
+            if not tries_left:
                 raise
-            waiting = left
-    return _names(waiting)
+    marks = _status(root)
+    return _names(path for path in wanted if marks.get(path, _NEW) != _NEW)
 
 
 def _names(paths: Iterable[str]) -> bytes:

@@ -571,6 +571,23 @@ def holding(path: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
+def excludes(path: Path) -> bool:
+    """Returns whether the lock file at `path` excludes others, which some file systems only claim.
+
+    A missing file is not checked.
+    """
+    with ExitStack() as opened:
+        try:
+            first, second = (disk.opened(path, os.O_RDWR) for _ in range(2))
+            opened.callback(os.close, first)
+            opened.callback(os.close, second)
+            return not _try(first) or not _try(second)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+
 def holder(path: Path) -> int | None:
     """Returns the process that holds the lock file at `path`; None if it is free."""
     try:
@@ -579,6 +596,8 @@ def holder(path: Path) -> int | None:
         return None
     try:
         return None if _try(descriptor) else _named(descriptor)
+    except OSError:  # The file system has no locks.
+        return None
     finally:
         os.close(descriptor)
 
@@ -592,6 +611,8 @@ def is_held(path: Path) -> bool:
     try:
         # Shared, so that two processes that check at once do not block each other.
         return not _try(descriptor, shared=True)
+    except OSError:  # The file system has no locks.
+        return False
     finally:
         os.close(descriptor)
 
@@ -609,12 +630,20 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
     patience = disk.current()
     deadline = time.monotonic() + min(wait, patience.left)
     pause = 0.001
-    while not _try(descriptor):
-        if time.monotonic() >= deadline:
-            raise busy(path, _named(descriptor))
-        with patience.spent():
-            time.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
+    try:
+        while not _try(descriptor):
+            if time.monotonic() >= deadline:
+                raise busy(path, _named(descriptor))
+            with patience.spent():
+                time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+    except OSError as error:
+        raise StorageFailed(
+            f"can't lock `{path}`: {error.strerror or error}",
+            hint="its file system has no locks: move it to a local disk, or mount it with locks"
+            " (NFS: without `nolock`); nothing was changed",
+            details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
+        ) from error
 
 
 def _try(descriptor: int, *, shared: bool = False) -> bool:

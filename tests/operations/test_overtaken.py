@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import Conflict, Invalid
+from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features import decisions
 from mimo.index.index import Index
 from mimo.memory.model import Filter, Kind, Record
@@ -146,3 +146,12 @@ def test_of_two_processes_that_supersede_a_decision_one_does(
         thread.join(30)
     assert errors == []
     assert len(decisions.current(Mind.open(project, project=project), "db")) == 1
+
+
+def test_a_suggested_memory_that_was_removed_meanwhile_is_not_an_internal_error(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = store(mind, "Tea at four")
+    monkeypatch.setattr(mind.index, "get", lambda _: None)
+    with pytest.raises(NotFound, match="not found"):
+        finding.one(mind, record.memory.id.replace("four", "five"))

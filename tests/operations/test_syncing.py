@@ -273,3 +273,35 @@ def test_a_sync_names_a_lock_of_git_that_stays(repository, mind, monkeypatch):
     lock.write_bytes(b"")
     with pytest.raises(StorageFailed, match=r"index\.lock"):
         sync(mind)
+
+
+def test_a_removal_that_is_staged_already_is_committed(repository, mind):
+    record = remember(mind)
+    sync(mind)
+    git(repository, "rm", "--quiet", record.place.path)
+    kept = remember(mind, "Use sessions")
+
+    assert sync(mind).commit
+    committed = git(repository, "show", "--name-status", "--format=", "HEAD").splitlines()
+    assert {*committed} == {f"A\t{kept.place.path}", f"D\t{record.place.path}"}
+    assert sync(mind).commit is None
+
+
+def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
+    repository, mind, monkeypatch
+):
+    sync(mind)
+    kept, lost = remember(mind, "Use JWT"), remember(mind, "Use sessions")
+    do = commit._do
+
+    def overtaken(root, *words, **rest):
+        path = repository / lost.place.path
+        if words[0] == "commit" and path.exists():
+            path.unlink()
+            git(repository, "rm", "--quiet", "--cached", lost.place.path)
+        return do(root, *words, **rest)
+
+    monkeypatch.setattr(commit, "_do", overtaken)
+    assert sync(mind).commit
+    committed = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
+    assert committed == [kept.place.path]

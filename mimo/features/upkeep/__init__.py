@@ -19,7 +19,7 @@ from mimo.index import survey
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import asking, freshness, refresh, syncing
-from mimo.store import git, init
+from mimo.store import files, git, init
 
 _MOST_LINKS = 20
 """The number of dangling links that are listed."""
@@ -137,6 +137,16 @@ def _first(paths: Sequence[object]) -> str:
     """Returns the first three paths, and the number of others."""
     more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
     return ", ".join(map(str, paths[:3])) + more
+
+
+def _locks(mind: Mind) -> Iterator[Check]:
+    """Yields a fault if two processes could change the memory at once."""
+    path = files.local(mind.project.root, "lock")
+    if not files.excludes(path):
+        message = f"a lock on `{path}` does not exclude other processes"
+        yield _fault(
+            "locks", message, "move the project to a local disk, or mount its disk with locks"
+        )
 
 
 def _clients(mind: Mind) -> Iterator[Check]:
@@ -329,6 +339,7 @@ _EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
 _EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
 _OF_PROJECT = (
     *_EVERYWHERE,
+    _locks,
     _index,
     _shared_index,
     _server,

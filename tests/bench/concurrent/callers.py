@@ -58,7 +58,7 @@ class CommandLine:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             status = answer(words)
             status = main(words) if status is None else status
-        return _outcome(status, output.getvalue(), errors.getvalue())
+        return outcome_of(status, output.getvalue(), errors.getvalue())
 
     def _process(self, call: Call, kill_after: float | None = None) -> Outcome:
         process = subprocess.Popen(
@@ -77,20 +77,22 @@ class CommandLine:
             if kill_after:
                 return Outcome(killed=True)
             return Outcome(error="HANGS", message=" ".join(call.words))
-        return _outcome(process.returncode, output, errors)
+        return outcome_of(process.returncode, output, errors)
 
     def close(self) -> None:
         """Nothing was started."""
 
 
-def _outcome(status: int, output: str, errors: str) -> Outcome:
+def outcome_of(status: int, output: str, errors: str) -> Outcome:
+    """Returns the outcome of a command line with `--json`."""
     is_behind = _BEHIND in errors
     if status == 0:
         return Outcome(json.loads(output), is_behind=is_behind)
     for line in errors.splitlines():
         with contextlib.suppress(ValueError, LookupError, TypeError):
             error = json.loads(line)["error"]
-            return Outcome(error=error["code"], message=error["message"], is_behind=is_behind)
+            message = errors[-2000:] if error["code"] == "INTERNAL_ERROR" else error["message"]
+            return Outcome(error=error["code"], message=message, is_behind=is_behind)
     return Outcome(error=f"STATUS {status}", message=errors[-2000:])
 
 
@@ -183,14 +185,15 @@ class HttpServer:
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         """Starts it, and waits until it listens."""
-        self._process = subprocess.Popen(
-            [*MIND, "mcp", "--http", "0", "--project", str(root)],
-            env={**environ, "MIND_HTTP_TOKEN": TOKEN},
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with (root.parent / "http.log").open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [*MIND, "mcp", "--http", "0", "--project", str(root)],
+                env={**environ, "MIND_HTTP_TOKEN": TOKEN},
+                cwd=root,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self._process.stdout
         line = self._process.stdout.readline()
         self.url = next(word for word in line.split() if word.startswith("http://"))

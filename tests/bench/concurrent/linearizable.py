@@ -137,23 +137,24 @@ def current(decisions: Iterable[Decision]) -> set[str]:
 def of_topic(state: State, operation: Operation) -> Iterator[State]:
     """Yields the states of a topic after an operation: the decisions on it, current or not.
 
-    A new decision supersedes those that are current, so there is one. A reader saw the newest.
+    A new decision supersedes those that are current, so there is one, unless the decision between
+    two others was undone. A reader saw the newest.
     """
     now: frozenset[Decision] = state.now or frozenset()
     given = operation.given
     match operation.kind:
-        case "read":
-            if given in current(now) or (given is None and not now):
-                yield state
-        case "save":
-            if set(given.supersedes) == current(now):
-                yield State(now | {given})
+        case "read" if given in current(now) or (given is None and not now):
+            yield state
+        case "competes" if len(current(now)) > 1:
+            yield state
+        case "save" if set(given.supersedes) == current(now):
+            yield State(now | {given})
         case "gone":
-            if any(decision.id == given for decision in now):
-                yield State(frozenset(decision for decision in now if decision.id != given))
-        case "back":
-            if all(decision.id != given.id for decision in now):
-                yield State(now | {given})
+            kept = frozenset(decision for decision in now if decision.id != given)
+            if kept != now:
+                yield State(kept)
+        case "back" if given not in now:
+            yield State(now | {given})
 
 
 MODELS = {"memory": of_memory, "value": of_value, "topic": of_topic}

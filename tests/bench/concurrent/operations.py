@@ -360,5 +360,9 @@ def _failed(row: Row) -> Iterator[tuple[str, str, Any]]:
     """Yields what an error shows: a memory, a value or a tag that is missing."""
     if row.name == "untag" and row.outcome.error == "VALIDATION_ERROR":
         yield _register(row), "lacks", row.about["tag"]
+    elif row.outcome.error == "AMBIGUOUS_ID" and "topic" in row.about:
+        yield _register(row), "competes", None
     elif row.outcome.error == "NOT_FOUND" and row.name not in ("undo", "sync"):
-        yield _register(row), "read", None
+        is_about_other = row.name == "link" and row.about["id"] not in row.outcome.message
+        if not is_about_other:
+            yield _register(row), "read", None

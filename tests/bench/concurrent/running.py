@@ -8,14 +8,22 @@ import shutil
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo.memory import codec
 from mimo.memory.model import Problem
-from tests.bench.concurrent.callers import Caller, CommandLine, Daemon, Http, HttpServer, Piped
+from tests.bench.concurrent.callers import (
+    Caller,
+    CommandLine,
+    Daemon,
+    Http,
+    HttpServer,
+    Piped,
+    outcome_of,
+)
 from tests.bench.concurrent.linearizable import Wrong, first_wrong
 from tests.bench.concurrent.operations import (
     Mix,
@@ -39,7 +47,9 @@ rate_limits:
   namespaces:
     "*": {sustained: 1000000, burst: 1000000}
 """
-_EXPECTED = frozenset(("NOT_FOUND", "CONFLICT", "STORAGE_ERROR", "VALIDATION_ERROR"))
+_EXPECTED = frozenset(
+    ("NOT_FOUND", "CONFLICT", "STORAGE_ERROR", "VALIDATION_ERROR", "AMBIGUOUS_ID")
+)
 
 
 class Plan(NamedTuple):
@@ -109,7 +119,7 @@ def run(plan: Plan, top: Path, progress: Callable[[str], object] = print) -> Rep
     wrong = list(filter(None, checked))
     check_seconds = time.monotonic() - before
     problems += _unexpected(rows)
-    problems += _examined(scratch, {row.about["topic"] for row in rows if "topic" in row.about})
+    problems += _examined(scratch)
     return Report(
         plan=plan,
         rows=rows,
@@ -126,7 +136,12 @@ def _environ(scratch: Scratch) -> dict[str, str]:
     own = ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDECODE", "GIT_DIR")
     environ = {name: value for name, value in os.environ.items() if name not in own}
     home = str(scratch.home)
-    return environ | {"HOME": home, "MIND_HOME": f"{home}/.mind", "MIND_BACKGROUND": "off"}
+    return environ | {
+        "HOME": home,
+        "MIND_HOME": f"{home}/.mind",
+        "MIND_BACKGROUND": "off",
+        "MIND_DEBUG": "1",
+    }
 
 
 def _project(scratch: Scratch) -> list[str]:
@@ -191,7 +206,7 @@ def _history(top: Path, number: int) -> Iterator[Row]:
 
 
 def _last(scratch: Scratch, rows: Sequence[Row], process: int) -> Iterator[Row]:
-    """Yields a last reading of each memory, from the files."""
+    """Yields a last reading of each memory, from the files, and of each topic."""
     files = {}
     for path in (scratch.project / ".mind/facts").glob("fact_q*.md"):
         parsed = codec.parse(path.read_bytes(), path=path.name, modified=None)  # type: ignore[arg-type]
@@ -210,6 +225,10 @@ def _last(scratch: Scratch, rows: Sequence[Row], process: int) -> Iterator[Row]:
             }
             outcome = Outcome(answer)
         yield Row(process, now, now + 1, "show", {"memory": name}, outcome)
+    for topic in {row.about["topic"] for row in rows if "topic" in row.about}:
+        shown = scratch.mind("show", topic, "--json")
+        outcome = outcome_of(shown.status, shown.output, shown.errors)
+        yield Row(process, now, now + 1, "topic", {"topic": topic}, outcome)
 
 
 def _unexpected(rows: Sequence[Row]) -> Iterator[str]:
@@ -225,21 +244,18 @@ def _unexpected(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{count} × {key[0]}: {key[1]}: {example[key]}"
 
 
-def _examined(scratch: Scratch, topics: Collection[str]) -> list[str]:
+def _examined(scratch: Scratch) -> list[str]:
     """Returns the faults that the project has at the end."""
-    run = scratch.fork(lambda: _examine(scratch, topics))
+    run = scratch.fork(lambda: _examine(scratch))
     return list(run.answer) if run.status == 0 else [f"it can't be examined: {run.errors[-500:]}"]
 
 
-def _examine(scratch: Scratch, topics: Collection[str]) -> int:
+def _examine(scratch: Scratch) -> int:
     problems = list(problems_of(scratch))
     listed = _everything(scratch)
     problems += [
         f"{id} is {row['trust']}" for id, row in listed.items() if row["trust"] != "trusted"
     ]
-    for topic in topics:
-        if "AMBIGUOUS" in (shown := scratch.call("show", topic, "--json")).errors:
-            problems.append(shown.errors)
     questions = [memory["title"].split(" ")[0] for memory in listed.values()][:100]
     questions += [memory["title"].split(" ")[-1] for memory in listed.values()][:50]
     before = [_found(scratch, question) for question in questions]

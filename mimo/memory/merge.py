@@ -12,10 +12,11 @@ has the value as the header writes it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import takewhile
+from itertools import product, takewhile
 from typing import Any
 
 from mimo.errors import Invalid
@@ -32,6 +33,7 @@ from mimo.memory.codec.document import (
     trim,
 )
 from mimo.memory.codec.file import KEYS, Parsed, is_owned, parse, read_document, understand, written
+from mimo.memory.lines import UNDECIDED, changes_of, merged_lines, one_sided
 from mimo.memory.model import Memory, Section, Version
 
 TEXT = "the text"
@@ -39,14 +41,12 @@ TEXT = "the text"
 GONE = "null"
 """The text of a version in which the field was removed."""
 
-_UNDECIDED: Any = object()
-"""Marks a value that both sides changed differently."""
 _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_NONE: frozenset[str] = frozenset()
+_BEFORE_COMMENT = re.compile(r"(?:^|(?<=[ \t]))(?=#)")
 _DEFAULTS: dict[str, Any] = {"tags": (), "links": (), "importance": 0.5}
 _OUTCOMES = ("FAILED", "PARTIAL", "SUCCESS")
 _MOST_PAIRS = 16
-_MANY_LINES = 4_000
-"""Above this number of lines popular lines are not compared, which would take quadratic time."""
 
 Sides = tuple[Document, Document, Document]
 """The base, ours and theirs."""
@@ -75,12 +75,12 @@ def merge(base: bytes, ours: bytes, theirs: bytes, *, path: str) -> Merged | Non
     `base` is empty if the sides have no ancestor in common.
     """
     try:
-        whole = _one_sided(base, ours, theirs)
+        whole = one_sided(base, ours, theirs)
         if is_source(path):
             # Chunks can't be merged as text: the newer copy of an ingested file is kept.
-            both = whole is _UNDECIDED
+            both = whole is UNDECIDED
             return Merged(data=max(ours, theirs, key=_age) if both else whole, dropped=both)
-        if whole is not _UNDECIDED:
+        if whole is not UNDECIDED:
             read_document(whole)
             return Merged(data=whole)
         return _memory((_ancestor(base), read_document(ours)[0], read_document(theirs)[0]), path)
@@ -99,13 +99,6 @@ def _ancestor(base: bytes) -> Document:
         return read_document(base)[0]
     except Unreadable:
         return Document(text="", newline="\n")
-
-
-def _one_sided(base: Any, ours: Any, theirs: Any) -> Any:
-    """Returns the value of the side that changed it; `_UNDECIDED` if both did."""
-    if theirs in (base, ours):
-        return ours
-    return theirs if ours == base else _UNDECIDED
 
 
 # A memory's file: header and body.
@@ -145,9 +138,9 @@ def _memory(documents: Sides, path: str) -> Merged | None:
     )
     body = _Body(content, sections, versions)
     text = _fenced(documents, header) + _merged_body(layouts, body, owned=owned)
-    newline = _one_sided(*(document.newline for document in documents))
-    bom = bool(_one_sided(*(document.bom for document in documents)))
-    text = "\ufeff" * bom + text.replace("\n", "\n" if newline is _UNDECIDED else newline)
+    newline = one_sided(*(document.newline for document in documents))
+    bom = bool(one_sided(*(document.bom for document in documents)))
+    text = "\ufeff" * bom + text.replace("\n", "\n" if newline is UNDECIDED else newline)
     # A conflict is better than a wrong merge.
     parsed = parse(text.encode(), path=path, modified=_ANY_TIME)
     if not isinstance(parsed, Parsed) or parsed.owned != owned:
@@ -218,7 +211,7 @@ def _merged_header(
     lines of its own.
     """
     base, ours, theirs = (document.header.replace("\r\n", "\n") for document in documents)
-    if not any(rivals) and (plain := _one_sided(base, ours, theirs)) is not _UNDECIDED:
+    if not any(rivals) and (plain := one_sided(base, ours, theirs)) is not UNDECIDED:
         return plain, {}
     if any(document.syntax == "toml" for document in documents[1:]):
         texts = merged_lines(base, ours, theirs)
@@ -260,9 +253,9 @@ def _by_key(
             raw[key] = text if text.endswith("\n") else f"{text}\n"
         if kept:
             competing[name] = kept
-    tail = _one_sided(*(side.tail for side in sides))
-    if tail is _UNDECIDED:
-        tail = max(side.tail for side in sides[1:])
+    tail = one_sided(*(side.tail for side in sides))
+    if tail is UNDECIDED:
+        tail = "".join(united(*(side.tail.splitlines(keepends=True) for side in sides)))
     return "".join(raw.values()) + tail, competing
 
 
@@ -271,13 +264,13 @@ def _merged_key(
 ) -> tuple[str | None, frozenset[str]]:
     """Returns the lines of one key (None if it was removed) and its competing versions."""
     if not any(rivals):
-        raw = _one_sided(*(side.raw.get(key) for side in sides))
-        if raw is not _UNDECIDED:
-            return raw, frozenset()
-        base, ours, theirs = (side.data.get(key) for side in sides)
-        if isinstance(ours, list) and isinstance(theirs, list):
-            items = united(base if isinstance(base, list) else [], ours, theirs)
-            return _comments(key, sides) + front_matter.entry(key, items), frozenset()
+        raw = one_sided(*(side.raw.get(key) for side in sides))
+        if raw is not UNDECIDED:
+            return raw, _NONE
+        lists = [side.data.get(key) for side in sides]
+        if all(isinstance(side, list | None) for side in lists[1:]) and any(lists[1:]):
+            items = united(*(side if isinstance(side, list) else [] for side in lists))
+            return _commented(key, front_matter.entry(key, items) if items else "", sides), _NONE
     versions = [
         _Versions(value=_shown(side.data, key), competing=rival)
         for side, rival in zip(sides, rivals, strict=True)
@@ -288,25 +281,56 @@ def _merged_key(
 
 def _raw(key: str, value: str, sides: tuple[_Keys, _Keys, _Keys]) -> str | None:
     """Returns the lines of a key with a value, as one of the sides wrote them if possible."""
-    if value == GONE and not any(key in side.raw for side in sides[1:]):
-        return None
     as_written = [
-        side.raw[key] for side in sides[1:] if _shown(side.data, key) == value and key in side.raw
+        "".join(_split(side.raw[key])[1])
+        for side in sides[1:]
+        if _shown(side.data, key) == value and key in side.raw
     ]
-    if value == GONE:
-        return max(as_written, default=None)
-    line = f"{_comments(key, sides)}{front_matter.scalar(key)}: {value}"
-    return max(as_written, default=line)
+    line = "" if value == GONE else f"{front_matter.scalar(key)}: {value}"
+    return _commented(key, max(as_written, default=line), sides)
 
 
-def _comments(key: str, sides: tuple[_Keys, _Keys, _Keys]) -> str:
-    """Returns the comments before a key."""
+def _commented(key: str, text: str, sides: tuple[_Keys, _Keys, _Keys]) -> str | None:
+    """Returns the lines of a key below the comments of both sides; None if nothing is left.
 
-    def is_comment(line: str) -> bool:
-        return not line.strip() or line.lstrip().startswith("#")
+    A comment within the lines of a key is put above them if these are replaced.
+    """
+    text = text if text.endswith("\n") or not text else f"{text}\n"
+    above = [_split(side.raw.get(key, ""))[0] for side in sides[1:]]
+    comments = [_comments(side.raw.get(key, "")) for side in sides]
+    kept, within = united(*comments), _comments(text)
+    if above[0] == above[1] and set(kept) <= {*within, *_comments("".join(above[0]))}:
+        return "".join(above[0]) + text or None
+    return "".join(f"{comment}\n" for comment in kept if comment not in within) + text or None
 
-    lines = (side.raw.get(key, "").splitlines(keepends=True) for side in sides[1:])
-    return max("".join(takewhile(is_comment, of_side)) for of_side in lines)
+
+def _split(raw: str) -> tuple[list[str], list[str]]:
+    """Returns the blank lines and comments above a key, and the lines of the key."""
+    lines = raw.splitlines(keepends=True)
+    above = list(takewhile(lambda line: not line.strip() or line.lstrip().startswith("#"), lines))
+    return above, lines[len(above) :]
+
+
+def _comments(raw: str) -> list[str]:
+    """Returns the comments in the lines of a key: the parts that can be omitted from `#` on."""
+    if "#" not in raw:
+        return []
+    lines, comments = raw.splitlines(), []
+    for number, line in enumerate(lines):
+        for start in (match.end() for match in _BEFORE_COMMENT.finditer(line)):
+            shorter = [*lines[:number], line[:start], *lines[number + 1 :]]
+            if _data("\n".join(shorter)) == _data("\n".join(lines)):
+                comments.append(line[start:].rstrip())
+                lines = shorter
+                break
+    return comments
+
+
+def _data(text: str) -> object:
+    try:
+        return front_matter.read(text).data
+    except (front_matter.NotAMapping, Unreadable):
+        return None
 
 
 def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
@@ -376,7 +400,7 @@ def _resolve(
         return theirs
     both, either = ours.all & theirs.all, ours.all | theirs.all
     kept = both | (either - base.all) or either
-    chosen = _one_sided(base.value, ours.value, theirs.value)
+    chosen = one_sided(base.value, ours.value, theirs.value)
     value = chosen if chosen in kept else min(kept, key=order)
     return _Versions(value=value, competing=kept - {value})
 
@@ -384,71 +408,42 @@ def _resolve(
 def _resolve_text(base: _Versions, ours: _Versions, theirs: _Versions) -> _Versions:
     """Returns the remaining versions of a text; changes at different places are combined."""
     pairs = len(ours.all) * len(theirs.all)
-    one_sided = theirs == base or ours in (base, theirs)
-    if one_sided or base.competing or pairs > _MOST_PAIRS:
+    unchanged = theirs == base or ours in (base, theirs)
+    if unchanged or base.competing or pairs > _MOST_PAIRS:
         return _resolve(base, ours, theirs, _longest_first)
-    texts = {
+    parents: dict[str, frozenset[tuple[str, str]]] = {}
+    for left, right in product(ours.all, theirs.all):
+        texts = merged_lines(base.value, left, right)
+        sides = {("ours", left), ("theirs", right)}
+        for text, side in zip(
+            texts, [sides] if len(texts) == 1 else [{s} for s in sorted(sides)], strict=True
+        ):
+            parents[text] = parents.get(text, frozenset()) | side
+    kept = _not_contained(base.value, parents)
+    value = min(kept, key=_longest_first)
+    return _Versions(value=value, competing=frozenset(kept - {value}))
+
+
+def _not_contained(base: str, parents: Mapping[str, frozenset[tuple[str, str]]]) -> set[str]:
+    """Returns the texts without those whose changes are all in another text of the same parents.
+
+    If the branches A and B conflict, and C with B only, then C with A has all changes of C alone.
+    """
+    if len(parents) < 3:
+        return set(parents)
+    changes = {text: changes_of(base, text) for text in parents}
+    return {
         text
-        for left in ours.all
-        for right in theirs.all
-        for text in merged_lines(base.value, left, right)
+        for text, of_text in parents.items()
+        if not any(
+            of_text <= of_other and changes[text] < changes[other]
+            for other, of_other in parents.items()
+        )
     }
-    value = min(texts, key=_longest_first)
-    return _Versions(value=value, competing=frozenset(texts - {value}))
 
 
 def _longest_first(text: str) -> tuple[int, str]:
     return (-len(text), text)
-
-
-# Texts, line by line.
-
-
-def merged_lines(base: str, ours: str, theirs: str) -> tuple[str, ...]:
-    """Returns the text with the changes of both sides, or two texts if these conflict.
-
-    Each of the two has all changes that don't conflict.
-    """
-    if (whole := _one_sided(base, ours, theirs)) is not _UNDECIDED:
-        return (whole,)
-    sides = (base.split("\n"), ours.split("\n"), theirs.split("\n"))
-    first: list[str] = []
-    second: list[str] = []
-    at_base = at_ours = at_theirs = 0
-    for start, left, right, length in _common(*sides):
-        changed = (sides[1][at_ours:left], sides[2][at_theirs:right])
-        merged = _one_sided(sides[0][at_base:start], *changed)
-        same = sides[0][start : start + length]
-        first += [*(changed[0] if merged is _UNDECIDED else merged), *same]
-        second += [*(changed[1] if merged is _UNDECIDED else merged), *same]
-        at_base, at_ours, at_theirs = start + length, left + length, right + length
-    return tuple(dict.fromkeys(("\n".join(first), "\n".join(second))))
-
-
-def _common(
-    base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
-) -> list[tuple[int, int, int, int]]:
-    """Returns (in base, in ours, in theirs, length) of the stretches that all three share."""
-    left, right = _matches(base, ours), _matches(base, theirs)
-    stretches, i, j = [], 0, 0
-    while i < len(left) and j < len(right):
-        (a, b, n), (c, d, m) = left[i], right[j]
-        start, end = max(a, c), min(a + n, c + m)
-        if start < end:
-            stretches.append((start, b + start - a, d + start - c, end - start))
-        if a + n < c + m:
-            i += 1
-        else:
-            j += 1
-    return [*stretches, (len(base), len(ours), len(theirs), 0)]
-
-
-def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, int]]:
-    from difflib import SequenceMatcher
-
-    many = max(len(base), len(side)) > _MANY_LINES
-    blocks = SequenceMatcher(None, base, side, autojunk=many).get_matching_blocks()
-    return [(a, b, size) for a, b, size in blocks if size]
 
 
 # Fields of a memory by the names that versions have for them.

@@ -1,6 +1,7 @@
 """The merge of a memory, case by case."""
 
 from datetime import UTC, datetime
+from itertools import permutations
 
 import pytest
 
@@ -24,6 +25,19 @@ def merged(base, ours, theirs, path=PATH):
     parsed = parse(result.data, path=path, modified=NOW)
     assert isinstance(parsed, Parsed)
     return parsed.memory, result.data.decode()
+
+
+def in_all_orders(base, *sides):
+    """Returns the different results of merging branches one after the other."""
+    results = set()
+    for order in permutations(sides):
+        data = base
+        for side in order:
+            result = merge(base, data, side, path=PATH)
+            assert result is not None
+            data = result.data
+        results.add(data)
+    return results
 
 
 def test_a_scalar_is_taken_from_the_side_that_changed_it():
@@ -79,6 +93,30 @@ def test_comments_order_and_foreign_keys_are_kept():
     assert text.startswith("---\n# mine\nzeta: 1 # why\nid: x\ntype: decision\ntopic: auth\n")
 
 
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "expected"),
+    [
+        ("topic: a\n", "# why\ntopic: a\n", "topic: b\n", "# why\ntopic: b\n"),
+        ("topic: a\n", "topic: a  # why\n", "topic: b\n", "# why\ntopic: b\n"),
+        ("topic: a\n", "topic: a  # why\n", "", "# why\n"),
+        ("topic: a\n", "# b\ntopic: a\n", "# a\ntopic: a\n", "# a\n# b\ntopic: a\n"),
+        ("", "tags:  # why\n- x\n", "tags:\n- x\n", "# why\ntags: [x]\n"),
+        ("topic: a\n", "topic: a\n# b\n", "topic: a\n# a\n", "topic: a\n# a\n# b\n"),
+        ("# old\ntopic: a\n", "topic: b\n", "# old\ntopic: a # new\n", "# new\ntopic: b\n"),
+        ("note: 'x'\n", "note: 'x # y'\n", "note: 'x' # z\n", "# z\nnote: 'x # y'\n"),
+    ],
+)
+def test_a_comment_of_one_side_is_kept(base, ours, theirs, expected):
+    _, text = merged(file(base), file(ours), file(theirs))
+    assert text == file(expected).decode()
+
+
+def test_a_list_that_one_side_emptied_gets_the_additions_of_the_other():
+    memory, text = merged(file("tags: [a]\n"), file(), file("tags: [a, b]\n"))
+    assert (memory.tags, memory.competing) == (("b",), ())
+    assert "tags: [b]\n" in text
+
+
 def test_each_section_is_merged_separately():
     body = "Use JWT.\n\n## Reasoning\nStateless.\n\n## Outcome\n- so far"
     memory, _ = merged(
@@ -98,6 +136,33 @@ def test_two_versions_of_a_text_share_the_changes_without_conflict():
     assert memory.content == "ONE\n\ntwo\n\ntheir three!"
     assert memory.competing == (Version(field="the text", text="ONE\n\ntwo\n\nour three"),)
     assert "\n## Competing: the text\nONE\n" in text
+
+
+def test_a_version_with_a_part_of_the_changes_of_another_branch_is_not_kept():
+    """The third branch conflicts with the second one only."""
+    base, first, second, third = (
+        file(body=body) for body in ("a\nb\nc\nd\ne", "A\nb\nc\nd\ne", "x", "a\nb\nc\nd\nE")
+    )
+    assert in_all_orders(base, first, second, third) == {
+        file(body="A\nb\nc\nd\nE\n\n## Competing: the text\nx")
+    }
+
+
+def test_a_competing_version_that_equals_the_base_is_kept():
+    """It competes with a change of it, so it is not contained in a text with that change."""
+    ours = file(body="a\n\nb\nnew\n\n## Competing: the text\na\n\nb")
+    memory, _ = merged(file(body="a\n\nb"), ours, file(body="A\n\nb"))
+    assert {memory.content, *(version.text for version in memory.competing)} == {
+        "A\n\nb\nnew", "A\n\nb",
+    }  # fmt: skip
+
+
+def test_a_removed_paragraph_is_matched_the_same_beside_every_other_change():
+    """A difference that begins with the longest common part takes either blank line."""
+    base = "a\nb\n\nc\n\nd\ne\nf\n\ng"
+    sides = ("a\nb\n\nd\ne\nf\n\ng", "a\nb\n\nc\n\nd\ne\nF\n\ng", base.replace("b", "B"))
+    results = in_all_orders(*(file(body=body) for body in (base, *sides)))
+    assert results == {file(body="a\nB\n\nd\ne\nF\n\ng")}
 
 
 def test_a_version_with_headings_of_sections_is_restored():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,18 +118,58 @@ def test_two_files_without_an_ancestor_are_both_kept(first, second):
         assert side.content in kept or not side.content
 
 
-@given(branches(names=[*SCALARS, "tags"], number=3))
-def test_three_branches_merge_to_the_same_in_any_order(files):
-    base, first, second, third = files
-
-    def joined(*sides):
+def in_all_orders(base, *sides):
+    """Returns the results of the merges of branches one after the other, in every order."""
+    results = []
+    for order in permutations(sides):
         result = base
-        for side in sides:
+        for side in order:
             result = merge(base, result, side, path=PATH).data
-        return read(result)
+        results.append(result)
+    return results
 
-    assert joined(first, second, third) == joined(third, second, first)
-    assert joined(first, second, third) == joined(second, third, first)
+
+@given(branches(names=[name for name in CHANGED if name not in ("content", "sections")], number=3))
+def test_three_branches_merge_to_the_same_in_any_order(files):
+    assert len(set(in_all_orders(*files))) == 1
+
+
+@st.composite
+def edited_lines(draw, places):
+    """A text, and three versions of it that replaced or removed lines, some of them the same."""
+    memory = replace(draw(MEMORIES), id="x", content="", sections={}, competing=(), links=())
+    sides = []
+    for name in "abc":
+        edits = draw(
+            st.dictionaries(st.sampled_from(places), st.sampled_from(["same", name, None]))
+        )
+        lines = [edits.get(number, f"line {number}") for number in range(7)]
+        sides.append("\n".join(f"{number} {line}" for number, line in enumerate(lines) if line))
+    texts = ["\n".join(f"{number} line {number}" for number in range(7)), *sides]
+    return [render(replace(memory, content=text)) for text in texts]
+
+
+@given(edited_lines([1]) | edited_lines([2, 3]))
+def test_texts_that_conflict_in_one_place_are_the_same_in_any_order(files):
+    assert len(set(in_all_orders(*files))) == 1
+
+
+@given(edited_lines(range(7)))
+def test_no_line_is_lost_in_any_order(files):
+    """The lines of competing texts may be combined differently."""
+    base, *sides = [set(read(file).content.split("\n")) for file in files]
+    kept = set.union(*sides) - {line for side in sides for line in base - side}
+    for result in map(read, in_all_orders(*files)):
+        texts = [result.content, *versions(result, "the text")]
+        assert kept <= {line for text in texts for line in text.split("\n")}
+
+
+@given(branches())
+def test_merging_a_side_again_changes_nothing(files):
+    base, *sides = files
+    merged = merge(base, sides[0], sides[1], path=PATH)
+    for side in sides:
+        assert merge(base, merged.data, side, path=PATH).data == merged.data
 
 
 @given(st.lists(TEXT, max_size=3), PROSE, PROSE, PROSE)

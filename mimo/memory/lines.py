@@ -1,0 +1,124 @@
+"""Three-way merging of a text, line by line."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+UNDECIDED: Any = object()
+"""Marks a value that both sides changed differently."""
+_MANY_LINES = 4_000
+"""Above this number of lines popular lines are not compared, which would take quadratic time."""
+
+
+def one_sided(base: Any, ours: Any, theirs: Any) -> Any:
+    """Returns the value of the side that changed it; `UNDECIDED` if both did."""
+    if theirs in (base, ours):
+        return ours
+    return theirs if ours == base else UNDECIDED
+
+
+def merged_lines(base: str, ours: str, theirs: str) -> tuple[str, ...]:
+    """Returns the text with the changes of both sides, or two texts if these conflict.
+
+    Each of the two has all changes that don't conflict.
+    """
+    if (whole := one_sided(base, ours, theirs)) is not UNDECIDED:
+        return (whole,)
+    sides = (base.split("\n"), ours.split("\n"), theirs.split("\n"))
+    first: list[str] = []
+    second: list[str] = []
+    at_base = at_ours = at_theirs = 0
+    for start, left, right, length in _common(*sides):
+        changed = (sides[1][at_ours:left], sides[2][at_theirs:right])
+        merged = one_sided(sides[0][at_base:start], *changed)
+        same = sides[0][start : start + length]
+        first += [*(changed[0] if merged is UNDECIDED else merged), *same]
+        second += [*(changed[1] if merged is UNDECIDED else merged), *same]
+        at_base, at_ours, at_theirs = start + length, left + length, right + length
+    return tuple(dict.fromkeys(("\n".join(first), "\n".join(second))))
+
+
+def _common(
+    base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]
+) -> list[tuple[int, int, int, int]]:
+    """Returns (in base, in ours, in theirs, length) of the stretches that all three share."""
+    left, right = _matches(base, ours), _matches(base, theirs)
+    stretches, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        (a, b, n), (c, d, m) = left[i], right[j]
+        start, end = max(a, c), min(a + n, c + m)
+        if start < end:
+            stretches.append((start, b + start - a, d + start - c, end - start))
+        if a + n < c + m:
+            i += 1
+        else:
+            j += 1
+    return [*stretches, (len(base), len(ours), len(theirs), 0)]
+
+
+def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, int]]:
+    """Returns (in base, in side, length) of the stretches that a text kept.
+
+    Lines that are in both texts once divide them first, so that a change far away has no effect on
+    how the lines here are matched. Between them, changes are moved down as far as possible.
+    """
+    from difflib import SequenceMatcher
+
+    blocks, i, j = [], 0, 0
+    for line, other in [*_unique(base, side), (len(base), len(side))]:
+        start = _shared(base[i:line], side[j:other])
+        blocks.append((i, j, start))
+        i, j = i + start, j + start
+        end = _shared(base[i:line][::-1], side[j:other][::-1])
+        first, second = base[i : line - end], side[j : other - end]
+        if first and second:
+            many = max(len(first), len(second)) > _MANY_LINES
+            matcher = SequenceMatcher(None, first, second, autojunk=many)
+            blocks += [(i + a, j + b, size) for a, b, size in matcher.get_matching_blocks()]
+        blocks.append((line - end, other - end, end + (line < len(base))))
+        i, j = line + 1, other + 1
+    return [block for block in blocks if block[2]]
+
+
+def _unique(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int]]:
+    """Returns the places of lines that are in both texts once: most of those in the same order."""
+    counts, others = Counter(base), Counter(side)
+    places = {line: place for place, line in enumerate(side)}
+    pairs = [
+        (place, places[line])
+        for place, line in enumerate(base)
+        if line.strip() and counts[line] == others[line] == 1
+    ]
+    lowest: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for number, (_, other) in enumerate(pairs):
+        length = bisect_left(lowest, other)
+        before.append(ends[length - 1] if length else -1)
+        lowest[length : length + 1] = [other]
+        ends[length : length + 1] = [number]
+    chain, number = [], ends[-1] if ends else -1
+    while number >= 0:
+        chain.append(pairs[number])
+        number = before[number]
+    return chain[::-1]
+
+
+def _shared(first: Sequence[str], second: Sequence[str]) -> int:
+    """Returns the number of lines with which both begin."""
+    differ = (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b)
+    return next(differ, min(len(first), len(second)))
+
+
+def changes_of(base: str, text: str) -> set[tuple[int, int, tuple[str, ...]]]:
+    """Returns the stretches of the lines of the base that a text replaces, with the new lines."""
+    old, new = base.split("\n"), text.split("\n")
+    changes, at_old, at_new = set(), 0, 0
+    for i, j, size in [*_matches(old, new), (len(old), len(new), 0)]:
+        if (i, j) != (at_old, at_new):
+            changes.add((at_old, i, tuple(new[at_new:j])))
+        at_old, at_new = i + size, j + size
+    return changes

@@ -16,6 +16,7 @@ from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.file import KEYS, understand, written
 from mimo.memory.codec.front_matter import moment
 from mimo.memory.model import Kind, Memory, Section, Version
+from mimo.text.clean import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,8 +71,9 @@ def end_line(memories: int) -> str:
 
 
 def _line(data: Mapping[str, Any]) -> str:
-    # ASCII: no terminal, editor or line splitter changes it. The reader gets the same text.
-    return json.dumps(data, separators=(",", ":")) + "\n"
+    # ASCII: no terminal, editor or line splitter changes it, and no build service obeys it. The
+    # reader gets the same text.
+    return escaped(json.dumps(data, separators=(",", ":"))) + "\n"
 
 
 def _marks(exported: Exported) -> dict[str, Any]:

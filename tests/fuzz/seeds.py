@@ -197,10 +197,10 @@ def seeds(target: str) -> Iterator[bytes]:
         for number in range(len(specs)):
             for arguments in _CALLS:
                 yield bytes([number]) + arguments
-    elif target in ("schema", "tools", "database"):
+    elif target in ("schema", "tools", "database", "output"):
         draw = Random(target)
-        for number in range(64):
-            yield bytes([0, number]) + draw.randbytes(60)
+        for number in range(24 if target == "output" else 64):
+            yield bytes([number * 4]) + draw.randbytes(2000 if target == "output" else 60)
     elif target not in ("stdio", "http", "web"):
         yield from FILES.values()
 

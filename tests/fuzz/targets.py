@@ -29,7 +29,7 @@ from mimo.memory.model import Problem
 from mimo.text import clean
 from mimo.text.tokens import tokenize
 from mimo.when import question
-from tests.fuzz import files, servers, tools
+from tests.fuzz import files, outputs, servers, tools
 from tests.fuzz.project import NOW, a_project, file, scratch
 
 PATH = ".mind/decisions/x.md"
@@ -331,4 +331,5 @@ TARGETS: Mapping[str, Target] = {
     "stdio": servers.frames,
     "http": servers.requests,
     "web": servers.pages,
+    "output": outputs.hostile_outputs,
 }

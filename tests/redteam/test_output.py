@@ -17,11 +17,15 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
+from mimo.features.edges import checking
 from mimo.features.edges.checking import Hit, annotations
 from mimo.features.upkeep.commands import status
 from mimo.guard.logs import Redacting
+from mimo.memory.exchange import Exported, memory_line
+from mimo.memory.model import Kind
 from mimo.memory.note import plain
 from mimo.mind import Mind
+from mimo.operations import saving
 from mimo.server import completions, resources
 from mimo.server.answers import answer
 from mimo.text.clean import clean, inert
@@ -233,6 +237,24 @@ def test_an_annotation_holds_its_data_on_its_line(
         screen.finish(pager=False)
         (line,) = capfd.readouterr().out.splitlines()
         assert line.startswith("::warning file=")
+
+
+@pytest.mark.attack(BUILD)
+def test_json_for_other_programs_commands_nothing_and_reads_the_same(mind: Mind) -> None:
+    """A runner obeys `##[…]` anywhere in its log."""
+    text = "\n".join(COMMANDS)
+    memory = saving.store(mind, saving.draft(Kind.FACT, text)).memory
+    hit = Hit(edge=edge(description=text), path="a", line=1, text="", matched_on="")
+
+    log, line = checking.sarif([hit], version="1"), memory_line(Exported(memory))
+
+    for shown in (log, line):
+        assert not _OBEYED.search(shown)
+        assert inert(shown) == shown
+    assert (
+        json.loads(log)["runs"][0]["tool"]["driver"]["rules"][0]["fullDescription"]["text"] == text
+    )
+    assert json.loads(line)["content"] == memory.content
 
 
 @pytest.mark.attack(BUILD)

@@ -10,6 +10,7 @@ from mimo.features.edges.edge import Edge, Severity, endings, subject, tech, tec
 from mimo.features.edges.failures import naming
 from mimo.frozen import NamedTuple
 from mimo.text import patterns
+from mimo.text.clean import escaped
 from mimo.text.tokens import tokenize
 
 TYPE_CHECKING = False
@@ -198,7 +199,7 @@ def sarif(hits: Sequence[Hit], *, version: str) -> str:
         "results": [_result(hit, indexes[hit.edge.id]) for hit in hits],
     }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
-    return json.dumps(log, indent=2)
+    return escaped(json.dumps(log, indent=2))
 
 
 def _rule(edge: Edge) -> "dict[str, Any]":

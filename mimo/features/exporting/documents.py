@@ -27,6 +27,7 @@ from mimo.memory.exchange import (
 )
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Section
 from mimo.memory.note import first_sentence, plain
+from mimo.text.clean import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def knowledge_graph(memories: Iterable[Exported]) -> Iterator[bytes]:
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
-    return json.dumps(data, separators=(",", ":")).encode() + b"\n"
+    return escaped(json.dumps(data, separators=(",", ":"))).encode() + b"\n"
 
 
 def _observations(exported: Exported) -> Iterator[str]:

@@ -235,8 +235,8 @@ def text_of(
         parts.append(f"(Superseded by {superseded}.)")
     if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
         parts.append(_ended(content))
-    if outcome := warning(memory) or reason(memory):
-        parts.append(f"{Section.OUTCOME}: {_ended(cut(one_line(outcome), SECTION_LENGTH))}")
+    if outcome := cut(one_line(warning(memory) or reason(memory) or ""), SECTION_LENGTH):
+        parts.append(f"{Section.OUTCOME}: {_ended(outcome)}")
     for name in _SECTIONS:
         section = memory.sections.get(name)
         if section and (text := _around(memory, section, passage, SECTION_LENGTH)):

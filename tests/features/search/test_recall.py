@@ -40,6 +40,11 @@ def test_a_failed_decision_is_marked_first_and_the_failure_precedes_its_reasons(
     )
 
 
+def test_an_outcome_of_hidden_characters_is_left_out():
+    sections = {Section.OUTCOME: "\u200b"}
+    assert "Outcome:" not in text_of(memory(outcome=Outcome.PARTIAL, sections=sections), "")
+
+
 def test_other_outcomes_are_included():
     assert text_of(memory(outcome=Outcome.PARTIAL), "").startswith(
         "Decision of 2026-03-01 (PARTIAL)"

@@ -1,0 +1,57 @@
+"""Every command and every other output with hostile text in every field, as fuzzing tries it."""
+
+from random import Random
+from unittest.mock import patch
+
+import pytest
+
+from mimo import rendering
+from mimo.commands import all_commands
+from tests.fuzz import outputs
+from tests.fuzz.choices import Choices
+from tests.fuzz.project import a_project
+
+
+def test_the_commands_that_are_left_out_exist() -> None:
+    assert set(all_commands().table) > outputs.NOT_RUN
+
+
+@pytest.mark.attack("hostile text in any field")
+def test_no_output_of_a_command_leaves_its_format() -> None:
+    draw = Random(1)
+    reached = 0
+    for spec in outputs.commands():
+        for form, more in outputs.formats(spec):
+            choices = Choices(draw.randbytes(4000))
+            with a_project("outputs") as mind:
+                outputs.fill(mind, choices)
+                words = outputs.line(spec, choices, more, **form)
+                reached += outputs.check_line(mind, words, form)
+    assert reached > 60
+
+
+@pytest.mark.attack("hostile text in any field")
+def test_no_other_output_leaves_its_format() -> None:
+    draw = Random(7)
+    for _ in range(8):
+        choices = Choices(draw.randbytes(4000))
+        with a_project("outputs") as mind:
+            outputs.fill(mind, choices)
+            outputs.check_agents(mind, choices)
+            outputs.check_hooks(mind, choices)
+            outputs.check_block(mind)
+            outputs.check_report(mind)
+            outputs.check_completions(mind)
+
+
+def _listed(times: int) -> None:
+    for number in range(times):
+        with a_project("outputs") as mind:
+            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
+            outputs.check_line(mind, ["list"], {})
+
+
+@pytest.mark.parametrize("name", ["inert", "one_line"])
+def test_a_screen_that_lets_text_through_is_noticed(name: str) -> None:
+    with patch.object(rendering, name, lambda text: text), pytest.raises(AssertionError):
+        _listed(20)

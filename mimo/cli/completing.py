@@ -357,15 +357,16 @@ def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from contextlib import closing
 
     from mimo import disk
-    from mimo.index.database import generations
+    from mimo.index.database import generations, path_of
+    from mimo.index.pages import Held, Pages
     from mimo.store.projects import known_owner
 
     owner = known_owner(home)
-    number = generations(folder)[-1]
-    path = folder / (f"index-{number}.db" if number else "index.db")
+    path = path_of(folder, generations(folder)[-1])
+    file = Held.of(path)  # Lives longer than the connection.
     with closing(disk.connect(path, mode="ro", wait=0.2)) as connection:
         made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
-        if owner is None or made_by != (owner,):
+        if owner is None or made_by != (owner,) or not Pages(path).are_sound(file.descriptor):
             return []
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
     return _shown([(word, _heading(title, content)) for word, title, content, *_ in rows])

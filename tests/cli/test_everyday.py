@@ -145,6 +145,19 @@ def test_completions_come_from_the_index(memory: Path) -> None:
     ]
 
 
+def test_a_damaged_index_completes_nothing(memory: Path) -> None:
+    assert main(["list"]) == 0
+    assert candidates("tag", "", None) != []
+    index = memory.parents[1] / ".index" / "index.db"
+    with index.open("r+b") as file:
+        file.seek(-100, os.SEEK_END)
+        file.write(b"damage")
+
+    assert candidates("tag", "", None) == []
+    assert main(["list"]) == 0
+    assert candidates("tag", "", None) != []
+
+
 def test_ids_of_the_users_memory_are_completed_for_commands_that_take_them(
     memory: Path,
     tmp_path: Path,

@@ -10,13 +10,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scripts.marked import write_part
-from tests.bench.damage.damages import KINDS, Point, points
+from tests.bench.damage.damages import KINDS, LIVE, Point, points
 from tests.bench.damage.examination import Examination
 from tests.bench.torture.figures import version
+
+_RARE = 20
 
 
 class Figures:
@@ -79,8 +81,7 @@ def _part(options: argparse.Namespace, folder: Path) -> None:
     every = list(points(examination.states, examination.earlier))
     if options.only:
         every = [point for point in every if re.search(options.only, repr(point))]
-    random.Random(options.seed).shuffle(every)
-    every = every[: options.points]
+    every = _ordered(every, options.seed)[: options.points]
     # The paths of rows differ between processes.
     figures.points = {_general(point): None for point in every}
     for point in _own(every, options.part, options.jobs):
@@ -99,6 +100,18 @@ def _part(options: argparse.Namespace, folder: Path) -> None:
             figures.failed[name] = "\n".join(outcome.failures)[:3000]
             print(f"{name}: {len(outcome.failures)}: {outcome.failures[0][:400]}", flush=True)
     figures.keep(folder / "figures")
+
+
+def _ordered(every: Sequence[Point], seed: int) -> list[Point]:
+    """Returns the points in a random order in which those that take longer are rarer at first."""
+    shuffled = random.Random(seed).sample(every, len(every))
+    turns: Counter[bool] = Counter()
+    placed = []
+    for point in shuffled:
+        is_quick = point.name.startswith("index.db") and point.state != LIVE
+        turns[is_quick] += 1
+        placed.append((turns[is_quick] * (1 if is_quick else _RARE), point))
+    return [point for _, point in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _general(point: Point) -> Point:

@@ -1,5 +1,6 @@
 """One point: the files are put back, one is damaged, and the questions are asked."""
 
+import gc
 import json
 import shutil
 from collections.abc import Callable
@@ -49,6 +50,8 @@ class Examination:
         self.states[CLOSED] = self.states[LIVE] = self._files()
         self.states[OPEN] = self._left_open()
         self._asked: set[tuple[object, ...]] = set()
+        gc.collect()
+        gc.freeze()  # The forks need not copy what they never free.
 
     def try_(self, point: Point, *, blind: bool = False) -> Outcome:
         """Returns the outcome of a point; `blind` switches the checksums of pages off."""

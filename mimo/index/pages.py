@@ -42,7 +42,7 @@ _LOG_HEAD, _FRAME_HEAD = 32, 24
 _AT_ONCE = 256
 """The number of pages that are read at a time."""
 
-_SMALL = 2_000_000
+_SMALL = 1_000_000
 """The size in bytes up to which each process compares all pages once."""
 
 _PERIOD_NS, _SOON_NS = 3_600_000_000_000, 60_000_000_000

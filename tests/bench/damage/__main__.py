@@ -51,7 +51,7 @@ class Figures:
         lines = [
             f"{tried:,} of {len(self.points):,} points tried, {failed:,} failed.",
             f"In {len(self.detected):,} the damage was found when the index was opened,",
-            f"of which {len(self.shared):,} shared the questions of another range of their page.",
+            f"of which {len(self.shared):,} shared the questions about another place near it.",
             f"The run took {self.seconds / 60:.0f} minutes.",
         ]
         for title, key in (("file", _file), ("damage", _kind)):

@@ -107,8 +107,10 @@ def index_files(scratch: Scratch) -> list[Path]:
     """Returns all files that are made from memories and can be deleted, each of some content."""
     folders = (scratch.project / ".mind/.index", scratch.home / ".mind/cache")
     every = (path for folder in folders for path in sorted(folder.rglob("*")))
-    return [path for path in every if path.is_file() and path.stat().st_size]
+    return [path for path in every if path.stat().st_size and path.suffix in _SUFFIXES]
 
+
+_SUFFIXES = (".db", ".db-sums", ".db-wal", ".db-shm", ".rows", ".json")
 
 _VARIES = ("bytes", "generation", "index_bytes", "took_ms", "seconds")
 """Fields that say how the index is kept, or that count calls."""

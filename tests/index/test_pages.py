@@ -140,10 +140,13 @@ from mimo.disk import Stamp
 from mimo.index import pages
 from mimo.index.database import Database
 database = Database(Path(sys.argv[1]))
-if sys.argv[2] == "before the checksums":
+if sys.argv[2] in ("before the checksums", "after sqlite copied the log"):
     pages.Pages._fold = lambda *_: os._exit(9)
 with database.writing() as sql:
     sql.execute("UPDATE memories SET position = position + 1")
+    if sys.argv[2] == "after sqlite copied the log":
+        numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200)"
+        sql.execute(f"CREATE TABLE large AS {numbers} SELECT randomblob(4000) FROM n")
     if sys.argv[2] == "before the commit":
         sql.execute("PRAGMA cache_size = 1")
         sql.execute("UPDATE memories SET position = position + 1")
@@ -152,7 +155,10 @@ os._exit(9)
 """
 
 
-@pytest.mark.parametrize("moment", ["before the commit", "before the checksums", "later"])
+MOMENTS = ("before the commit", "before the checksums", "after sqlite copied the log", "later")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_writer_leaves_no_damage(filled: Path, change_of: Make, moment: str) -> None:
     command = [sys.executable, "-c", KILLED, str(filled), moment]
     assert subprocess.run(command, check=False).returncode == 9

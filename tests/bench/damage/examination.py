@@ -52,7 +52,6 @@ class Examination:
         store.changed(self.scratch)
         self.states: dict[str, Files] = {}
         self._fresh()
-        self.expected = store.ask(self.scratch)
         self.states[CLOSED] = self.states[LIVE] = self._files()
         self.states[OPEN] = self._left_open()
         self._asked: set[tuple[object, ...]] = set()
@@ -134,10 +133,12 @@ class Examination:
             path.chmod(0o600)
 
     def _fresh(self) -> None:
-        """Makes the index again from nothing, with all vectors."""
+        """Makes the index again from nothing, and asks until all vectors are made."""
         self._put_back({})
-        for _ in range(_TRIES):
-            store.ask(self.scratch)
+        before: dict[str, str] = {}
+        while before != (now := store.ask(self.scratch)):
+            before = now
+        self.expected = now
         mind = Mind.open(self.scratch.project)
         self._owner = mind.index._owner
         mind.close()

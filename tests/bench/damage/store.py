@@ -83,7 +83,7 @@ def prepared(scratch: Scratch, memories: int = 60) -> None:
     _done(scratch, "ingest", "docs/boats.md")
     for number in range(3):  # They are not approved.
         scratch.write(f".mind/facts/foreign_{number}.md", f"The kettle of team {number} is red\n")
-    ask(scratch)
+    _done(scratch, "search", "kettle")
 
 
 def changed(scratch: Scratch) -> None:
@@ -91,7 +91,7 @@ def changed(scratch: Scratch) -> None:
     for number in range(3):
         _done(scratch, "add", f"Late note {number}: the kettle was descaled", "--tag", "red")
     _done(scratch, "edit", "fact_03", "--content", "The parser keeps comments since May")
-    ask(scratch)
+    _done(scratch, "search", "kettle")
 
 
 def ask(scratch: Scratch, questions: Questions = QUESTIONS) -> dict[str, str]:

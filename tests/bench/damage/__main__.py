@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scripts.marked import write_part
-from tests.bench.damage.damages import KINDS, LIVE, Point, points
+from tests.bench.damage.damages import CLOSED, KINDS, Point, points
 from tests.bench.damage.examination import Examination
 from tests.bench.torture.figures import version
 
@@ -51,7 +51,7 @@ class Figures:
         lines = [
             f"{tried:,} of {len(self.points):,} points tried, {failed:,} failed.",
             f"In {len(self.detected):,} the damage was found when the index was opened,",
-            f"of which {len(self.shared):,} shared the questions about another place near it.",
+            f"of which {len(self.shared):,} shared the questions about another place in the file.",
             f"The run took {self.seconds / 60:.0f} minutes.",
         ]
         for title, key in (("file", _file), ("damage", _kind)):
@@ -108,7 +108,7 @@ def _ordered(every: Sequence[Point], seed: int) -> list[Point]:
     turns: Counter[bool] = Counter()
     placed = []
     for point in shuffled:
-        is_quick = point.name.startswith("index.db") and point.state != LIVE
+        is_quick = point.name == "index.db" and point.state == CLOSED
         turns[is_quick] += 1
         placed.append((turns[is_quick] * (1 if is_quick else _RARE), point))
     return [point for _, point in sorted(placed, key=lambda pair: pair[0])]

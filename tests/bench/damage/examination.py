@@ -19,10 +19,7 @@ from tests.bench.torture.scratch import Scratch
 _NOTICES = ("not indexed yet", "has yet to make", "were read instead")
 
 _TOGETHER = 16
-"""The number of pages of which one is examined with all questions, for each kind of damage.
-
-Damage that is found when the index is opened leads to the same rebuilt index on each page.
-"""
+"""The number of pages of which one is examined with all questions, for each kind of damage."""
 
 _TRIES = 4
 """The number of times that questions are asked until the index is complete again."""
@@ -67,11 +64,12 @@ class Examination:
             run = self.scratch.fork(lambda: self._live(point, path, files, blind=blind))
             return _outcome(run.status, run.output, run.errors)
         damage(point, path, files[point.file], self.earlier, self._other)
-        same = (point.state, point.file, point.kind, point.page // _TOGETHER)
-        questions = store.about(point.name) if same in self._asked else store.QUESTIONS
         is_detected = not blind and self._is_detected()
+        # The damaged index is replaced: what follows is the same for all of its pages.
+        same = (point.state, point.file, point.kind, -1 if is_detected else point.page // _TOGETHER)
         if is_detected and same in self._asked:
             return Outcome([], is_detected=True, is_shared=True)
+        questions = store.about(point.name, point.at) if same in self._asked else store.QUESTIONS
         self._asked.add(same)
         run = self.scratch.fork(lambda: self._ask(point, questions, blind=blind))
         return _outcome(run.status, run.output, run.errors)._replace(is_detected=is_detected)

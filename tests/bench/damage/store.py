@@ -40,15 +40,17 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
 
 Questions = Sequence[tuple[str, ...]]
 
+_SOME = 5
 
-def about(file: str) -> Questions:
-    """Returns the questions whose answers can depend on a file."""
+
+def about(file: str, number: int) -> Questions:
+    """Returns some questions whose answers can depend on a file, others for each number."""
     if file == "edges.json":
         return [words for words in QUESTIONS if words[0] in ("edges", "doctor")]
     if file.startswith(("vectors", "meanings")):
-        by_meaning = (QUESTIONS[2], QUESTIONS[4], QUESTIONS[7])
-        return [*by_meaning, ("review",)]
-    return QUESTIONS
+        return [QUESTIONS[2], QUESTIONS[4], QUESTIONS[7], ("review",)]
+    first = number * _SOME % len(QUESTIONS)
+    return (*QUESTIONS, *QUESTIONS)[first : first + _SOME]
 
 
 def prepared(scratch: Scratch, memories: int = 60) -> None:

@@ -405,11 +405,26 @@ def reported(verb: str, path: Path) -> Iterator[None]:
 def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
     """Returns the error for a failed system call; `verb` names the operation."""
     reason, hint = _HINTS.get(error.errno or 0, (error.strerror or str(error), ""))
+    if error.errno in (errno.EACCES, errno.EPERM) and (place := place_of_another(path)):
+        hint = f"`{place}` is another user's: {ONE_USER}; nothing was changed"
     return StorageFailed(
         f"can't {verb} `{path}`: {reason}",
         hint=hint,
         details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
     )
+
+
+ONE_USER = "a working tree serves one user, so work in a clone of your own"
+"""The hint for a working tree in which another user works."""
+
+
+def place_of_another(path: Path) -> Path | None:
+    """Returns the private place that contains a path if it belongs to another user, or None."""
+    place = disk.private_place(path)
+    with suppress(OSError):
+        if place and disk.is_foreign(place.lstat()):
+            return place
+    return None
 
 
 # Append logs: files that grow by whole lines.

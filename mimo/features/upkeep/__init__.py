@@ -69,7 +69,11 @@ def examine(mind: Mind) -> Iterator[Check]:
     mind, error = _openable(mind)
     if error:
         yield _fault("project", error.message, error.hint)
-    for check in _OF_PROJECT if mind.has_project else _EVERYWHERE:
+    checks = _OF_PROJECT if mind.has_project else _EVERYWHERE
+    if mind.has_project and (place := files.place_of_another(mind.folder / ".local")):
+        yield _warning("project", f"`{place}` is another user's: you can only read", files.ONE_USER)
+        checks = tuple(check for check in checks if check not in _OF_OWNER)
+    for check in checks:
         name = check.__name__.strip("_")
         try:
             yield from check(mind)
@@ -337,6 +341,8 @@ def _audit(mind: Mind) -> Iterator[Check]:
 
 _EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
 _EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
+_OF_OWNER = (_locks, _merging, _audit)
+"""Checks of files that only the user can read who works in the project."""
 _OF_PROJECT = (
     *_EVERYWHERE,
     _locks,

@@ -1,6 +1,6 @@
 """Stops a command at each lock that it takes, and runs other commands meanwhile.
 
-    python -m tests.bench.concurrent.stopped [--only COMMAND] [--all]
+    python -m tests.bench.concurrent.stopped [--only COMMAND] [--lock PATH] [--all]
 
 Each of the writing commands that `make torture` tries runs once with a small library in C
 (locks.c), which lists the locks that it takes. Then it runs once for each of them, and is stopped
@@ -220,7 +220,7 @@ def _work(options: argparse.Namespace) -> int:
         trial.prepare(command)
         for lock in trial.taken(command):
             key = (lock.kind, lock.path)
-            if key in tried:
+            if key in tried or not lock.path.endswith(tuple(options.lock or ("",))):
                 continue
             tried.add(key)
             holder, probes = trial.probed(command, lock, (*READING, *WRITING))
@@ -248,6 +248,7 @@ def main() -> int:
     """Returns 1 if a command did not end in time, or with an unclear error."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
+    parser.add_argument("--lock", action="append", help="the end of a lock's path to try only")
     parser.add_argument("--all", action="store_true", help="try each lock with each command")
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,0 +1,27 @@
+"""A process that is stopped while it holds a lock: other commands answer, or name the lock."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.bench.concurrent import stopped
+from tests.redteam.test_torture import unmeasured
+
+
+@pytest.mark.attack("process stopped at a lock")
+def test_commands_end_in_time_beside_a_stopped_process(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    if stopped.built(tmp_path) is None:
+        pytest.skip("this needs Linux and a C compiler")
+    words = ["--only", "add", "--only", "sync", "--lock", ".local/lock", "--lock", "index.lock"]
+    run = unmeasured([sys.executable, "-m", "tests.bench.concurrent.stopped", *words], check=False)
+
+    tried = re.search(r"^(\d+) locks, 0 with faults", run.stdout, re.M)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert tried is not None
+    assert int(tried[1]) == 2, run.stdout
+    record_property("tried", int(tried[1]))

@@ -204,8 +204,8 @@ torture: setup  ## Let calls of writing commands fail, then the power, and check
 	$(TORTURE) --minutes $(or $(MINUTES),60)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --power
 
-concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 WRITE=docs/reliability.md)
-	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) $(if $(WRITE),--write $(WRITE))
+concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/reliability.md)
+	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
 
 damage: setup   ## Damage each part of the index, and compare the answers (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
 	$(RUN) -m tests.bench.damage --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/damage $(if $(WRITE),--write $(WRITE))

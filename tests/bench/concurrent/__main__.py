@@ -17,12 +17,13 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--operations", type=int, default=10_000, help="of each process")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600, help="the most that they take")
     parser.add_argument("--keep", type=Path, help="folder to keep the project and the history in")
     parser.add_argument("--write", type=Path, help="file to write the figures into")
     options = parser.parse_args()
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
     place = memory if os.access(memory, os.W_OK) else None
-    plan = Plan(options.processes, options.operations, options.seed)
+    plan = Plan(options.processes, options.operations, options.seed, minutes=options.minutes)
     with tempfile.TemporaryDirectory(prefix="mind-concurrent-", dir=place) as name:
         report = run(plan, options.keep or Path(name))
     for finding in (*report.wrong[:20], *report.problems):

@@ -24,7 +24,7 @@ def report_of(report: Report) -> str:
     behind = sum(row.outcome.is_behind for row in rows)
     codes = ", ".join(f"{count:,} {code}" for code, count in errors.most_common()) or "none"
     summary = f"""\
-{plan.processes} processes made {plan.operations:,} operations each: {len(rows):,} in
+{plan.processes} processes made {len(rows):,} operations in
 {report.seconds:,.0f} s ({milliseconds:.1f} ms each; seed {plan.seed}).
 {report.checked:,} operations
 on {report.registers:,} registers were checked: **{len(report.wrong)} are wrong**, and the state at

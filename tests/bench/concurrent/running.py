@@ -62,6 +62,8 @@ class Plan(NamedTuple):
     """The share of command lines that run as processes of their own."""
     killed: float = 0.004
     """The share of command lines that are killed."""
+    minutes: float = 600
+    """The processes start no operation after this time."""
 
 
 class Report(NamedTuple):
@@ -182,8 +184,11 @@ def _work(
     os.chdir(scratch.project)
     mix = Mix(number, plan.seed, table, anchors)
     caller = _caller(plan, number, scratch, url)
+    deadline = time.monotonic() + plan.minutes * 60
     with _file(scratch.top, number).open("w", encoding="utf-8") as file:
         for _ in range(plan.operations):
+            if time.monotonic() > deadline:
+                break
             call = mix.next()
             start = time.monotonic_ns()
             outcome = caller.call(call)

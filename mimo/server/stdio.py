@@ -203,8 +203,10 @@ def _refusal(line: str, error: ValidationError) -> JSONRPCError:
     return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=ErrorData(code=code, message=message))
 
 
-_EARLY = re.compile(r'\s*\{[^{}\[\]]*?"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*[,}]')
-_LATE = re.compile(r'[,{]\s*"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*\}\s*\Z')
+# Each match must be JSON: other digits, a zero before others and control characters are not.
+_ID = r'(0|-?[1-9][0-9]{0,14}|"[^"\\\x00-\x1f]{0,200}")'
+_EARLY = re.compile(rf'\s*\{{[^{{}}\[\]]*?"id"\s*:\s*{_ID}\s*[,}}]')
+_LATE = re.compile(rf'[,{{]\s*"id"\s*:\s*{_ID}\s*\}}\s*\Z')
 _END = 300
 
 

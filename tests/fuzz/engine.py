@@ -1,6 +1,7 @@
 """Runs one target under atheris, in a process of its own: `python -m tests.fuzz.engine TARGET …`.
 
-The further words are options of libFuzzer. The process ends at the first input that fails.
+The further words are options of libFuzzer, after the program by which it starts itself again for
+`-merge=1`. The process ends at the first input that fails.
 """
 
 import shutil
@@ -23,11 +24,10 @@ with atheris.instrument_imports(include=["mimo"]):
 
 def main() -> None:
     """Fuzzes until the time is used up, or an input fails."""
-    name = sys.argv[1]
-    target = targets.TARGETS[name]
+    target = targets.TARGETS[sys.argv[1]]
     target(b"")  # what is imported late is instrumented, too
     try:
-        atheris.Setup([sys.argv[0], *sys.argv[2:]], target)
+        atheris.Setup(sys.argv[2:], target)
         atheris.Fuzz()
     finally:
         shutil.rmtree(project.scratch(), ignore_errors=True)

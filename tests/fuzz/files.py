@@ -1,5 +1,6 @@
 """Files that mind edits for others, and files of other programs that it reads."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,17 +9,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mimo.commands.spec import to_json
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.features.clients import edits
 from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed
 from mimo.features.importing import database, mama, sources
 from mimo.features.importing.drafts import Item, resolved
+from mimo.features.search import recall
 from mimo.features.web import markdown
 from mimo.frozen import replace
+from mimo.index import rows
+from mimo.index.postgres.source import _record
+from mimo.index.schema import packed
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
-from mimo.memory.model import Link, Outcome, Problem, Section
+from mimo.memory.exchange import to_data
+from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 from mimo.mind import Mind
 from mimo.operations import finding
 from mimo.text.clean import clean
@@ -261,6 +268,41 @@ def query(data: bytes) -> None:
     ids = [hit.record.memory.id for hit in hits]
     assert len(set(ids)) == len(ids) <= 3
     assert hits == finding.search(_searched(), text, options, counted=False).hits
+
+
+def shared_row(data: bytes) -> None:
+    """A row of the shared index, which others may write, becomes a memory that can be shown."""
+    choices = Choices(data)
+
+    def text() -> str:
+        return hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
+
+    def optional() -> str | None:
+        return text() if choices.number(2) else None
+
+    rest: Any = choices.json()
+    if choices.number(4):
+        names = ("tags", "links", "sections", "competing", "extra", "source", "by", "protected")
+        rest = {name: choices.json() for name in names if choices.number(2)}
+    try:
+        written = json.dumps(rest) if choices.number(8) else text()
+    except UnicodeEncodeError:
+        return
+    row = (
+        text(), text(), choices.number(9), "0" * 64, False, True,
+        choices.one_of([kind.value for kind in Kind]), optional(), optional(),
+        rows.to_number(NOW), choices.number(3) / 2, choices.one_of([None, 0.5, -1e308]),
+        choices.one_of([None, *(outcome.value for outcome in Outcome)]), optional(),
+        choices.number(9), written, packed(text()),
+    )  # fmt: skip
+    record = _record(row)
+    memory = record.memory
+    assert all(isinstance(part, str) for link in memory.links for part in (link.to, link.type))
+    assert json.dumps(to_json(memory.heading + memory.text))
+    json.dumps(to_data(memory))
+    assert recall.text_of(memory, "tea")
+    if memory.extra.get("source_file"):
+        assert record.origin
 
 
 def page_text(data: bytes) -> None:

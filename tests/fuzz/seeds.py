@@ -197,7 +197,7 @@ def seeds(target: str) -> Iterator[bytes]:
         for number in range(len(specs)):
             for arguments in _CALLS:
                 yield bytes([number]) + arguments
-    elif target in ("schema", "tools", "database", "output"):
+    elif target in ("schema", "tools", "database", "shared", "output"):
         draw = Random(target)
         for number in range(24 if target == "output" else 64):
             yield bytes([number * 4]) + draw.randbytes(2000 if target == "output" else 60)

@@ -184,7 +184,8 @@ async def _exchange(app: ASGIApp, data: bytes) -> list[_Response]:
     state, transport = ServerState(), _Transport()
     connection = Connection(config, state, {}, asyncio.get_running_loop())
     connection.connection_made(transport)
-    connection.data_received(data)
+    if data:  # No bytes would mean the end of the connection.
+        connection.data_received(data)
     while state.tasks and not transport.is_closing():
         _, waiting = await asyncio.wait(state.tasks, timeout=_STREAM_SECONDS)
         if waiting:

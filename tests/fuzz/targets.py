@@ -326,6 +326,7 @@ TARGETS: Mapping[str, Target] = {
     "database": files.damaged_database,
     "query": files.query,
     "page": files.page_text,
+    "shared": files.shared_row,
     "schema": tools.schemas,
     "tools": tools.calls,
     "stdio": servers.frames,

@@ -99,6 +99,9 @@ BAD = [
     ('{"method":"x","params":{"x":' + DEEP + '},"jsonrpc":"2.0","id":11}', 11, -32700),
     ('{"jsonrpc":"1.0","id":12,"method":"x"}', 12, -32600),
     ("{" * 5_000, None, -32700),
+    ('{"id": 01, "method": "x"', None, -32700),
+    ('{"id": "a\tb", "method": "x"', None, -32700),
+    ('{"method": ' + DEEP + ', "id": 013}', None, -32700),
 ]
 
 

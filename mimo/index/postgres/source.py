@@ -546,9 +546,11 @@ def _record(row: Sequence[Any]) -> Record:
     with suppress(ValueError, TypeError, AttributeError, RecursionError):
         record = rows.record_of(row)
         memory = record.memory
-        texts = (*memory.tags, *memory.sections.values())
-        origins = (memory.source, memory.by, memory.category, memory.status)
-        if all(isinstance(text, str) for text in (*texts, *filter(None, origins))):
+        texts = [*memory.tags, *memory.sections.values()]
+        texts += [text for link in memory.links for text in (link.to, link.type)]
+        texts += [text for rival in memory.competing for text in (rival.field, rival.text)]
+        texts += filter(None, (memory.source, memory.by, memory.category, memory.status))
+        if all(isinstance(text, str) for text in texts) and isinstance(memory.extra, dict):
             return record
     return rows.record_of((*row[:_REST], "{}", *row[_REST + 1 :]))
 

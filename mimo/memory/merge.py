@@ -168,16 +168,23 @@ class _Body(NamedTuple):
 
 
 def _merged_body(layouts: Sequence[Layout], body: _Body, *, owned: bool) -> str:
-    """Returns the body as a merge of its lines has it, if that has the same parts.
+    """Returns the body as a merge of its lines, or one side, has it, if that has the same parts.
 
     Blank lines and the order of sections are then preserved.
     """
-    texts = merged_lines(*("\n".join(layout.lines) for layout in layouts))
-    if len(texts) == 1:
-        layout = layout_of(texts[0], newline="\n", sections=owned)
-        if (layout.content.text, layout.texts, layout.versions) == body:
-            return texts[0]
+    merged = merged_lines(*("\n".join(layout.lines) for layout in layouts))
+    sides = {"\n".join(layout.lines) for layout in layouts[1:] if _parts(layout) == body}
+    for texts in (merged, sides):
+        for text in texts if len(texts) == 1 else ():
+            if _parts(layout_of(text, newline="\n", sections=owned)) == body:
+                return text
     return render_body(*body, escaped=owned)
+
+
+def _parts(layout: Layout) -> tuple[str, Mapping[Section, str], tuple[Version, ...]]:
+    """Returns the parts as in `_Body`, with each copy of a competing version."""
+    versions = tuple(Version(field=name, text=part.text) for name, part in layout.competing)
+    return layout.content.text, layout.texts, versions
 
 
 def _fenced(documents: Sides, header: str) -> str:

@@ -157,6 +157,26 @@ def test_a_competing_version_that_equals_the_base_is_kept():
     }  # fmt: skip
 
 
+def test_a_side_that_is_merged_again_adds_no_second_copy_of_a_version():
+    base, ours, theirs, third = (
+        file(body=body)
+        for body in (
+            "a\n\n## Reasoning\nx",
+            "new\n\na b\n\n## Reasoning\nx",
+            "a\nc\n\n## Reasoning\nx",
+            "a\n\n## Reasoning\nx\ny",
+        )
+    )
+    data = base
+    for side in (ours, theirs, third):
+        result = merge(base, data, side, path=PATH)
+        assert result is not None
+        before, data = data, result.data
+    again = merge(base, data, before, path=PATH)
+    assert again is not None
+    assert again.data.count(b"## Competing: the text") == 1
+
+
 def test_a_removed_paragraph_is_matched_the_same_beside_every_other_change():
     """A difference that begins with the longest common part takes either blank line."""
     base = "a\nb\n\nc\n\nd\ne\nf\n\ng"

@@ -207,7 +207,6 @@ class Edits:
         keys = [number for number, line in enumerate(lines) if re.match(r"[a-z_]+:", line)]
         fixed = ("id:", "type:", "created:", "links:")
         edits = [number for number in keys if not lines[number].startswith(fixed)]
-        end = len(lines)
         kind = chance.randrange(6)
         if kind == 0:
             lines.insert(chance.choice(keys), f"# {self.words()}\n")
@@ -215,7 +214,7 @@ class Edits:
             number = chance.choice(edits)
             lines[number] = f"{lines[number].rstrip()}  # {self.words()}\n"
         elif kind == 2:
-            lines.insert(end, f"{chance.choice(['owner', 'team', self.words()])}: {self.words()}\n")
+            self._set(lines, chance.choice(["owner", "team", self.words()]), self.words())
         elif kind == 3:
             self._set(lines, "topic", f"topic {self.words()}")
         elif kind == 4:

@@ -340,7 +340,8 @@ class History:
     def stash(self) -> None:
         """Stashes edits, and applies them after another commit."""
         self._edit(self.shop, plain=True)
-        self.shop.git("stash", "push", "-q", "-u")
+        self.shop.git("add", "-A")  # git refuses to apply a stash over untracked files
+        self.shop.git("stash", "push", "-q")
         self._edit_and_commit(self.shop, plain=True)
         if self.shop.ask("stash", "list"):
             self.shop.pop()

@@ -69,7 +69,7 @@ def apart(sql: sqlite3.Connection, name: Handle, id: str) -> Handle:
 def named(sql: sqlite3.Connection, target: str) -> Record | None:
     """Returns the memory that a link leads to: by its id, or else by its title."""
     rest = (
-        "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
+        "WHERE +m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
         " ORDER BY m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
     )
     return next(iter(rows.select(sql, rest, (target, target, target))), None)

@@ -1,5 +1,6 @@
 """Handles in the index: what abbreviates a memory, and which letters do."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,3 +160,17 @@ def test_the_handle_of_a_source_is_found_beside_those_of_memories(
     assert index.matching("t3o") == ()
     assert index.matching("t3", sources=True) == (source,)
     assert index.matching("t3") == (memory,)
+
+
+def test_the_target_of_a_link_is_looked_up_not_scanned(three: Index) -> None:
+    """A memory may have thousands of links."""
+
+    def plan(sql: sqlite3.Connection) -> list[str]:
+        statements: list[str] = []
+        sql.set_trace_callback(statements.append)
+        names.named(sql, IDS[0])
+        sql.set_trace_callback(None)
+        steps = sql.execute(f"EXPLAIN QUERY PLAN {statements[0]}").fetchall()
+        return [step for *_, step in steps if "USING" in step]
+
+    assert [step.partition(" (")[2] for step in three.ask(plan)] == ["id=?)", "title=?)"]

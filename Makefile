@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent damage histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak model \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent damage histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -246,8 +246,11 @@ bench-scale: setup ## Measure the local index and PostgreSQL by size and clients
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
 	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)
 
-bench-soak: setup ## Let the daemon see many changes, and print what that costs it (EVENTS=100000 RATE=)
-	$(RUN) -m tests.bench.soak $(or $(EVENTS),100000) --rate $(or $(RATE),0)
+bench-soak: setup ## Let servers answer many requests and the daemon see many changes; fails if something grows (REQUESTS=1000000 BURSTS=100000 MINUTES= ONLY="stdio http daemon" WRITE=docs/reliability.md)
+	$(RUN) -m tests.bench.soak $(ONLY) --requests $(or $(REQUESTS),1000000) --bursts $(or $(BURSTS),100000) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))
+
+bench-limits: setup ## Measure large stores, notes, numbers of links and of projects (ONLY="note links" MEMORIES=1000000 WRITE=docs/reliability.md)
+	$(RUN) -m tests.bench.limits $(ONLY) --memories $(or $(MEMORIES),1000000) $(if $(WRITE),--write $(WRITE))
 
 model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
 	$(PYTHON) -m venv .venv-model

@@ -53,6 +53,9 @@ IGNORE_ALL = "*"
 WAIT_SECONDS = 10.0
 """Maximum total time that a command waits, beyond the time that it works in between."""
 
+_MANY_FILES = 65_536
+"""The number of open files that suffices for thousands of projects."""
+
 _homes: dict[str, None] = {}
 """Each $MIND_HOME of this process, with a slash at its end."""
 
@@ -209,6 +212,22 @@ def check(path: Path) -> None:
 
 def _not_regular(path: Path | str) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def permit_many_files() -> None:
+    """Raises the limit of open files, as far as the system lets a process do so.
+
+    Many systems begin with 1,024 or fewer, and each open project takes about ten.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MANY_FILES if hard == resource.RLIM_INFINITY else min(_MANY_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 # Private places: their modes, and the users whose files count as the user's own.

@@ -292,10 +292,11 @@ class Mind:
         kept = tuple(entry for entry in every if member.may_open(entry.path, every))
         return registry._replace(projects=kept)
 
-    def at(self, registered: Registered) -> Mind | None:
+    def at(self, registered: Registered, *, stays: bool = True) -> Mind | None:
         """Returns the memory of a registered project; None if the project is missing.
 
-        It shares this memory's home, clock and embedder, and stays open for the next call.
+        It shares this memory's home, clock and embedder, and stays open for the next call. Unless
+        it `stays`, the caller closes it.
         """
         if self._project and registered.path == self._project.root:
             return self
@@ -309,7 +310,11 @@ class Mind:
         def parts() -> dict[str, Any]:
             return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
 
-        return self.beside(registered.path, parts, project)
+        if stays:
+            return self.beside(registered.path, parts, project)
+        other = self._view(parts=parts(), project=project)
+        other.is_fresh = False
+        return other
 
     def user(self, *, make: bool = False) -> Mind | None:
         """Returns the memory that the user has for all projects; None if there is none.

@@ -375,6 +375,7 @@ def main(
     Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
     """
     log_to_stderr(Brief("mind: %(message)s"))
+    disk.permit_many_files()
     home = home_of(os.environ)
     projects.check_home(home)
     if index_url:

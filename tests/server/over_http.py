@@ -79,8 +79,7 @@ def served(
         "MIND_BACKGROUND": "off",
         "MIND_HTTP_TOKEN": TOKEN,
     }
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most_files, hard))
+    limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (most_files, most_files))
     process = subprocess.Popen(
         [sys.executable, "-m", "mimo", "mcp", "--http", "0", *args],
         preexec_fn=limited if most_files else None,  # noqa: PLW1509 - it takes no lock

@@ -43,7 +43,7 @@ def environ(mind: Mind) -> dict[str, str]:
     """The environment of processes, for a project with more folders than are watched."""
     mind.home.mkdir(exist_ok=True)
     (mind.home / "config.toml").write_text(
-        '[daemon]\ncheck_seconds = 1\n[embedding]\nprovider = "none"\n', encoding="utf-8"
+        '[daemon]\ncheck_seconds = 1\n[embedding]\nencoder = "off"\n', encoding="utf-8"
     )
     for number in range(9):
         (mind.folder / "facts" / f"f{number}").mkdir(parents=True)

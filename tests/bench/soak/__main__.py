@@ -1,0 +1,61 @@
+"""Runs one of the long runs, or writes the figures of all into a page; see the package."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from scripts.marked import write_part
+from tests.bench.soak import daemon, server
+
+TITLES = {"stdio": "`mind mcp`", "http": "`mind mcp --http`, two clients", "daemon": "the daemon"}
+
+
+def report(kind: str, options: argparse.Namespace) -> tuple[str, list[str]]:
+    """Returns the figures of a run, and its faults."""
+    with tempfile.TemporaryDirectory(prefix="mind-soak-") as name:
+        folder = Path(name).resolve()
+        if kind == "daemon":
+            soak = daemon.Soak(folder, options.bursts, options.minutes)
+            soak.run()
+            return "\n".join([daemon.HEADS, *soak.rows]), soak.faults
+        run = server.soak(kind, folder, options.requests, options.minutes)
+        rows = [server.row(number, part) for number, part in enumerate(run.parts, 1)]
+        for (asked, result), number in sorted(run.outcomes.items()):
+            print(f"{asked}: {result} {number:,}")
+        return "\n".join([server.HEADS, *rows]), run.faults()
+
+
+def main() -> int:
+    """Returns 1 if something grew, or an answer was unexpected."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", nargs="*", default=[*TITLES])
+    parser.add_argument("--requests", type=int, default=1_000_000)
+    parser.add_argument("--bursts", type=int, default=100_000)
+    parser.add_argument("--minutes", type=float, default=24 * 60.0, help="for each run")
+    parser.add_argument("--figures", type=Path, default=Path("build/soak"))
+    parser.add_argument("--write", type=Path, help="the page with the figures")
+    options = parser.parse_args()
+    options.figures.mkdir(parents=True, exist_ok=True)
+    has_grown = False
+    for kind in options.kind:
+        print(TITLES[kind], flush=True)
+        table, faults = report(kind, options)
+        result = "\n".join(f"Grew or failed: {fault}" for fault in faults) or "Nothing grew."
+        print(result)
+        (options.figures / f"{kind}.json").write_text(json.dumps([table, result]), "utf-8")
+        has_grown = has_grown or bool(faults)
+    if options.write:
+        parts = []
+        for kind, title in TITLES.items():
+            file = options.figures / f"{kind}.json"
+            if file.exists():
+                table, result = json.loads(file.read_text("utf-8"))
+                parts.append(f"**{title[0].upper()}{title[1:]}.** {result}\n\n{table}")
+        write_part(options.write, "soak", "\n\n".join(parts))
+    return 1 if has_grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The resources that a process and its folders take."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """The resources of a process at a moment."""
+
+    resident_kb: int
+    cpu_seconds: float
+    threads: int
+    descriptors: int
+    children: int
+
+
+def cost(pid: int) -> Cost:
+    """Returns the resources of a process, from /proc."""
+    folder = Path(f"/proc/{pid}")
+    lines = (folder / "status").read_text(encoding="utf-8").splitlines()
+    status = dict(line.split(":", 1) for line in lines)
+    times = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    children = [file.read_text().split() for file in folder.glob("task/*/children")]
+    return Cost(
+        resident_kb=int(status["VmRSS"].split()[0]),
+        cpu_seconds=(int(times[11]) + int(times[12])) / _TICKS,
+        threads=int(status["Threads"]),
+        descriptors=len(list((folder / "fd").iterdir())),
+        children=sum(map(len, children)),
+    )
+
+
+class Usage(NamedTuple):
+    """The bytes of the files of mind: those of projects and of the user's home."""
+
+    of_index: int
+    logs: int
+    """The audit log and the events, which have limits of their own."""
+    rest: int
+
+
+def usage(folder: Path) -> Usage:
+    """Returns the bytes of the files below a folder, without any that is removed meanwhile."""
+    sums = {"of_index": 0, "logs": 0, "rest": 0}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            path = Path(place, name)
+            try:
+                size = path.stat().st_size
+            except FileNotFoundError:
+                continue
+            if name.startswith(("audit", "events")):
+                sums["logs"] += size
+            elif ".index" in path.parts:
+                sums["of_index"] += size
+            else:
+                sums["rest"] += size
+    return Usage(**sums)
+
+
+def until(holds: Callable[[], bool], seconds: float, condition: str) -> None:
+    """Waits for a condition. Raises `SystemExit` if it takes longer than some seconds."""
+    start = time.monotonic()
+    while not holds():
+        if time.monotonic() - start > seconds:
+            raise SystemExit(f"after {seconds:g} seconds still not true: {condition}")
+        time.sleep(0.05)
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Returns the files that only a process that died would leave; an empty journal is none."""
+    names = (".tmp", "-wal", "-shm", "-journal", ".new")
+    paths = [path for path in folder.rglob("*") if path.name.endswith(names)]
+    return [str(path.relative_to(folder)) for path in paths if path.stat().st_size]

@@ -1,0 +1,60 @@
+"""Many registered projects, on a system that permits few open files."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mimo import disk
+from mimo.mind import Mind
+from mimo.store.init import init
+
+COUNT, FILES = 40, 200
+
+
+@pytest.fixture
+def folder(mind: Mind, tmp_path: Path) -> Path:
+    """Returns a folder outside of all projects, each of which has one memory."""
+    for number in range(COUNT):
+        root = tmp_path / f"p{number}"
+        root.mkdir()
+        init(root, mind.home, now=mind.now())
+        path = root / ".mind" / "facts" / "note.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"---\nid: note_{number}\ntype: fact\n---\nLantern {number} is lit.\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "words", [["search", "lantern", "--scope", "all", "-n", "60"], ["list", "--all-projects"]]
+)
+def test_every_project_is_asked(mind: Mind, folder: Path, words: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", *words, "--json"],
+        cwd=folder / "p0",
+        env=os.environ | {"MIND_HOME": str(mind.home), "MIND_BACKGROUND": "off"},
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (FILES, FILES)),
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    ids = {row["id"] for row in answer.get("results") or answer["memories"]}
+    assert len(ids) == COUNT
+    assert "skipped" not in (answer.get("notice") or "")
+
+
+def test_a_process_for_many_projects_raises_its_limit_of_open_files() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+    try:
+        disk.permit_many_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(65_536, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -167,7 +167,7 @@ def test_a_side_that_is_merged_again_adds_no_second_copy_of_a_version():
             "a\n\n## Reasoning\nx\ny",
         )
     )
-    data = base
+    data = before = base
     for side in (ours, theirs, third):
         result = merge(base, data, side, path=PATH)
         assert result is not None

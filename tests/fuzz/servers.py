@@ -17,6 +17,7 @@ import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
@@ -50,8 +51,7 @@ def _no_errors_logged() -> Iterator[None]:
     handler = logging.Handler(logging.ERROR)
     handler.emit = errors.append  # type: ignore[method-assign,assignment]
     root = logging.getLogger()
-    # The SDK logs as an error that a client hung up.
-    handler.addFilter(lambda record: not record.name.startswith("mcp."))
+    handler.addFilter(lambda record: not _is_about_hanging_up(record))
     root.addHandler(handler)
     try:
         yield
@@ -59,6 +59,12 @@ def _no_errors_logged() -> Iterator[None]:
         root.removeHandler(handler)
     if errors:
         raise AssertionError(errors[0].getMessage()) from (errors[0].exc_info or (None, None))[1]
+
+
+def _is_about_hanging_up(record: logging.LogRecord) -> bool:
+    """Returns whether a record is about a client that hung up, which the servers do not log."""
+    error = record.exc_info[1] if record.exc_info else None
+    return record.name.startswith("mcp.") or isinstance(error, ClientDisconnect)
 
 
 class _Output:

@@ -1,5 +1,6 @@
 """Every command and every other output with hostile text in every field, as fuzzing tries it."""
 
+import re
 from random import Random
 from unittest.mock import patch
 
@@ -7,9 +8,11 @@ import pytest
 
 from mimo import rendering
 from mimo.commands import all_commands
+from tests.conftest import git
 from tests.fuzz import outputs
 from tests.fuzz.choices import Choices
-from tests.fuzz.project import a_project
+from tests.fuzz.grammar import hostile
+from tests.fuzz.project import IDS, a_project
 
 
 def test_the_commands_that_are_left_out_exist() -> None:
@@ -42,6 +45,33 @@ def test_no_other_output_leaves_its_format() -> None:
             outputs.check_block(mind)
             outputs.check_report(mind)
             outputs.check_completions(mind)
+
+
+@pytest.mark.attack("hostile text in any field")
+def test_no_output_about_commits_leaves_its_format() -> None:
+    draw = Random(11)
+    for _ in range(3):
+        with a_project("outputs") as mind:
+            root, choices = mind.project.root, Choices(draw.randbytes(4000))
+            git(root, "init", "-q")
+            for number in range(2):
+                outputs.fill(mind, choices)
+                git(root, "add", "-A")
+                # A name in a commit has no line end and no NUL.
+                odd = (re.sub(r"[\n\0<>]", " ", hostile(choices)) for _ in range(3))
+                name, email, subject = (text.encode("utf-8", "replace").decode() for text in odd)
+                git(
+                    root, "-c", f"user.name=a{name}", "-c", f"user.email=a{email}", "commit", "-q",
+                    "--allow-empty", "-m", f"a{subject}\n\nAgent: {name}",
+                )  # fmt: skip
+                git(root, "checkout", "-q", "-b", f"branch-{number}-\u2066\u200b")
+            for words in (
+                ["log"], ["blame", IDS[0]], ["diff", "HEAD~1..HEAD"], ["sync", "--dry-run"],
+                ["diff", "HEAD~1", "--format=markdown"], ["restore", IDS[0], "--at=HEAD~1"],
+                ["status"], ["trust", "--follow"], ["scan", "--history"], ["list", "--at=HEAD~1"],
+            ):  # fmt: skip
+                outputs.check_line(mind, words, {})
+                outputs.check_line(mind, [*words, "--json"], {})
 
 
 def _listed(times: int) -> None:

@@ -195,6 +195,9 @@ class Database:
                     self._idle.append(connection)
 
     def _connect(self) -> sqlite3.Connection:
+        if self.path:
+            for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
+                disk.check(beside(self.path, suffix))
         # `rw`: a removed file must not be created again, empty.
         connection = disk.connect(self.path, mode="rw", wait=WRITE_WAIT_SECONDS)
         try:

@@ -92,6 +92,22 @@ def test_damaged_checksums_are_damage(filled: Path, damage: str) -> None:
     assert state(filled) is State.UNUSABLE
 
 
+@pytest.mark.parametrize("suffix", ["", "-sums", "-wal", "-shm"])
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
+def test_something_else_in_the_place_of_a_file_is_damage(
+    filled: Path, change_of: Make, suffix: str, make: Callable[[Path], None]
+) -> None:
+    place = filled.with_name(f"index.db{suffix}")
+    place.unlink(missing_ok=True)
+    make(place)
+
+    index = Index.open(filled.parent, None)
+    index.apply([change_of("a")], now_ns=2)
+    assert index.count(Filter()) == 1
+    assert index.stats().generation == 1
+    index.close()
+
+
 def test_damage_while_the_index_is_in_use_is_found(filled: Path, change_of: Make) -> None:
     index = Index.open(filled.parent, None)
     assert index.count(Filter()) == 40

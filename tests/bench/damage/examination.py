@@ -8,6 +8,7 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
+from mimo.errors import MindError
 from mimo.index.database import Database, State
 from mimo.index.pages import Pages
 from mimo.memory.model import Filter
@@ -79,6 +80,8 @@ class Examination:
         database = Database(self.scratch.project / ".mind/.index/index.db")
         try:
             return database.state(self._owner) is not State.USABLE
+        except MindError:
+            return False
         finally:
             database.close()
 
@@ -157,8 +160,9 @@ def _may_differ(point: Point, answer: str) -> bool:
 
     It states so, or many vectors of the encoder are lost: a search makes some of them.
     """
-    is_by_meaning = point.name.startswith("meanings") and '"results"' in answer
-    return is_by_meaning or any(notice in answer for notice in _NOTICES)
+    # With a link in it, the folder is not safe, and a new index in the user's cache is used.
+    are_lost = point.name.startswith("meanings") or point.kind.startswith("a link")
+    return (are_lost and '"results"' in answer) or any(notice in answer for notice in _NOTICES)
 
 
 def _difference(expected: str, answer: str) -> str:

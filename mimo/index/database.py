@@ -293,7 +293,10 @@ def translated(path: Path | None) -> Iterator[None]:
             f" {WRITE_WAIT_SECONDS:g} s",
             hint="your files are safe; the next command indexes them",
         ) from error
-    except OSError as error:
+    except (
+        OSError,
+        UnicodeDecodeError,
+    ) as error:  # The latter is SQLite's, about a damaged schema.
         raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):

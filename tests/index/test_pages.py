@@ -92,6 +92,15 @@ def test_damaged_checksums_are_damage(filled: Path, damage: str) -> None:
     assert state(filled) is State.UNUSABLE
 
 
+def test_a_schema_that_is_not_unicode_is_damage(filled: Path) -> None:
+    """SQLite quotes it in its error, which Python can't decode."""
+    data, name = filled.read_bytes(), b"CREATE TABLE meta"
+    assert data.count(name) == 1
+    filled.write_bytes(data.replace(name, b"CREATE \xa0\xa0\xa0\xa0\xa0 meta"))
+
+    assert state(filled) is State.UNUSABLE
+
+
 @pytest.mark.parametrize("suffix", ["", "-sums", "-wal", "-shm"])
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo])
 def test_something_else_in_the_place_of_a_file_is_damage(

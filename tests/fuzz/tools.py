@@ -1,5 +1,6 @@
 """Tools with arguments that follow their JSON Schemas, mutated in structure."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from jsonschema import Draft202012Validator
 from mcp_types import TextContent
 
 from mimo.commands import all_commands
-from mimo.commands.arguments import decode
+from mimo.commands.arguments import LARGEST, decode
 from mimo.commands.invoke import Caller
 from mimo.commands.leniency import understood
 from mimo.commands.schema import input_schema, output_schema
@@ -100,7 +101,7 @@ def schemas(data: bytes) -> None:
         decode(spec, understood(spec, arguments), Surface.MCP)
     arguments = {name: value for name, value in arguments.items() if value is not None}
     aliases = {alias for param in spec.params for alias in param.aliases}
-    if aliases & arguments.keys() or not _is_utf8(arguments):
+    if aliases & arguments.keys() or not _is_utf8(arguments) or _is_large(arguments):
         return
     refusal = None
     try:
@@ -114,13 +115,17 @@ def schemas(data: bytes) -> None:
         assert validator.is_valid(arguments) == (refusal is None), refusal
 
 
+def _is_large(data: Any) -> bool:
+    """Returns whether JSON has a number of more than 64 bits, which no schema excludes."""
+    if isinstance(data, list | dict):
+        return any(map(_is_large, data.values() if isinstance(data, dict) else data))
+    return isinstance(data, int | float) and abs(data) >= LARGEST
+
+
 def _is_utf8(data: Any) -> bool:
-    try:
-        repr(data).encode()
-        str(data).encode()
-    except UnicodeEncodeError:
-        return False
-    return "\\ud8" not in repr(data)
+    with suppress(UnicodeEncodeError):
+        return bool(json.dumps(data, ensure_ascii=False).encode())
+    return False
 
 
 @cache

@@ -1,5 +1,6 @@
 """The project of targets that call tools: the same at the start of each input."""
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -35,10 +36,12 @@ _MEMORIES = {
 
 @cache
 def scratch() -> Path:
-    """Returns a folder for files that must be on a disk."""
+    """Returns a folder for files that must be on a disk, which is removed at the end."""
     memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
     place = memory if os.access(memory, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="mind-fuzz-", dir=place))
+    folder = tempfile.mkdtemp(prefix="mind-fuzz-", dir=place)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def file(name: str, data: bytes) -> Path:

@@ -44,6 +44,9 @@ IDLE_SECONDS = 30 * 60.0
 MOST_SESSIONS = 256
 """The number of sessions of a project that may be open at once."""
 
+MOST_PROJECTS = 64
+"""The number of projects that stay open at once; each takes some megabytes and ten open files."""
+
 GRACE_SECONDS = 5.0
 """The time that running calls have to finish when the server ends."""
 
@@ -207,6 +210,7 @@ class Hosting:
             async with self._opening:
                 hosted = self._hosted.get(root)
                 if hosted is None:
+                    self._make_room()
                     hosted = self._opened(root)
                     await self._tasks.start(self._keep, root, hosted)
                     self._hosted[root] = hosted  # Not before it can serve other requests.
@@ -260,10 +264,22 @@ class Hosting:
             while True:
                 await anyio.sleep(self._idle / 30)
                 oldest = time.monotonic() - self._idle
-                for root, hosted in list(self._hosted.items()):
-                    if not hosted.requests and hosted.used < oldest:
-                        del self._hosted[root]
-                        hosted.ended.set()
+                for root, hosted in self._unused():
+                    if hosted.used < oldest:
+                        self._end(root)
+
+    def _make_room(self) -> None:
+        """Closes the project that was used least recently if too many are open."""
+        if len(self._hosted) >= MOST_PROJECTS and (unused := self._unused()):
+            self._end(unused[0][0])
+
+    def _unused(self) -> list[tuple[Path | None, Hosted]]:
+        """Returns the projects without a request in progress, least recently used first."""
+        unused = [item for item in self._hosted.items() if not item[1].requests]
+        return sorted(unused, key=lambda item: item[1].used)
+
+    def _end(self, root: Path | None) -> None:
+        self._hosted.pop(root).ended.set()
 
     # The project that a request names.
 

@@ -197,6 +197,34 @@ def test_a_project_that_is_not_used_is_closed_with_its_sessions(project: Path, h
     assert anyio.run(wait) == (True, True, 404, 200)
 
 
+def test_of_many_projects_the_least_recently_used_is_closed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.MOST_PROJECTS", 2)
+    roots = [tmp_path / name for name in ("oak", "elm", "ash")]
+    for root in roots:
+        root.mkdir()
+        init(root, home, now=NOW)
+    hosting, gate = hosting_of(home)
+
+    async def visit() -> list[list[bool]]:
+        seen = []
+        async with hosting.running(), inside(gate) as client:
+            for name in ("oak", "elm", "oak", "ash", "elm"):
+                answer = await client.post(f"/mcp/{name}", json=INITIALIZE)
+                assert answer.status_code == 200
+                seen.append([hosting.is_open(root) for root in roots])
+        return seen
+
+    assert anyio.run(visit) == [
+        [True, False, False],
+        [True, True, False],
+        [True, True, False],
+        [True, False, True],
+        [False, True, True],
+    ]
+
+
 def test_a_project_may_be_opened_while_the_metrics_are_gathered(
     project: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice, takewhile
 from pathlib import Path
 
 from mimo import when
@@ -25,11 +24,10 @@ _LARGEST = 1_000_000
 """Maximum size in bytes of a file that is read from a commit."""
 _AT_ONCE = 500
 """Number of blobs that are read at once, in the order of the files."""
-_FORMAT = (
-    "--format=%x00%H%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00"
-    f"%(trailers:key={AGENT},valueonly,separator=%x2C)%x00"
+_FIELDS = (
+    f"%H%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%(trailers:key={AGENT},valueonly,separator=%x2C)%x00"
 )
-"""An empty word and seven fields. Only NUL can't be part of a name, an address or a message."""
+"""Seven fields. Only NUL can't be part of a name, an address or a message."""
 _CHANGES = {"A": "added", "D": "removed"}
 _APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
@@ -74,12 +72,16 @@ class Step:
     files: tuple[Change, ...]
 
 
-def _logged(logged: bytes) -> Iterator[tuple[Commit, list[str]]]:
-    """Yields the commits in the format `_FORMAT` with `-z`, each with the words after it."""
-    words = iter(os.fsdecode(logged).split("\0"))
-    next(words)
-    while len(fields := list(islice(words, 8))) == 8:
-        id_, author, email, written, committed, subject, agents, _ = fields
+def _logged(root: Path, *words: str) -> Iterator[tuple[Commit, list[str]]]:
+    """Yields the commits that `git log` lists, each with the names of files after it.
+
+    Each begins with a random mark, which no name can be. (Git ends the list of names in different
+    ways, depending on whether the commit is a merge.) Raises `Invalid` if git fails.
+    """
+    mark = os.urandom(8).hex()
+    logged = git.ask(root, "log", "-z", f"--format={mark}%x00{_FIELDS}", *words)
+    for record in os.fsdecode(logged).split(f"{mark}\0")[1:]:
+        id_, author, email, written, committed, subject, agents, *names = record.split("\0")
         commit = Commit(
             id=id_,
             author=author,
@@ -89,8 +91,7 @@ def _logged(logged: bytes) -> Iterator[tuple[Commit, list[str]]]:
             subject=subject,
             agents=agents.replace(",", ", "),
         )
-        # An empty word precedes the next commit.
-        yield commit, [word.removeprefix("\n") for word in takewhile(bool, words)]
+        yield commit, [name for word in names if (name := word.removeprefix("\n"))]
 
 
 def commits_by_path(
@@ -102,10 +103,9 @@ def commits_by_path(
     """
     if not git.run(root, "rev-parse", "--verify", "--quiet", revision).stdout:
         return {}
-    words = ("-z", "--name-only", "--relative", "-c")
-    logged = git.ask(root, "log", *words, _FORMAT, revision, "--", *folders)
+    words = ("--name-only", "--relative", "-c", revision, "--", *folders)
     changed: dict[str, list[Commit]] = {}
-    for commit, names in _logged(logged):
+    for commit, names in _logged(root, *words):
         for name in names:
             changed.setdefault(name, []).append(commit)
     return changed
@@ -117,9 +117,10 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     if not wanted:
         return {}
     oldest = int(wanted[0].timestamp())
-    logged = git.run(root, "log", "-z", f"--since={oldest}", _FORMAT, "HEAD").stdout
-    logged += git.run(root, "log", "-z", "-1", f"--before={oldest}", _FORMAT, "HEAD").stdout
-    newest = [commit for commit, _ in _logged(logged)]
+    newest: list[Commit] = []
+    if commit_id(root, "HEAD"):
+        for words in ((f"--since={oldest}",), ("-1", f"--before={oldest}")):
+            newest += [commit for commit, _ in _logged(root, *words, "HEAD")]
     newest.sort(key=lambda commit: commit.committed, reverse=True)
     return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
 
@@ -129,8 +130,8 @@ def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
     if not commit_id(root, "HEAD"):
         return
     paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
-    words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
-    for commit, names in _logged(git.ask(root, *words, _FORMAT, *paths)):
+    words = (f"--max-count={limit}", "--name-status", "--relative")
+    for commit, names in _logged(root, *words, *paths):
         yield Step(commit=commit, files=tuple(_changes(names)))
 
 
@@ -150,8 +151,7 @@ def commits(root: Path, ids: Iterable[str]) -> dict[str, Commit]:
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
-    logged = git.ask(root, "log", "-z", "--no-walk", _FORMAT, *wanted)
-    return {commit.id: commit for commit, _ in _logged(logged)}
+    return {commit.id: commit for commit, _ in _logged(root, "--no-walk", *wanted)}
 
 
 def resolve(root: Path, revision: str, *, now: datetime) -> Commit:

@@ -176,6 +176,9 @@ class Clone:
         if words[0] == "stash":
             self.git("add", "-A")
             self.git("commit", "-q", "--allow-empty", "-m", "stash")
+        self._unite()
+        if self.ask("status", "--porcelain"):  # Git kept two names of a memory without a conflict.
+            self.git("commit", "-q", "-a", "-m", "one copy")
         if lost := expected - self.tree().words - kept:
             raise Failed(f"{' '.join(words)}: lost {sorted(lost)}")
         self.check_files(f"{' '.join(words)}")
@@ -233,7 +236,10 @@ class Clone:
         self.git("add", "-A", "--sparse")
 
     def _unite(self) -> None:
-        """Makes one file of several with the same memory, after both sides renamed it."""
+        """Makes one file of several with the same memory, which `mind doctor` reports.
+
+        Both sides renamed it, or one renamed a file that both had added.
+        """
         places: dict[bytes, Path] = {}
         for path in memory_files(self.root):
             data = path.read_bytes()

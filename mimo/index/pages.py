@@ -43,10 +43,10 @@ _AT_ONCE = 256
 """The number of pages that are read at a time."""
 
 _SMALL = 1_000_000
-"""The size in bytes up to which each process compares all pages once."""
+"""The size in bytes up to which each process compares a whole file once."""
 
 _PERIOD_NS, _SOON_NS = 3_600_000_000_000, 60_000_000_000
-"""After this time, all pages are compared again, in portions of `_PORTION`, each one `_SOON_NS`
+"""After this time, a file is compared again, in portions of `_PORTION` bytes, each one `_SOON_NS`
 after the last one."""
 
 _PORTION = 64_000_000
@@ -85,6 +85,38 @@ class _Head(NamedTuple):
     def left(self, stamp: Stamp) -> _Head:
         """Returns the same with another stamp."""
         return self._replace(**stamp._asdict())
+
+
+class Span(NamedTuple):
+    """The pages or rows of a file that are compared with checksums now."""
+
+    first: int
+    """The number of those before them."""
+    end: int
+    checked_ns: int
+    """The time of the comparison, which is recorded if they are sound."""
+    done: int
+    """The number of those compared then; 0 if the comparison is complete."""
+
+
+def due(
+    count: int, size: int, checked_ns: int, done: int, *, is_changed: bool, is_first: bool
+) -> Span | None:
+    """Returns which of the pages or rows must be compared now, None for none.
+
+    Each has `size` bytes. `checked_ns` and `done` are of the last comparison; `is_changed` is true
+    if the file has another stamp, `is_first` if this process has not compared it.
+    """
+    now = time.time_ns()
+    if is_changed:
+        return Span(0, count, now, 0)
+    if 0 <= now - checked_ns < _PERIOD_NS:
+        is_due = is_first and count * size <= _SMALL
+        return Span(0, count, checked_ns, done) if is_due else None
+    end = done + max(1, _PORTION // size)
+    if end < count:
+        return Span(done, end, now - _PERIOD_NS + _SOON_NS, end)
+    return Span(done, count, now, 0)
 
 
 class Held:
@@ -133,7 +165,7 @@ class Pages:
         first = os.pread(database, 18, 0)
         page = int.from_bytes(first[16:18], "big")
         page = 65_536 if page == 1 else page
-        stamp = _stamp(database)
+        stamp = stamp_of(database)
         sums = b"".join(
             _entry(adler32(os.pread(database, page, start))) for start in range(0, stamp.size, page)
         )
@@ -151,7 +183,7 @@ class Pages:
 
         `again` compares also if no file has changed since the last time.
         """
-        state = _stamp(database), self._stamp_of_log()
+        state = stamp_of(database), self._stamp_of_log()
         if state == self._sound and not again:
             return True
         try:
@@ -181,19 +213,19 @@ class Pages:
         If they can't be written, the next process adds them from the log.
         """
         with self._locked(exclusive=True) as file:
-            before = _stamp(database)
+            before = stamp_of(database)
             yield
             with suppress(OSError):
                 if head := _read(file):
                     head = self._fold(file, head)
-                    if _stamp(database) != before:
+                    if stamp_of(database) != before:
                         # SQLite has copied pages from the log, perhaps not all of them.
                         _, _, copied = connection.execute("PRAGMA wal_checkpoint").fetchone()
                         head = head._replace(copied=max(head.copied, min(copied, head.frames)))
                         if head.stamp == before:
-                            head = head.left(_stamp(database))
+                            head = head.left(stamp_of(database))
                         _write(file, head)
-                    self._sound = _stamp(database), self._stamp_of_log()
+                    self._sound = stamp_of(database), self._stamp_of_log()
 
     def close(self, database: int, close: Callable[[], None]) -> None:
         """Calls `close`, which closes the connections of this process.
@@ -205,11 +237,11 @@ class Pages:
                 return
             with suppress(OSError), self._locked(exclusive=True) as file:
                 if head := _read(file):
-                    head, before = self._fold(file, head), _stamp(database)
+                    head, before = self._fold(file, head), stamp_of(database)
                     close()
                     if head.stamp == before and not self._stamp_of_log():
                         head = head._replace(salts=0, frames=0, copied=0)
-                        _write(file, head.left(_stamp(database)))
+                        _write(file, head.left(stamp_of(database)))
         finally:
             close()
 
@@ -325,26 +357,23 @@ class Pages:
 
         Those that are `newer` in the log may differ.
         """
-        stamp, now = _stamp(database), time.time_ns()
-        age = now - head.checked_ns
-        is_due = not 0 <= age < _PERIOD_NS
-        first, end, is_changed = 0, head.pages, head.stamp != stamp
-        if not is_changed:
-            if is_due:
-                first = head.done
-                end = min(end, first + max(1, _PORTION // head.page))
-            elif self._sound or head.pages * head.page > _SMALL:
-                return True
-        if not _are_alike(database, file, head.page, (first, end), newer):
+        stamp = stamp_of(database)
+        span = due(
+            head.pages,
+            head.page,
+            head.checked_ns,
+            head.done,
+            is_changed=head.stamp != stamp,
+            is_first=not self._sound,
+        )
+        if span is None:
+            return True
+        if not _are_alike(database, file, head.page, (span.first, span.end), newer):
             return False
-        if is_changed or is_due:
-            is_whole = end == head.pages
-            after = head._replace(
-                checked_ns=now if is_whole else now - _PERIOD_NS + _SOON_NS,
-                done=0 if is_whole else end,
-            )
+        after = head._replace(checked_ns=span.checked_ns, done=span.done).left(stamp)
+        if after != head:
             with suppress(OSError):
-                _write(file, after.left(stamp))
+                _write(file, after)
         return True
 
 
@@ -421,7 +450,8 @@ def _is_of(frame: memoryview, salts: int) -> bool:
     return len(frame) >= _FRAME_HEAD and _number(frame[8:16]) == salts
 
 
-def _stamp(file: int) -> Stamp:
+def stamp_of(file: int) -> Stamp:
+    """Returns the stamp of an open file."""
     return _of_status(os.fstat(file))
 
 

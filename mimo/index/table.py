@@ -16,10 +16,11 @@ import numpy as np
 
 from mimo.frozen import NamedTuple
 from mimo.index import catalog
+from mimo.index.content import State
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.matrix import NAME, Matrix, products
 from mimo.index.schema import marks, portions
-from mimo.index.vectors import State, Vectors
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class Units:
     def table(self, sql: sqlite3.Connection, vectors: Vectors) -> Table:
         """Returns the table of the present state of the store and of its vectors."""
         with self._turn:
-            revision, state = catalog.totals(sql).revision, vectors.state()
+            revision, state = catalog.totals(sql).revision, vectors.compared_state()
             if self._table and (revision, state) == (self._revision, self._state):
                 return self._table
             if revision != self._revision:

@@ -25,10 +25,17 @@ from typing import TypeVar
 
 from mimo import disk
 from mimo.errors import StorageFailed
-from mimo.frozen import NamedTuple
+from mimo.index.content import BATCH, EMPTY, Content, State, checked, connect, state_of
 from mimo.index.database import generations, is_damage, path_of, remove
-from mimo.index.matrix import MARK, Matrix, Rows, RowsDamaged, is_mark, products, rows_of
-from mimo.index.schema import marks, portions
+from mimo.index.matrix import (
+    MARK,
+    NO_ROWS,
+    Matrix,
+    Rows,
+    RowsDamaged,
+    products,
+    rows_of,
+)
 
 NUMPY_PAYS = 8_000
 """The number of cosines that take about as long in plain Python as importing numpy."""
@@ -36,39 +43,10 @@ NUMPY_PAYS = 8_000
 LENGTH = 127
 """The length of a static vector."""
 
-_LAYOUT = 2
-"""Rises with every change of the tables or of the rows; a file of another layout is replaced."""
-
-_TABLES = """
-    state (
-        model TEXT NOT NULL, file TEXT NOT NULL, width INTEGER NOT NULL,
-        rows INTEGER NOT NULL, empty INTEGER NOT NULL
-    );
-    places (name BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID
-"""
-
-_MOST_PLACES = 50_000
-"""The number of places that are kept in memory, some 5 MB."""
-
-_BATCH = 4096
-"""The number of rows that are copied at a time."""
-
-_EMPTY = -1
-"""The place of a vector that is empty: its text has no token of the model."""
+_COMPARING_SECONDS = 0.2
+"""The time that a comparison of rows waits for a process that appends some."""
 
 _T = TypeVar("_T")
-
-
-class State(NamedTuple):
-    """The row of `state`: what the database counts."""
-
-    model: str
-    file: str
-    """The mark of the file of rows; empty before the first vector."""
-    width: int
-    rows: int
-    empty: int
-    """The number of names whose vector is empty."""
 
 
 class Vectors:
@@ -101,20 +79,19 @@ class Vectors:
     def known(self, names: Iterable[bytes]) -> set[bytes]:
         """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
         wanted = list(names)
-        return set(self._run(_Content.places, wanted))
+        return set(self._run(Content.places, wanted))
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
         """Returns the vectors of `names`, without names that have none."""
         wanted = list(names)
-        vectors, damaged = self._run(_Content.vectors, wanted)
+        vectors, damaged = self._run(Content.vectors, wanted)
         self._forget(damaged)
         return vectors
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> dict[bytes, float]:
         """Returns the cosine of `query` with the vector of each of `names` that has one."""
         if self._rows and self._rows.is_read_often and "numpy" in sys.modules:
-            near: dict[bytes, float]
-            near, damaged = self._run(_Content.cosines, query, list(names), self._length)
+            near, damaged = self._compared(Content.cosines, query, list(names), self._length)
             self._forget(damaged)
             return near
         stored = self.get(names)
@@ -146,7 +123,7 @@ class Vectors:
         """
         self.losses += 1
         with self._turn:
-            if not self._run(_Content.is_intact):
+            if not self._run(Content.is_intact):
                 self._open(above=self._number)
 
     def count(self) -> int:
@@ -156,15 +133,19 @@ class Vectors:
 
     def state(self) -> State:
         """Returns the counts, which change whenever a vector is added or removed."""
-        return self._run(_Content.counts)
+        return self._run(Content.counts)
+
+    def compared_state(self) -> State:
+        """Returns the same, after a comparison of the rows with their checksum if it is due."""
+        return self._compared(Content.counts)
 
     def empty(self) -> list[bytes]:
         """Returns the names of the empty vectors."""
-        return self._run(_Content.empty)
+        return self._run(Content.empty)
 
     def matrix(self) -> Matrix | None:
         """Returns the rows of all vectors that are not empty; None if there are none."""
-        return self._run(_Content.matrix)
+        return self._compared(Content.matrix)
 
     def nearest(self, query: bytes, k: int) -> list[tuple[bytes, float]]:
         """Returns the names and cosines of the `k` vectors nearest to `query`, nearest first.
@@ -205,6 +186,24 @@ class Vectors:
 
     # Comparing.
 
+    def _compared(self, operation: Callable[..., _T], *args: object) -> _T:
+        """Returns the result of an operation that uses rows without their own checksums.
+
+        If it is due, they are compared with that of all rows, and damaged ones are removed.
+        """
+        result, span = self._run(lambda content: (operation(content, *args), content.due()))
+        if span is None or self._are_sound():
+            return result
+        self.note_loss()
+        self.verify()
+        return self._run(operation, *args)
+
+    def _are_sound(self) -> bool:
+        try:
+            return self._run(Content.compare, wait=_COMPARING_SECONDS)
+        except StorageFailed:  # Another process is writing, or the disk is full.
+            return self._run(Content.compare, False)
+
     def _in_matrix(
         self, query: bytes, k: int, names: Sequence[bytes] | None = None
     ) -> list[tuple[bytes, float]]:
@@ -226,7 +225,7 @@ class Vectors:
 
     # Writing, within a transaction.
 
-    def _append(self, content: _Content, vectors: Mapping[bytes, bytes]) -> None:
+    def _append(self, content: Content, vectors: Mapping[bytes, bytes]) -> None:
         """Writes the vectors whose names are new."""
         state, rows = content.state, content.rows
         if not content.is_ours:
@@ -237,32 +236,42 @@ class Vectors:
         full = [(name, vector) for name, vector in added if vector]
         if full and rows is None:
             rows = self._new_rows(len(full[0][1]))
-        count = rows.append(state.rows, full) if rows else 0
+        count, checksum, check = 0, NO_ROWS, content.check
+        if rows:
+            is_left = rows.stamp() == check.stamp
+            count, checksum = rows.append(state.rows, state.checksum, full)
+            if not state.file:
+                check = checked(rows)
+            elif is_left:  # Otherwise the next comparison must notice the change by others.
+                check = check._replace(stamp=rows.stamp())
         places = iter(range(state.rows, count))
-        content.insert((name, next(places) if vector else _EMPTY) for name, vector in added)
-        content.store(rows, count, state.empty + len(added) - len(full))
+        content.insert((name, next(places) if vector else EMPTY) for name, vector in added)
+        content.store(rows, count, checksum, state.empty + len(added) - len(full), check)
         self._rows = rows
 
-    def _keep(self, content: _Content, keeps: Callable[[bytes], bool]) -> None:
+    def _keep(self, content: Content, keeps: Callable[[bytes], bool]) -> None:
         """Writes the sound rows that are kept to another file, unless those are all."""
         state, rows = content.state, content.rows
         if not content.is_ours:
             return
         empty = [name for name in content.empty() if keeps(name)]
-        if len(empty) == state.empty and all(name and keeps(name) for name in content.located()):
+        is_whole = rows is None or rows.checksum(0, state.rows, NO_ROWS) == state.checksum
+        is_whole = is_whole and len(empty) == state.empty
+        if is_whole and all(name and keeps(name) for name in content.located()):
             return
         content.connection.execute("DELETE FROM places")
-        content.insert((name, _EMPTY) for name in empty)
-        kept, count = None, 0
+        content.insert((name, EMPTY) for name in empty)
+        kept, count, checksum = None, 0, NO_ROWS
         if rows:
             kept = self._new_rows(rows.width)
             sound = (row for row in rows.all(state.rows) if row and keeps(row[0]))
-            while batch := dict(islice(sound, _BATCH)):
+            while batch := dict(islice(sound, BATCH)):
                 for name in content.places(list(batch)):  # A damaged file may have a name twice.
                     del batch[name]
                 content.insert(zip(batch, range(count, count + len(batch)), strict=True))
-                count = kept.append(count, batch.items())
-        content.store(kept, count, len(empty))
+                count, checksum = kept.append(count, checksum, batch.items())
+        check = checked(kept) if kept else content.check
+        content.store(kept, count, checksum, len(empty), check)
         self._rows = kept
 
     def _new_rows(self, width: int) -> Rows:
@@ -339,17 +348,18 @@ class Vectors:
             if connection.in_transaction:
                 connection.rollback()
 
-    def _content(self, connection: Connection) -> _Content:
+    def _content(self, connection: Connection) -> Content:
         """Returns what the database counts; nothing if it is now that of another model."""
-        state = _state(connection)
+        state, check = state_of(connection)
         if state.model != self._model:
             self._rows = None
-            return _Content(connection, State(state.model, "", 0, 0, 0), None, is_ours=False)
+            state = State(state.model, "", 0, 0, 0, NO_ROWS)
+            return Content(connection, state, check, None, is_ours=False)
         if not state.file:
             self._rows = None
         elif self._rows is None or self._rows.mark != state.file:
             self._rows = Rows(self.folder, self._name, state.file, state.width)
-        return _Content(connection, state, self._rows)
+        return Content(connection, state, check, self._rows)
 
     def _open(self, above: int = -1) -> None:
         """Opens the newest whole file, or a new one; files up to number `above` are damaged."""
@@ -359,13 +369,13 @@ class Vectors:
         self._rows = None
         folder, self._number, self._path = self.folder, 0, None
         if folder is None:
-            self._connection = _connect(None, self._model)
+            self._connection = connect(None, self._model)
         else:
             disk.make_folder(folder)
             self._number = max([0, above + 1, *generations(folder, self._name)])
             self._path = path_of(folder, self._number, self._name)
             try:
-                self._connection = _connect(self._path, self._model)
+                self._connection = connect(self._path, self._model)
             except (sqlite3.DatabaseError, OSError) as error:
                 if isinstance(error, OSError):
                     damaged = error.errno == errno.EINVAL  # It is not a regular file.
@@ -375,7 +385,7 @@ class Vectors:
                     raise
                 self._number += 1
                 self._path = path_of(folder, self._number, self._name)
-                self._connection = _connect(self._path, self._model)
+                self._connection = connect(self._path, self._model)
             for number in generations(folder, self._name):
                 if number < self._number:
                     remove(path_of(folder, number, self._name))
@@ -387,171 +397,6 @@ class Vectors:
             return self._path.stat().st_ino if self._path else 0
         except FileNotFoundError:
             return 0
-
-
-class _Content(NamedTuple):
-    """The vectors as one transaction sees them."""
-
-    connection: Connection
-    state: State
-    rows: Rows | None
-    is_ours: bool = True
-    """False if another process has emptied the file for another model."""
-
-    def counts(self) -> State:
-        """Returns the counts."""
-        return self.state
-
-    def places(self, names: Sequence[bytes]) -> dict[bytes, int]:
-        """Returns the places of those of `names` that have a vector, possibly empty."""
-        places: dict[bytes, int] = {}
-        if not self.is_ours:
-            return places
-        for chunk in portions(names):
-            query = f"SELECT name, place FROM places WHERE name IN ({marks(chunk)})"
-            places.update(self.connection.execute(query, chunk))
-        return places
-
-    def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
-        """Returns the vectors of those of `names` that have one, and the damaged ones."""
-        places = self.places(names)
-        vectors = {name: b"" for name, place in places.items() if place == _EMPTY}
-        full = [name for name in places if name not in vectors]
-        if self.rows and full:
-            rows = self.rows.get([places[name] for name in full], self.state.rows)
-            vectors.update(
-                row for name, row in zip(full, rows, strict=True) if row and row[0] == name
-            )
-        return vectors, [name for name in full if name not in vectors]
-
-    def cosines(
-        self, query: bytes, names: Sequence[bytes], length: int
-    ) -> tuple[dict[bytes, float], list[bytes]]:
-        """Returns the cosines of the vectors of `names`, and the names of the damaged ones.
-
-        Places of sound rows are kept as long as the file of rows is: each row is checked once.
-        """
-        import numpy as np
-
-        if self.rows is None or not self.is_ours:
-            return {}, []
-        kept, count = self.rows.places, self.state.rows
-        if len(kept) > _MOST_PLACES:
-            kept.clear()
-        near: dict[bytes, float] = {}
-        damaged: list[bytes] = []
-        if missing := [name for name in names if name not in kept]:
-            vectors, damaged = self.vectors(missing)
-            near = {name: 0.0 for name, vector in vectors.items() if not vector}
-            places = self.places([name for name, vector in vectors.items() if vector])
-            kept.update(places)
-        # Another thread may already see more rows.
-        counted = {name: place for name in names if (place := kept.get(name, count)) < count}
-        if counted:
-            rows = self.rows.matrix(count).vectors[np.fromiter(counted.values(), np.intp)]
-            values = products(query, rows).astype("d") / length**2
-            near.update(zip(counted, values.clip(-1.0, 1.0).tolist(), strict=True))
-        return near, damaged
-
-    def is_intact(self) -> bool:
-        """Returns whether the structure of the database is whole."""
-        verdict = self.connection.execute("PRAGMA integrity_check(1)").fetchone()
-        return bool(verdict == ("ok",))
-
-    def empty(self) -> list[bytes]:
-        """Returns the names of the empty vectors."""
-        if not self.state.empty:
-            return []
-        selected = self.connection.execute("SELECT name FROM places WHERE place = ?", (_EMPTY,))
-        return [name for (name,) in selected]
-
-    def located(self) -> Iterator[bytes]:
-        """Yields the name of each row; empty for one that is damaged or that nothing leads to."""
-        rows = enumerate(self.rows.all(self.state.rows)) if self.rows else iter(())
-        while batch := list(islice(rows, _BATCH)):
-            places = self.places([row[0] for _, row in batch if row])
-            for place, row in batch:
-                yield row[0] if row and places.get(row[0]) == place else b""
-
-    def all(self) -> Iterator[tuple[bytes, bytes] | None]:
-        """Yields the name and vector of each row, None for a damaged one."""
-        return self.rows.all(self.state.rows) if self.rows else iter(())
-
-    def matrix(self) -> Matrix | None:
-        """Returns the rows as arrays."""
-        return self.rows.matrix(self.state.rows) if self.rows and self.state.rows else None
-
-    def insert(self, places: Iterable[tuple[bytes, int]]) -> None:
-        """Stores the places of names."""
-        self.connection.executemany("INSERT INTO places VALUES (?, ?)", places)
-
-    def store(self, rows: Rows | None, count: int, empty: int) -> None:
-        """Stores the file of rows, and the counts."""
-        self.connection.execute(
-            "UPDATE state SET file = ?, width = ?, rows = ?, empty = ?",
-            (rows.mark if rows else "", rows.width if rows else 0, count, empty),
-        )
-
-
-def _connect(path: Path | None, model: str) -> Connection:
-    """Returns a connection to a file of vectors of `model`; creates a missing file.
-
-    Raises `sqlite3.DatabaseError` if the file is damaged or has another layout.
-    """
-    connection = disk.connect(path)
-    try:
-        disk.limit_waits(connection)
-        # Of two processes that create the file at once, only one can switch the mode.
-        with suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if not _is_made(connection) or _state(connection).model != model:
-            with _transaction(connection):
-                if not _is_made(connection):
-                    for table in _TABLES.split(";"):
-                        connection.execute(f"CREATE TABLE {table}")
-                    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
-                elif _state(connection).model != model:
-                    connection.execute("DELETE FROM places")
-                    connection.execute("DELETE FROM state")
-                if connection.execute("SELECT 1 FROM state").fetchone() is None:
-                    connection.execute("INSERT INTO state VALUES (?, '', 0, 0, 0)", (model,))
-    except sqlite3.DatabaseError:
-        connection.close()
-        raise
-    return connection
-
-
-def _is_made(connection: Connection) -> bool:
-    """Returns whether a file has its tables. Raises `sqlite3.DatabaseError` for another layout."""
-    (layout,) = connection.execute("PRAGMA user_version").fetchone()
-    if layout == _LAYOUT:
-        return True
-    if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-        raise sqlite3.DatabaseError("another layout")
-    return False
-
-
-def _state(connection: Connection) -> State:
-    """Returns what a database counts. Raises `RowsDamaged` for values that mind never writes."""
-    row = connection.execute("SELECT model, file, width, rows, empty FROM state").fetchone()
-    if row is None or list(map(type, row)) != [str, str, int, int, int]:
-        raise RowsDamaged("the counts are damaged")
-    state = State(*row)
-    if state.file and not (is_mark(state.file) and state.width > 0):
-        raise RowsDamaged("the counts are damaged")
-    return state
-
-
-@contextmanager
-def _transaction(connection: Connection, wait: float = disk.WAIT_SECONDS) -> Iterator[None]:
-    disk.begin(connection, wait)
-    try:
-        yield
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.rollback()
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
+import os
 import sqlite3
 from datetime import UTC, datetime
 
@@ -75,6 +76,24 @@ def test_vectors_are_made_once(index):
 
     write(index, {"tests": "The suite runs in two minutes"})
     assert index.make_meanings(lambda done, of: None) == 1
+
+
+def test_a_damaged_vector_misleads_no_search(index, tmp_path):
+    """It becomes far from every question, so that its own checksum is not looked at."""
+    index.make_meanings(lambda done, of: None)
+    expected = [best(index, question) for question in QUESTIONS]
+    for place in range(len(FACTS)):
+        for at, length in ((0, 1), (20, 384)):  # Its name, and all of it.
+            (path,) = (tmp_path / ".index").glob("meanings-*.rows")
+            data = bytearray(path.read_bytes())
+            assert len(data) == 16 + len(FACTS) * (20 + 384)
+            start = 16 + place * (20 + 384) + at
+            for byte in range(start, start + length):
+                data[byte] ^= 0xFF
+            path.write_bytes(data)
+            os.utime(path, ns=(place, place))
+
+            assert [best(index, question) for question in QUESTIONS] == expected
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index):

@@ -19,9 +19,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from mimo.errors import StorageFailed
 from mimo.index import schema, vectors
+from mimo.index.content import Content
 from mimo.index.index import Index
 from mimo.index.matrix import rows_of
-from mimo.index.vectors import Vectors, _Content, cosines
+from mimo.index.vectors import Vectors, cosines
 from tests.index.conftest import HashEmbedder, Make
 
 MODEL = "some-model:0123"
@@ -253,7 +254,7 @@ class AgainstDict(RuleBasedStateMachine):
     @rule(numbers=numbers)
     def die_between_rows_and_database(self, numbers: set[int]) -> None:
         """The rows are written, and their places are not."""
-        with suppress(Killed), mock.patch.object(_Content, "store", side_effect=Killed):
+        with suppress(Killed), mock.patch.object(Content, "store", side_effect=Killed):
             self.vectors.put({name(100 + number): vector(number) for number in numbers})
         self.reopen()
 

@@ -110,6 +110,8 @@ class Examination:
         before = _answers(mind)
         damage(point, path, files[point.file], self.earlier, self._other)
         after = _answers(mind)
+        for _ in range(_TRIES if _loses_vectors(point) else 0):
+            after = _answers(mind)
         mind.close()
         pairs = zip(before, after, strict=True)
         print(
@@ -155,15 +157,19 @@ class Examination:
         return files
 
 
+def _loses_vectors(point: Point) -> bool:
+    """Returns whether more of the encoder's vectors are lost than one search makes again."""
+    is_of_few = point.name.endswith(".rows") and point.kind in RANGES and point.at > 0
+    return point.name.startswith("meanings") and not is_of_few
+
+
 def _may_differ(point: Point, answer: str) -> bool:
     """Returns whether an answer may be incomplete for a while.
 
     It states so, or many vectors of the encoder are lost: a search makes some of them.
     """
     # With a link in it, the folder is not safe, and a new index in the user's cache is used.
-    is_of_few = point.name.endswith(".rows") and point.kind in RANGES and point.at > 0
-    are_lost = point.name.startswith("meanings") and not is_of_few
-    are_lost = are_lost or point.kind.startswith("a link")
+    are_lost = _loses_vectors(point) or point.kind.startswith("a link")
     return (are_lost and '"results"' in answer) or any(notice in answer for notice in _NOTICES)
 
 

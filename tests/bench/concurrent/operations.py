@@ -187,7 +187,8 @@ class Mix:
         slot = self._draw.randrange(SLOTS)
         tag = f"slot{slot}"
         words_ = ("list", "--tag", tag, "--limit", "200")
-        return Call("list", "mind_list", {"tags": [tag], "limit": 200}, words_, {"listed": slot})
+        arguments = {"tags": [tag], "limit": 200, "budget": 20_000}
+        return Call("list", "mind_list", arguments, words_, {"listed": slot})
 
     def _search(self, id: str) -> Call:
         name = id.split("_")[1]
@@ -293,7 +294,12 @@ class _Reading:
             yield _register(row), "read", _READ[row.name](row)
 
     def _listed(self, row: Row) -> Iterator[tuple[str, str, Any]]:
-        """Yields what a list shows of each memory that was ever in the slot."""
+        """Yields what a list shows of each memory that was ever in the slot.
+
+        An answer to an agent may be cut at its budget; such a one shows no absence.
+        """
+        if row.outcome.answer.get("truncated"):
+            return
         shown = {_name(memory): memory for memory in row.outcome.answer["memories"]}
         for memory, start in self._slots[row.about["listed"]]:
             if memory in shown:

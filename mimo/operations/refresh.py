@@ -349,7 +349,7 @@ class _Changes:
         return frozenset(late)
 
     def _is_memory(self, path: str) -> bool:
-        """Returns whether a file is a memory; one that settings no longer include is none."""
+        """Returns whether a file is a memory that the settings include."""
         store = self._mind.store
         return path in (store.stamps_of([f"{store.root}/{path}"]) or ())
 

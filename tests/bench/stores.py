@@ -17,6 +17,10 @@ from typing import Any
 
 import mimo
 
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - callers make folders of their own there
+IN_MEMORY = _SHARED_MEMORY if os.access(_SHARED_MEMORY, os.W_OK) else None
+"""The folder of files in memory; None, the default of `tempfile`, if there is none."""
+
 MIND = [sys.executable, "-m", "mimo"]
 MODEL = Path(mimo.__file__).parent / "model"
 TOPICS = (

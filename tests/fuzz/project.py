@@ -14,6 +14,7 @@ from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
+from tests.bench.stores import IN_MEMORY
 from tests.redteam.hostile import FILES
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -37,9 +38,7 @@ _MEMORIES = {
 @cache
 def scratch() -> Path:
     """Returns a folder for files that must be on a disk, which is removed at the end."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
-    folder = tempfile.mkdtemp(prefix="mind-fuzz-", dir=place)
+    folder = tempfile.mkdtemp(prefix="mind-fuzz-", dir=IN_MEMORY)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 

@@ -1,7 +1,6 @@
 """Runs many processes on one project; see the package."""
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from scripts.marked import write_part
 from tests.bench.concurrent.figures import report_of
 from tests.bench.concurrent.running import Plan, run
+from tests.bench.stores import IN_MEMORY
 
 
 def main() -> int:
@@ -21,10 +21,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder to keep the project and the history in")
     parser.add_argument("--write", type=Path, help="file to write the figures into")
     options = parser.parse_args()
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
     plan = Plan(options.processes, options.operations, options.seed, minutes=options.minutes)
-    with tempfile.TemporaryDirectory(prefix="mind-concurrent-", dir=place) as name:
+    with tempfile.TemporaryDirectory(prefix="mind-concurrent-", dir=IN_MEMORY) as name:
         report = run(plan, options.keep or Path(name))
     for finding in (*report.wrong[:20], *report.problems):
         print(finding)

@@ -96,7 +96,7 @@ def outcome_of(status: int, output: str, errors: str) -> Outcome:
     return Outcome(error=f"STATUS {status}", message=errors[-2000:])
 
 
-def _told(result: Mapping[str, Any]) -> Outcome:
+def _outcome_of(result: Mapping[str, Any]) -> Outcome:
     """Returns the outcome in the result of a tool."""
     if result.get("isError"):
         error = result.get("_meta", {}).get("mind/error", {}).get("error", {})
@@ -122,7 +122,7 @@ class Piped:
         reply = self._server.ask("tools/call", params)
         if "error" in reply:
             return Outcome(error="PROTOCOL", message=str(reply["error"]))
-        return _told(reply["result"])
+        return _outcome_of(reply["result"])
 
     def close(self) -> None:
         """Ends the server."""
@@ -173,7 +173,7 @@ class Http:
         reply = self._ask("tools/call", {"name": call.tool, "arguments": call.arguments})
         if "error" in reply:
             return Outcome(error="PROTOCOL", message=str(reply["error"]))
-        return _told(reply["result"])
+        return _outcome_of(reply["result"])
 
     def close(self) -> None:
         """Closes the connection."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimo import disk
+from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.commands import COMMANDS, Command, prepared
 from tests.bench.torture.examination import problems_of, warm
 from tests.bench.torture.scratch import Result, Scratch
@@ -254,9 +255,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.folder:
         return _work(options)
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="mind-stopped-", dir=place) as name:
+    with tempfile.TemporaryDirectory(prefix="mind-stopped-", dir=IN_MEMORY) as name:
         library = built(Path(name))
         if library is None:
             print("skipped: this needs Linux and a C compiler (`cc`)")

@@ -16,6 +16,7 @@ from pathlib import Path
 from scripts.marked import write_part
 from tests.bench.damage.damages import CLOSED, KINDS, Point, points
 from tests.bench.damage.examination import Examination
+from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.figures import version
 
 _RARE = 20
@@ -147,10 +148,8 @@ def main() -> int:
         _part(options, options.folder)
         return 0
     started = time.monotonic()
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
     figures = Figures()
-    with tempfile.TemporaryDirectory(prefix="mind-damage-", dir=place) as name:
+    with tempfile.TemporaryDirectory(prefix="mind-damage-", dir=IN_MEMORY) as name:
         processes, parts = [], [Path(name, str(number)) for number in range(options.jobs)]
         own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
         environ = {key: value for key, value in os.environ.items() if key not in own}

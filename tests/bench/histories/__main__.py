@@ -1,7 +1,6 @@
 """Runs random git histories; see the package."""
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from unittest.mock import patch
 
 from scripts.marked import write_part
 from tests.bench.histories.history import END, EVENTS, SETTINGS, History
+from tests.bench.stores import IN_MEMORY
 
 _SHOWN = 3_000
 
@@ -35,10 +35,8 @@ class Result(NamedTuple):
 
 def run(seed: int, events: int = 3) -> Result:
     """Returns the result of one history."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
     with (
-        tempfile.TemporaryDirectory(prefix="mind-history-", dir=place) as folder,
+        tempfile.TemporaryDirectory(prefix="mind-history-", dir=IN_MEMORY) as folder,
         patch("os.fsync"),
         redirect_stderr(StringIO()),
     ):

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from scripts.marked import write_part
+from tests.bench.stores import IN_MEMORY
 from tests.bench.torture import faults, losses
 from tests.bench.torture.commands import COMMANDS
 from tests.bench.torture.figures import Figures, ordered, share, version
@@ -80,10 +81,8 @@ def main() -> int:
         _part(options)
         return 0
     started = time.monotonic()
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-    place = memory if os.access(memory, os.W_OK) else None
     figures, earlier = Figures(), _earlier(options)
-    with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as name:
+    with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=IN_MEMORY) as name:
         library = built(Path(name))
         if library is None:
             print("skipped: this needs Linux and a C compiler (`cc`)")

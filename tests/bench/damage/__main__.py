@@ -2,10 +2,8 @@
 
 import argparse
 import json
-import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +14,7 @@ from pathlib import Path
 from scripts.marked import write_part
 from tests.bench.damage.damages import CLOSED, KINDS, Point, points
 from tests.bench.damage.examination import Examination
+from tests.bench.parts import Limit, run_parts
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.figures import version
 
@@ -74,7 +73,7 @@ def _kind(point: Point) -> str:
 
 def _part(options: argparse.Namespace, folder: Path) -> None:
     """Tries a part of the points."""
-    deadline = time.monotonic() + options.minutes * 60
+    limit = Limit(options.minutes)
     figures, before = Figures(), Figures()
     if options.state and (kept := _kept(options)).exists():
         before.add(kept)
@@ -86,7 +85,7 @@ def _part(options: argparse.Namespace, folder: Path) -> None:
     # The paths of rows differ between processes.
     figures.points = {_general(point): None for point in every}
     for point in _own(every, options.part, options.jobs):
-        if time.monotonic() > deadline:
+        if limit.is_reached():
             break
         name = _general(point)
         if name in before.tried:
@@ -150,21 +149,11 @@ def main() -> int:
     started = time.monotonic()
     figures = Figures()
     with tempfile.TemporaryDirectory(prefix="mind-damage-", dir=IN_MEMORY) as name:
-        processes, parts = [], [Path(name, str(number)) for number in range(options.jobs)]
-        own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
-        environ = {key: value for key, value in os.environ.items() if key not in own}
-        for number, folder in enumerate(parts):
+        parts = [Path(name, str(number)) for number in range(options.jobs)]
+        for folder in parts:
             folder.mkdir()
-            words = ["--part", str(number), "--folder", str(folder), *sys.argv[1:]]
-            command = [sys.executable, "-X", "utf8", "-m", "tests.bench.damage", *words]
-            environ |= {"TMPDIR": str(folder), "MIND_BACKGROUND": "off"}
-            processes.append(subprocess.Popen(command, env=environ))
-        try:
-            statuses = [process.wait() for process in processes]
-        finally:
-            for process in processes:
-                process.terminate()
-        if any(statuses):
+        off = {"MIND_BACKGROUND": "off"}
+        if not run_parts("tests.bench.damage", parts, [off] * len(parts)):
             return 2
         for folder in parts:
             figures.add(folder / "figures")

@@ -1,6 +1,7 @@
 """Runs random git histories; see the package."""
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from unittest.mock import patch
 
 from scripts.marked import write_part
 from tests.bench.histories.history import END, EVENTS, SETTINGS, History
+from tests.bench.parts import Limit
 from tests.bench.stores import IN_MEMORY
 
 _SHOWN = 3_000
@@ -48,18 +50,6 @@ def run(seed: int, events: int = 3) -> Result:
             failed, reason = history.now, f"{type(error).__name__}: {error}"
         commands = sum((person.commands for person in history.people), Counter())
     return Result(seed, history.tried, history.noted, commands, failed, reason)
-
-
-def _begin(deadline: float) -> None:
-    global _deadline  # noqa: PLW0603 - one value for each process
-    _deadline = deadline
-
-
-_deadline = 0.0
-
-
-def _run_in_time(seed: int) -> Result | None:
-    return run(seed) if time.time() < _deadline else None
 
 
 def report(results: Sequence[Result], seconds: float) -> str:
@@ -103,19 +93,22 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="page to write the figures into")
     options = parser.parse_args()
     started = time.monotonic()
-    deadline = time.time() + options.minutes * 60
+    limit = Limit(options.minutes)
     seeds = range(options.seed, options.seed + options.histories)
     results = []
-    with ProcessPoolExecutor(options.jobs, initializer=_begin, initargs=(deadline,)) as pool:
-        for result in pool.map(_run_in_time, seeds):
-            if result is None:
-                continue
+    # Ctrl-C is for this process, which then sums up, and not for git.
+    ignored = (signal.SIGINT, signal.SIG_IGN)
+    with ProcessPoolExecutor(options.jobs, initializer=signal.signal, initargs=ignored) as pool:
+        for result in pool.map(run, seeds):
             results.append(result)
             if result.failed:
                 print(f"seed {result.seed}: {result.failed}: {result.reason[:_SHOWN]}", flush=True)
                 print(f"repeat it: make histories HISTORIES=1 SEED={result.seed}", flush=True)
             elif len(results) % 100 == 0:
                 print(f"{len(results):,} histories", flush=True)
+            if limit.is_reached():
+                pool.shutdown(cancel_futures=True)
+                break
     text = report(results, time.monotonic() - started)
     print(text)
     if options.write:

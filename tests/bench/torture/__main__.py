@@ -1,14 +1,13 @@
 """Runs the torture; see the package."""
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
 from scripts.marked import write_part
+from tests.bench.parts import Limit, run_parts
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture import faults, losses
 from tests.bench.torture.commands import COMMANDS
@@ -17,25 +16,24 @@ from tests.bench.torture.scratch import Scratch
 from tests.bench.torture.shim import STATE_BYTES, Shim, built
 
 
-def _started(library: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """Starts a part of the work with the shim loaded, in a folder of its own."""
+def _shimmed(library: Path, folder: Path) -> dict[str, str]:
+    """Makes the folder of a part; returns the variables that load the shim into its processes."""
     folder.mkdir()
     state, record = folder / "state", folder / "record"
     state.write_bytes(b"\0" * STATE_BYTES)
     record.touch()
-    own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
-    environ = {name: value for name, value in os.environ.items() if name not in own}
-    environ |= {"LD_PRELOAD": str(library), "TMPDIR": str(folder)}
-    environ |= {"TORTURE_STATE": str(state), "TORTURE_RECORD": str(record)}
-    words = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *sys.argv[1:]]
-    return subprocess.Popen([*words, "--part", folder.name], env=environ)
+    return {
+        "LD_PRELOAD": str(library),
+        "TORTURE_STATE": str(state),
+        "TORTURE_RECORD": str(record),
+    }
 
 
 def _part(options: argparse.Namespace) -> None:
     """Does a part of the work, and keeps its figures."""
-    deadline = time.monotonic() + options.minutes * 60
-    state, record = Path(os.environ["TORTURE_STATE"]), Path(os.environ["TORTURE_RECORD"])
-    scratch = Scratch(state.parent, Shim(state, record, state.parent / "tree"))
+    limit = Limit(options.minutes)
+    folder = options.folder
+    scratch = Scratch(folder, Shim(folder / "state", folder / "record", folder / "tree"))
     commands = [each for each in COMMANDS if not options.only or each.name in options.only]
     torture: faults.Torture | losses.Losses
     if options.power:
@@ -51,8 +49,8 @@ def _part(options: argparse.Namespace) -> None:
         if not options.fault or point.fault in options.fault
     ]
     points = [point for point in points[: options.points] if point not in before.tried]
-    torture.run(share(points, options.part, options.jobs), deadline)
-    figures.keep(state.parent / "figures")
+    torture.run(share(points, options.part, options.jobs), limit)
+    figures.keep(folder / "figures")
 
 
 def _earlier(options: argparse.Namespace) -> Path | None:
@@ -76,6 +74,7 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="folder of the points that earlier runs tried")
     parser.add_argument("--write", type=Path, help="file to write the figures into")
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
         _part(options)
@@ -88,13 +87,7 @@ def main() -> int:
             print("skipped: this needs Linux and a C compiler (`cc`)")
             return 0
         parts = [Path(name, str(number)) for number in range(options.jobs)]
-        processes = [_started(library, folder) for folder in parts]
-        try:
-            statuses = [process.wait() for process in processes]
-        finally:
-            for process in processes:
-                process.terminate()
-        if any(statuses):
+        if not run_parts("tests.bench.torture", parts, [_shimmed(library, each) for each in parts]):
             return 2
         for folder in parts:
             figures.add(folder / "figures")

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Sequence
 
+from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import Examination, Facts, Fresh, examined, lost, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
@@ -61,10 +62,10 @@ class Torture:
         scratch.shim.arm(fault, at, now)
         return scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
 
-    def run(self, points: Sequence[Point], deadline: float) -> None:
-        """Tries points until they or the time are used up."""
+    def run(self, points: Sequence[Point], limit: Limit) -> None:
+        """Tries points until they or the time are used up, or Ctrl-C."""
         for point in points:
-            if time.monotonic() > deadline:
+            if limit.is_reached():
                 return
             for what in self._try(point):
                 self.figures.failed[point] = None

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from mimo.guard import audit
+from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import Facts, Fresh, examined, lost, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
@@ -82,10 +83,10 @@ class Losses:
         record.read(scratch.shim.record.read_bytes())
         return record
 
-    def run(self, points: Sequence[Point], deadline: float) -> None:
-        """Tries points until they or the time are used up."""
+    def run(self, points: Sequence[Point], limit: Limit) -> None:
+        """Tries points until they or the time are used up, or Ctrl-C."""
         for point in points:
-            if time.monotonic() > deadline:
+            if limit.is_reached():
                 return
             for what in self._try(point):
                 self.figures.failed[point] = None

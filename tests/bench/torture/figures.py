@@ -106,10 +106,9 @@ def share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:
 
 def summary(figures: Figures, noun: str) -> str:
     """Returns the numbers of points that were tried, those of the index apart."""
-    tried, points = distinct(figures.tried), distinct(figures.points)
-    lines = [
-        f"{len(tried):,} of {len(points):,} {noun} tried, {len(distinct(figures.failed)):,} failed."
-    ]
+    tried, points = distinct(figures, "tried"), distinct(figures, "points")
+    failed = len(distinct(figures, "failed"))
+    lines = [f"{len(tried):,} of {len(points):,} {noun} tried, {failed:,} failed."]
     for is_index, name in ((False, "more than the index"), (True, "the index only")):
         many, all_ = (sum(one.is_index is is_index for one in some) for some in (tried, points))
         lines.append(f"Of those that concern {name}: {many:,} of {all_:,}.")
@@ -119,10 +118,10 @@ def summary(figures: Figures, noun: str) -> str:
 def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> list[str]:
     """Returns the points by one of their fields as Markdown; each as `tried / all`."""
     tried, every = (
-        Counter((getattr(point, column), point.is_index) for point in distinct(points))
-        for points in (figures.tried, figures.points)
+        Counter((getattr(point, column), point.is_index) for point in distinct(figures, name))
+        for name in ("tried", "points")
     )
-    failed = Counter(getattr(point, column) for point in distinct(figures.failed))
+    failed = Counter(getattr(point, column) for point in distinct(figures, "failed"))
     mark = "`" if column == "command" else ""
 
     def cells(name: str) -> str:
@@ -140,6 +139,10 @@ def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> li
     ]
 
 
-def distinct(points: Iterable[Point]) -> Collection[Point]:
-    """Returns one point for each call: its kind can differ between processes."""
-    return {point[:3]: point for point in points}.values()
+def distinct(figures: Figures, name: str) -> Collection[Point]:
+    """Returns one point for each call: its kind, and what it writes, can differ between processes.
+
+    Each is the one among all `points`, so that a call counts in the same column everywhere.
+    """
+    every = {point[:3]: point for point in figures.points}
+    return {point[:3]: every.get(point[:3], point) for point in getattr(figures, name)}.values()

@@ -4,14 +4,16 @@ Each kind of request leaves the number of memories, values, sessions and subscri
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.bench.soak.clients import Http, Pipe, outcome
 from tests.bench.stores import QUERIES, words
 
 MEMORIES = 60
-NOT_FOUND = "NOT_FOUND"
+
+_OF_EACH, _OF_LARGE = 1_500, 30
+"""The requests of each kind before the first part; the trash holds 1,000 entries."""
 
 Asked = tuple[str, str]
 """The kind of one request, and its outcome."""
@@ -33,9 +35,21 @@ class Requests:
 
     def once(self) -> Iterator[Asked]:
         """Sends the requests of the next kind."""
+        (kind,) = self.draw.choices(list(self._kinds), list(self._kinds.values()))
+        yield from self._sent(kind)
+
+    def warm_up(self) -> Iterator[Asked]:
+        """Sends each kind so often that the caches and the trash are full."""
+        for kind in self._kinds:
+            for _ in range(_OF_LARGE if kind is _too_large else _OF_EACH):
+                yield from self._sent(kind)
+
+    @property
+    def _kinds(self) -> Mapping[Kind, float]:
+        return OVER_HTTP if isinstance(self.client, Http) else OVER_PIPE
+
+    def _sent(self, kind: Kind) -> Iterator[Asked]:
         self.number += 1
-        served = OVER_HTTP if isinstance(self.client, Http) else OVER_PIPE
-        (kind,) = self.draw.choices(list(served), list(served.values()))
         yield from kind(self)
 
 

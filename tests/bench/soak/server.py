@@ -172,6 +172,7 @@ def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
     deadline = time.monotonic() + 60 * minutes
     with serving(kind, folder, root, environ) as (process, clients):
         run = Run(folder, process)
+        run.outcomes.update(asked for client in clients for asked in client.warm_up())
         print(HEADS, flush=True)
         for number in range(PARTS):
             if not run.part(clients, requests // PARTS, deadline):

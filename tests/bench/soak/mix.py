@@ -99,6 +99,8 @@ def _value(own: Requests) -> Iterator[Asked]:
     limited = ("ok", "RATE_LIMITED")
     put = outcome(own.tool("putMemory", **place, value={"n": own.number}, ttl_seconds=3600))
     yield "putMemory", _checked(put, *limited)
+    if put != "ok":
+        return
     yield "getMemory", _checked(outcome(own.tool("getMemory", **place)), *limited)
     yield "deleteMemory", _checked(outcome(own.tool("deleteMemory", **place)), *limited)
 

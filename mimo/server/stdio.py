@@ -31,7 +31,7 @@ from mimo.disk import home_of, working_directory
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
-from mimo.server import log_to_stderr, until_a_signal
+from mimo.server import log_to_stderr, return_memory, until_a_signal
 from mimo.server.app import App
 from mimo.server.exposure import Listing, Mode, mode_of
 
@@ -49,6 +49,7 @@ def main(
     `answers` are those to command lines of other processes.
     """
     log_to_stderr(Redacting("mind: %(message)s"))
+    return_memory()
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     named = os.environ.get("CLAUDE_PROJECT_DIR")
     start = Path(named) if named else working_directory()

@@ -120,7 +120,8 @@ class Rows:
     def get(self, places: Sequence[int], count: int) -> list[tuple[bytes, bytes] | None]:
         """Returns the name and vector in each place, None for a row whose checksum does not match.
 
-        Raises `RowsDamaged` unless the file has `count` rows.
+        It is also None for a place beyond them. Raises `RowsDamaged` unless the file has `count`
+        rows.
         """
         size, opened = self.size, self._check(count)
         rows: list[tuple[bytes, bytes] | None] = []
@@ -129,8 +130,12 @@ class Rows:
         whole = self._bytes(opened, count) if self.path is None or self.is_read_often else None
         for place in places:
             at = _START + place * size
-            data = os.pread(opened, size, at) if whole is None else whole[at : at + size]
-            rows.append(self.row(data))
+            if not 0 <= place < count:  # The database is damaged.
+                rows.append(None)
+            elif whole is None:
+                rows.append(self.row(os.pread(opened, size, at)))
+            else:
+                rows.append(self.row(whole[at : at + size]))
         return rows
 
     def all(self, count: int) -> Iterator[tuple[bytes, bytes] | None]:

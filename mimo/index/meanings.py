@@ -68,7 +68,11 @@ class Compared(NamedTuple):
 
     def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
-        return self.vectors.cosines(self.query, names)
+        near = self.vectors.cosines(self.query, names)
+        if self.table.has_any([name for name in names if name not in near]):
+            self.vectors.verify()  # Their places are damaged; the rows have the names, too.
+            near = self.vectors.cosines(self.query, names)
+        return near
 
 
 class Meanings:

@@ -18,7 +18,7 @@ from mimo.frozen import NamedTuple
 from mimo.index import catalog
 from mimo.index.content import State
 from mimo.index.embedding import ENCODED_LENGTH
-from mimo.index.matrix import NAME, Matrix, products
+from mimo.index.matrix import NAME, Matrix, products, rows_of
 from mimo.index.schema import marks, portions
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
@@ -62,6 +62,12 @@ class Table(NamedTuple):
         """Returns those of some memories all of whose units have vectors, each once."""
         wanted = np.array(sorted(set(keys)), np.int64)
         return wanted[np.isin(wanted, self.keys) & ~np.isin(wanted, self.incomplete)]
+
+    def has_any(self, names: Sequence[bytes]) -> bool:
+        """Returns whether any of `names` has a row."""
+        if self.matrix is None or not names:
+            return False
+        return bool((self.matrix.places(rows_of(names)) >= 0).any())
 
     def best(self, query: bytes, keys: Keys) -> NDArray[np.float64]:
         """Returns the largest cosine of a vector of each of `keys`, memories with vectors."""

@@ -2,11 +2,13 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
 from mimo.disk import Stamp
+from mimo.index.documents import name_of
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
@@ -94,6 +96,24 @@ def test_a_damaged_vector_misleads_no_search(index, tmp_path):
             os.utime(path, ns=(place, place))
 
             assert [best(index, question) for question in QUESTIONS] == expected
+
+
+def test_a_vector_whose_name_is_damaged_in_the_database_is_found_again(index, tmp_path):
+    """Its row still has the right name, so that no vector is missing by their number."""
+
+    def cosines():
+        with index._reading() as sql:
+            compared = index.meanings.compared(sql, "how do people stay signed in?", Filter())
+            return compared.cosines([name_of(text) for text in FACTS.values()])
+
+    index.make_meanings(lambda done, of: None)
+    expected = cosines()
+    assert len(expected) == len(FACTS)
+    for place in range(len(FACTS)):
+        with closing(sqlite3.connect(tmp_path / ".index" / "meanings.db")) as sql, sql:
+            sql.execute("UPDATE places SET name = randomblob(16) WHERE place = ?", (place,))
+
+        assert cosines() == expected
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index):

@@ -158,6 +158,17 @@ def test_a_damaged_file_is_replaced_by_an_empty_one(
     assert opened(tmp_path).count() == 3000
 
 
+@pytest.mark.parametrize("place", [-7, 20, 2**40, 2**62])
+def test_a_damaged_place_is_repaired(tmp_path: Path, opened: Opened, place: int) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 20))
+    with closing(sqlite3.connect(tmp_path / "vectors.db")) as sql, sql:
+        sql.execute("UPDATE places SET place = ? WHERE place = 5", (place,))
+
+    assert len(made.get(some(0, 20))) == 19
+    assert made.get(some(0, 20)) == some(0, 20)
+
+
 def test_damage_of_an_open_file_is_repaired(tmp_path: Path, opened: Opened) -> None:
     made = opened(tmp_path)
     made.put(some(0, 2000))

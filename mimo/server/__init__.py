@@ -1,6 +1,7 @@
 """MCP: the command set for agents, over standard input and output or HTTP."""
 
 import ctypes
+import gc
 import logging
 import signal
 import sys
@@ -19,15 +20,19 @@ def log_to_stderr(formatter: logging.Formatter) -> None:
 
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _LARGE = 1 << 20
+_GARBAGE = 10_000
+"""The number of new objects that starts a garbage collection; a short command has none."""
 
 
 def return_memory() -> None:
-    """Lets the memory of large requests go back to the system, where the C library is glibc.
+    """Lets the memory of a request go back: from Python's garbage, and from the heap to the system.
 
-    By default, glibc has a heap for each thread, and takes blocks of up to 32 MB from it once such
-    a block was freed. The parts that are free between others stay with the process: 44 MB after a
-    few requests of 5 MB. One heap is enough, since Python lets one thread work at a time.
+    By default, the C library glibc has a heap for each thread, and takes blocks of up to 32 MB from
+    it once such a block was freed. The parts that are free between others stay with the process:
+    44 MB after a few requests of 5 MB. One heap is enough, since Python lets one thread work at a
+    time.
     """
+    gc.set_threshold(_GARBAGE)
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
         mallopt(_M_ARENA_MAX, 1)
         mallopt(_M_MMAP_THRESHOLD, _LARGE)

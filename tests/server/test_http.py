@@ -1,6 +1,7 @@
 """`mind mcp --http` as a process: the SDK's own client in both eras, and plain requests."""
 
 import asyncio
+import gc
 import json
 import signal
 import socket
@@ -223,6 +224,34 @@ def test_of_many_projects_the_least_recently_used_is_closed(
         [True, False, True],
         [False, True, True],
     ]
+
+
+def test_closed_projects_take_no_memory(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's own collections are off: a server makes them too rarely to count on."""
+    monkeypatch.setattr("mimo.server.hosting.MOST_PROJECTS", 2)
+    monkeypatch.setattr("mimo.server.hosting._TOGETHER", 3)
+    names = [f"p{number}" for number in range(12)]
+    for name in names:
+        (tmp_path / name).mkdir()
+        init(tmp_path / name, home, now=NOW)
+    hosting, gate = hosting_of(home)
+
+    async def visit() -> None:
+        async with hosting.running(), inside(gate) as client:
+            for name in names:
+                answer = await client.post(f"/mcp/{name}", json=INITIALIZE)
+                assert answer.status_code == 200
+            with anyio.fail_after(20):
+                while sum(type(each) is App for each in gc.get_objects()) > 5:
+                    await anyio.sleep(0.05)
+
+    gc.disable()
+    try:
+        anyio.run(visit)
+    finally:
+        gc.enable()
 
 
 def test_a_project_may_be_opened_while_the_metrics_are_gathered(

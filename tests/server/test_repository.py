@@ -127,7 +127,8 @@ def test_two_servers_lose_no_memory_and_keep_both_changes(
                 for number in range(4):
                     edited = await called(client, "mind_edit", id=id, add_tags=[f"{tag}{number}"])
                     assert not edited.is_error, text_of(edited)
-                    assert "notice" not in text_of(edited)
+                    # The other server may push first again and again; a later push has it all.
+                    assert "not committed" not in text_of(edited)
 
         async def both() -> None:
             async with anyio.create_task_group() as tasks:

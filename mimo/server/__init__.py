@@ -20,8 +20,9 @@ def log_to_stderr(formatter: logging.Formatter) -> None:
 
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _LARGE = 1 << 20
+"""The size in bytes of blocks that are outside of the heap."""
 _GARBAGE = 10_000
-"""The number of new objects that starts a garbage collection; a short command has none."""
+"""The number of new objects that starts a garbage collection. Commands begin with a larger one."""
 
 
 def return_memory() -> None:

@@ -55,6 +55,6 @@ def _ended(process: "subprocess.Popen[bytes]", every: Sequence["subprocess.Popen
         try:
             return process.wait()
         except KeyboardInterrupt:
-            print("stopping; the same command goes on from here", file=sys.stderr)
+            print("stopping after the points that are being tried", file=sys.stderr)
             for each in every:
                 each.send_signal(signal.SIGINT)

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.bench.concurrent.linearizable import Decision, Operation, State, first_wrong, of_value
+from tests.bench.concurrent.linearizable import (
+    Decision,
+    Operation,
+    State,
+    Undecided,
+    first_wrong,
+    of_value,
+)
 
 TEXT = {"text": "a", "tags": frozenset({"red"})}
 
@@ -146,21 +153,27 @@ def test_a_reader_of_a_superseded_decision_is_rejected() -> None:
     assert first_wrong("topic x", history) is not None
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 12),
-            st.integers(1, 5),
-            st.sampled_from(("put", "read")),
-            st.integers(0, 2),
-        ),
-        max_size=5,
-    )
+_STEP = st.tuples(
+    st.integers(0, 12),
+    st.integers(1, 5),
+    st.sampled_from(("put", "put", "read", "undo")),
+    st.integers(0, 5),
 )
+
+
+@given(st.lists(_STEP, max_size=6))
 def test_the_search_agrees_with_trying_all_orders(
     drawn: list[tuple[int, int, str, int]],
 ) -> None:
-    history = [operation(start, start + length, kind, word) for start, length, kind, word in drawn]
+    history = [
+        operation(
+            start,
+            start + length,
+            kind,
+            {"put": place, "read": number, "undo": ("value put", "undo")[number % 2]}[kind],
+        )
+        for place, (start, length, kind, number) in enumerate(drawn)
+    ]
 
     def explains(order: tuple[Operation, ...]) -> bool:
         states = [State()]
@@ -172,3 +185,31 @@ def test_the_search_agrees_with_trying_all_orders(
 
     expected = any(explains(order) for order in permutations(history))
     assert (first_wrong("value x", history) is None) == expected
+
+
+def two_at_a_time(pairs: int) -> list[Operation]:
+    """Returns a history in which two writers overlap again and again, and no reader sees which
+    of them was the last.
+    """
+    return [
+        operation(10 * pair + place, 10 * pair + 5 + place, "put", f"{pair} {place}")
+        for pair in range(pairs)
+        for place in range(2)
+    ]
+
+
+def test_many_overlapping_writers_of_a_value_are_checked() -> None:
+    pairs = 200
+    history = two_at_a_time(pairs)
+    history.append(operation(10 * pairs, 10 * pairs + 1, "undo", "value put"))
+    seen = 10 * pairs + 2
+    for word in (f"{pairs - 1} 0", f"{pairs - 1} 1"):
+        assert first_wrong("value x", [*history, operation(seen, seen + 1, "read", word)]) is None
+    wrong = operation(seen, seen + 1, "read", f"{pairs - 2} 0")
+    assert first_wrong("value x", [*history, wrong]) is not None
+
+
+def test_a_register_with_too_many_orders_is_undecided() -> None:
+    undos = [operation(300 + n, 301 + n, "undo", "value put") for n in range(0, 60, 2)]
+    with pytest.raises(Undecided):
+        first_wrong("value x", [*two_at_a_time(30), *undos], most=1000)

@@ -46,6 +46,18 @@ class State(NamedTuple):
         """Returns the state after a change."""
         return State(after, self.changes | {Change(command, self.now, after)})
 
+    def within(self, undos: int) -> "State":
+        """Returns the state with the changes alone that so many undos can reach.
+
+        Other operations must lead to states that never were.
+        """
+        reached, edge = set[Change](), {self.now}
+        for _ in range(undos):
+            found = {change for change in self.changes if change.after in edge} - reached
+            reached |= found
+            edge = {change.before for change in found}
+        return State(self.now, frozenset(reached))
+
 
 class Memory(NamedTuple):
     """The parts of a memory that operations write."""
@@ -180,14 +192,23 @@ def _shown(operation: Operation) -> str:
     return f"[{times}] process {operation.process}: {operation.kind} {operation.given}"
 
 
+MOST_POSSIBILITIES = 500_000
+
 _Possibility = tuple[State, frozenset[int]]
 """A state, and the numbers of the open operations that have happened."""
 
 
-def first_wrong(register: str, operations: Iterable[Operation]) -> Wrong | None:
+class Undecided(Exception):
+    """A register has too many possibilities."""
+
+
+def first_wrong(
+    register: str, operations: Iterable[Operation], most: int = MOST_POSSIBILITIES
+) -> Wrong | None:
     """Returns the first operation that no order explains, None if the history is linearizable.
 
-    The name of a register starts with the name of its model.
+    The name of a register starts with the name of its model. Raises `Undecided` at more than
+    `most` possibilities at a time.
     """
     model = MODELS[register.partition(" ")[0]]
     ordered = sorted(operations, key=lambda operation: operation.start)
@@ -197,6 +218,8 @@ def first_wrong(register: str, operations: Iterable[Operation]) -> Wrong | None:
         for number, operation in enumerate(ordered)
         if operation.end is not None
     ]
+    undos = sum(operation.kind == "undo" for operation in ordered)
+    """The undos that have not ended."""
     waiting: dict[int, Operation] = {}
     possible: set[_Possibility] = {(State(), frozenset())}
     for _, is_end, number in sorted(events):
@@ -206,6 +229,8 @@ def first_wrong(register: str, operations: Iterable[Operation]) -> Wrong | None:
         reached: set[_Possibility] = set()
         pending, seen = list(possible), set(possible)
         while pending:
+            if len(seen) > most:
+                raise Undecided
             state, happened = pending.pop()
             if number in happened:
                 reached.add((state, happened - {number}))
@@ -214,11 +239,14 @@ def first_wrong(register: str, operations: Iterable[Operation]) -> Wrong | None:
                 if other in happened:
                     continue
                 for after in model(state, operation):
+                    if model is of_value:  # Each value is written once.
+                        after = after.within(undos)
                     following = (after, happened | {other})
                     if following not in seen:
                         seen.add(following)
                         pending.append(following)
         operation = waiting.pop(number)
+        undos -= operation.kind == "undo"
         if not reached:
             before = [earlier for earlier in ordered if earlier.start < (operation.end or 0)]
             return Wrong(register, operation, before)

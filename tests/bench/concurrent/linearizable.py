@@ -9,7 +9,7 @@ which it has happened; if none does, the history is wrong there. (This is the se
 Gong, by breadth, and equal possibilities are kept once.)
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 ABSENT = None
@@ -169,7 +169,9 @@ def of_topic(state: State, operation: Operation) -> Iterator[State]:
             yield State(now | {given})
 
 
-MODELS = {"memory": of_memory, "value": of_value, "topic": of_topic}
+_Model = Callable[[State, Operation], Iterator[State]]
+
+MODELS: Mapping[str, _Model] = {"memory": of_memory, "value": of_value, "topic": of_topic}
 
 
 class Wrong(NamedTuple):
@@ -226,29 +228,39 @@ def first_wrong(
         if not is_end:
             waiting[number] = ordered[number]
             continue
-        reached: set[_Possibility] = set()
-        pending, seen = list(possible), set(possible)
-        while pending:
-            if len(seen) > most:
-                raise Undecided
-            state, happened = pending.pop()
-            if number in happened:
-                reached.add((state, happened - {number}))
-                continue
-            for other, operation in waiting.items():
-                if other in happened:
-                    continue
-                for after in model(state, operation):
-                    if model is of_value:  # Each value is written once.
-                        after = after.within(undos)
-                    following = (after, happened | {other})
-                    if following not in seen:
-                        seen.add(following)
-                        pending.append(following)
+        reached = _reached(possible, number, waiting, model, most)
         operation = waiting.pop(number)
-        undos -= operation.kind == "undo"
         if not reached:
             before = [earlier for earlier in ordered if earlier.start < (operation.end or 0)]
             return Wrong(register, operation, before)
+        undos -= operation.kind == "undo"
+        if model is of_value:  # Each value is written once.
+            reached = {(state.within(undos), happened) for state, happened in reached}
         possible = reached
     return None
+
+
+def _reached(
+    possible: Set[_Possibility],
+    number: int,
+    waiting: Mapping[int, Operation],
+    model: _Model,
+    most: int,
+) -> set[_Possibility]:
+    """Returns the possibilities in which an open operation has happened, so that it may end."""
+    reached: set[_Possibility] = set()
+    pending, seen = list(possible), set(possible)
+    while pending:
+        if len(seen) > most:
+            raise Undecided
+        state, happened = pending.pop()
+        if number in happened:
+            reached.add((state, happened - {number}))
+            continue
+        for other in waiting.keys() - happened:
+            for after in model(state, waiting[other]):
+                following = (after, happened | {other})
+                if following not in seen:
+                    seen.add(following)
+                    pending.append(following)
+    return reached

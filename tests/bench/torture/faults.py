@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Examination, Facts, Fresh, examined, lost, warm
+from tests.bench.torture.examination import (
+    BY_MEANING,
+    Examination,
+    Facts,
+    Fresh,
+    examined,
+    lost,
+    warm,
+)
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.scratch import Result, Scratch
 from tests.bench.torture.shim import FAULTS, KINDS, Fault
@@ -96,12 +104,16 @@ class Torture:
         figures.shared += key in self._examined
         figures.shared_but_index += key not in self._examined and fresh in self._fresh
         if key not in self._examined:
-            self._examined[key] = examined(scratch, command, self._fresh.get(fresh))
+            self._examined[key] = examined(
+                scratch, command, self._fresh.get(fresh), by_meaning=point.at % BY_MEANING == 0
+            )
             self._fresh[fresh] = self._examined[key].fresh
         now = self._examined[key]
         before, after = self._before[command.name], self._after[command.name]
         output = f"{result.errors}{result.output}"
-        problems += lost(did, before, after, now.facts, output if result.status >= 0 else "")
+        output = output if result.status >= 0 else ""
+        # Of other calls, mind goes on if it can't write the record.
+        problems += lost(did, before, after, now.facts, output, ("record of another call",))
         problems += now.problems
         return problems
 

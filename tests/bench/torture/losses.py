@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Facts, Fresh, examined, lost, warm
+from tests.bench.torture.examination import BY_MEANING, Facts, Fresh, examined, lost, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -100,14 +100,17 @@ class Losses:
         make(record.tree(loss), record.before(), scratch.tree)
         fresh = self._fresh.get((name, without_index))
         with _restarted():
-            now = examined(scratch, self._commands[name], fresh)
+            by_meaning = point.at % BY_MEANING == 0
+            now = examined(scratch, self._commands[name], fresh, by_meaning=by_meaning)
         self._fresh[name, without_index] = now.fresh
         figures.tried[point] = None
         figures.shared_but_index += fresh is not None
         acknowledged = loss.after >= record.answered
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]
-        return [*lost(acknowledged, before, after, now.facts, ""), *now.problems]
+        # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
+        missing = lost(acknowledged, before, after, now.facts, "", ("undo of new ",))
+        return [*missing, *now.problems]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""

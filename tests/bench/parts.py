@@ -50,6 +50,22 @@ def run_parts(module: str, folders: Sequence[Path], more: Sequence[Mapping[str, 
     return not any(statuses)
 
 
+NOTHING_TRIED = 2
+"""The exit status of a run that tried nothing, and so shows nothing."""
+
+
+def is_vain(tried: int, points: int, before: int = 0) -> bool:
+    """Returns whether a run tried nothing that was left, and prints why.
+
+    `before` is the number of points that earlier runs tried.
+    """
+    if tried or (points and before >= points):
+        return False
+    reason = "the time was used up before the first point" if points else "no point was chosen"
+    print(f"nothing was tried: {reason}", file=sys.stderr)
+    return True
+
+
 def _ended(process: "subprocess.Popen[bytes]", every: Sequence["subprocess.Popen[bytes]"]) -> int:
     while True:
         try:

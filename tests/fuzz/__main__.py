@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from scripts.marked import write_part
+from tests.bench.parts import NOTHING_TRIED
 from tests.fuzz import corpus
 from tests.fuzz.seeds import seeds
 from tests.fuzz.targets import TARGETS
@@ -114,7 +115,7 @@ def summed(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]
 
 
 def main() -> int:
-    """Returns 1 if an input failed."""
+    """Returns 1 if an input failed, 2 if a target was not run."""
     parser = argparse.ArgumentParser()
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []])
     parser.add_argument("--minutes", type=float, default=1, help="for each target")
@@ -124,11 +125,12 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page to write the sums into")
     options = parser.parse_args()
     sums = json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else {}
-    failed = 0
+    failed, idle = 0, []
     for name in options.targets or TARGETS:
         started = time.monotonic()
         row = fuzz(name, options.minutes, options.seed, options.state)
         failed += row["findings"]
+        idle += [] if row["executions"] else [name]
         sums[name] = summed(sums.get(name), row)
         if options.keep:
             distil(name, options.state)
@@ -142,7 +144,9 @@ def main() -> int:
         print(table(sums))
     if options.write:
         write_part(options.write, "fuzz", table(sums))
-    return 1 if failed else 0
+    for name in idle:
+        print(f"nothing was tried: `{name}` was not run", file=sys.stderr)
+    return 1 if failed else NOTHING_TRIED if idle else 0
 
 
 if __name__ == "__main__":

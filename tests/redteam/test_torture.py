@@ -71,6 +71,7 @@ def test_losses_of_power_lose_nothing(
 DAMAGES = """
 import json, sqlite3, sys, time
 from pathlib import Path
+from mimo.guard.chain import link_of
 from tests.bench.torture.commands import COMMANDS, prepared
 from tests.bench.torture.examination import examined, lost, warm
 from tests.bench.torture.scratch import Scratch
@@ -78,12 +79,20 @@ from tests.bench.torture.scratch import Scratch
 scratch = Scratch(Path(sys.argv[1]))
 prepared(scratch)
 warm(scratch)
+(kind,) = (command for command in COMMANDS if command.name == "procedure send")
+kind.before(scratch)
+scratch.mind(*kind.words)
+scratch.mind("edit", scratch.ids["fact"], "--content", "Tea is served at six")
 scratch.mind("list")
 scratch.save("whole")
 whole = scratch.contents(0)
 (log,) = (path for path in (scratch.project / ".mind").rglob("*.jsonl") if "audit" in str(path))
 (note,) = (scratch.project / ".mind").rglob(f"*{scratch.ids['fact']}*.md")
 database = scratch.project / ".mind/.index/index.db"
+(journal,) = scratch.project.rglob("journal.jsonl")
+inbox = journal.with_name("inbox.jsonl")
+entry = sorted((scratch.project / ".mind/.local/trash").iterdir())[-1]
+(procedure,) = (scratch.project / ".mind/procedures").iterdir()
 
 def untouched(): pass
 def record(): log.write_text("".join(log.read_text().splitlines(True)[1:]))
@@ -91,10 +100,28 @@ def memory(): note.write_text(note.read_text()[:-8])
 def index():
     with sqlite3.connect(database) as sql:
         sql.execute("UPDATE memories SET shadowed = 1 WHERE id = ?", [scratch.ids["fact"]])
+def meaning():
+    with sqlite3.connect(database) as sql:
+        for table, key in (("memories", "key"), ("units", "memory")):
+            sql.execute(f"UPDATE {table} SET vector = (SELECT vector FROM memories WHERE id = ?) "
+                f"WHERE {key} = (SELECT key FROM memories WHERE id = ?)",
+                [scratch.ids["other"], scratch.ids["fact"]])
+def newest():
+    lines = log.read_text().splitlines(True)
+    writes = [n for n, line in enumerate(lines)
+              if link_of(line.encode()).event.get("operation") == "write"]
+    log.write_text("".join(lines[:writes[-1]]))
+def steps(): journal.write_text("".join(journal.read_text().splitlines(True)[:-1]))
+def event(): inbox.unlink()
+def undo(): entry.unlink()
+def undone(): entry.write_text(entry.read_text().splitlines(True)[0])
+def approval(): procedure.write_text(procedure.read_text() + "Prose.")
 
 before = examined(scratch, COMMANDS[0]).facts
 noticed = {}
-for damage in (untouched, record, memory, index):
+damages = untouched, record, memory, index, meaning
+damages += newest, steps, event, undo, undone, approval
+for damage in damages:
     scratch.load("whole")
     same = scratch.contents(0) == whole
     time.sleep(0.1)  # A file is read again if it was read within 20 ms of its last change.
@@ -116,3 +143,36 @@ def test_an_examination_notices_damage(tmp_path: Path) -> None:
     assert "audit verify" in noticed["record"][1]
     assert any("neither as before" in problem for problem in noticed["memory"][1])
     assert any("index differs" in problem for problem in noticed["index"][1])
+    assert any("index differs" in problem for problem in noticed["meaning"][1])
+    assert "record of another call is lost" in noticed["newest"][1]
+    assert any("journal.jsonl is neither" in problem for problem in noticed["steps"][1])
+    assert any("inbox.jsonl is neither" in problem for problem in noticed["event"][1])
+    assert any(re.match("undo of .* is lost", problem) for problem in noticed["undo"][1])
+    assert any(re.match("undo of .* is lost", problem) for problem in noticed["undone"][1])
+    assert any("wait@1.0.md is neither" in problem for problem in noticed["approval"][1])
+    assert any("trust of shop/.mind/procedures" in problem for problem in noticed["approval"][1])
+
+
+@pytest.mark.parametrize("module", ["torture", "damage", "histories", "concurrent"])
+def test_a_run_that_tries_nothing_fails(module: str, tmp_path: Path) -> None:
+    words = {
+        "torture": ["--only", "no such command"],
+        "damage": ["--only", "no such file"],
+        "histories": ["--histories", "0"],
+        "concurrent": ["--operations", "0", "--processes", "1"],
+    }[module]
+    if module == "torture" and shim.built(tmp_path) is None:
+        pytest.skip("this needs Linux and a C compiler")
+    command = [sys.executable, "-X", "utf8", "-m", f"tests.bench.{module}", *words]
+    run = unmeasured(command, check=False)
+
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert "nothing was tried: no point was chosen" in run.stderr
+
+
+def test_a_torture_without_a_compiler_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    run = unmeasured([sys.executable, "-X", "utf8", "-m", "tests.bench.torture"], check=False)
+
+    assert run.returncode == 2
+    assert "this needs Linux and a C compiler" in run.stderr

@@ -8,11 +8,12 @@ from pathlib import Path
 from scripts.marked import write_part
 from tests.bench.concurrent.figures import report_of
 from tests.bench.concurrent.running import Plan, run
+from tests.bench.parts import NOTHING_TRIED, is_vain
 from tests.bench.stores import IN_MEMORY
 
 
 def main() -> int:
-    """Returns 1 if the history or the state at the end is wrong."""
+    """Returns 1 if the history or the state at the end is wrong, 2 if there was no operation."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--operations", type=int, default=10_000, help="of each process")
@@ -26,6 +27,8 @@ def main() -> int:
         report = run(plan, options.keep or Path(name))
     for finding in (*report.wrong[:20], *report.problems):
         print(finding)
+    if is_vain(len(report.rows), plan.processes * plan.operations):
+        return NOTHING_TRIED
     text = report_of(report)
     print(text)
     if options.write:

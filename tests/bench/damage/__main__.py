@@ -14,7 +14,7 @@ from pathlib import Path
 from scripts.marked import write_part
 from tests.bench.damage.damages import CLOSED, KINDS, Point, points
 from tests.bench.damage.examination import Examination
-from tests.bench.parts import Limit, run_parts
+from tests.bench.parts import NOTHING_TRIED, Limit, is_vain, run_parts
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.figures import version
 
@@ -130,7 +130,7 @@ def _kept(options: argparse.Namespace) -> Path:
 
 
 def main() -> int:
-    """Returns 1 if a point failed."""
+    """Returns 1 if a point failed, 2 if none was tried."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
@@ -158,16 +158,19 @@ def main() -> int:
         for folder in parts:
             figures.add(folder / "figures")
     figures.seconds = time.monotonic() - started
+    tried, before = len(figures.tried), 0
     if options.state:
         if (kept := _kept(options)).exists():
             figures.add(kept)
+            before = len(figures.tried) - tried
         kept.parent.mkdir(parents=True, exist_ok=True)
         figures.keep(kept)
     text = figures.report()
     print(text)
     if options.write:
         write_part(options.write, "damage", text)
-    return 1 if figures.failed else 0
+    vain = is_vain(tried, len(figures.points), before)
+    return 1 if figures.failed else NOTHING_TRIED if vain else 0
 
 
 if __name__ == "__main__":

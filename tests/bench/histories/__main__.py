@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from scripts.marked import write_part
 from tests.bench.histories.history import END, EVENTS, SETTINGS, History
-from tests.bench.parts import Limit
+from tests.bench.parts import NOTHING_TRIED, Limit, is_vain
 from tests.bench.stores import IN_MEMORY
 
 _SHOWN = 3_000
@@ -84,7 +84,7 @@ def report(results: Sequence[Result], seconds: float) -> str:
 
 
 def main() -> int:
-    """Returns 1 if a history failed."""
+    """Returns 1 if a history failed, 2 if none was made."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--histories", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1, help="seed of the first one")
@@ -109,6 +109,8 @@ def main() -> int:
             if limit.is_reached():
                 pool.shutdown(cancel_futures=True)
                 break
+    if is_vain(len(results), len(seeds)):
+        return NOTHING_TRIED
     text = report(results, time.monotonic() - started)
     print(text)
     if options.write:

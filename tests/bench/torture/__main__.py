@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from scripts.marked import write_part
-from tests.bench.parts import Limit, run_parts
+from tests.bench.parts import NOTHING_TRIED, Limit, is_vain, run_parts
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture import faults, losses
 from tests.bench.torture.commands import COMMANDS
@@ -62,7 +62,7 @@ def _earlier(options: argparse.Namespace) -> Path | None:
 
 
 def main() -> int:
-    """Returns 1 if a point failed."""
+    """Returns 1 if a point failed, 2 if none was tried."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--power", action="store_true", help="let the power fail, not calls")
     parser.add_argument("--minutes", type=float, default=30)
@@ -84,24 +84,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=IN_MEMORY) as name:
         library = built(Path(name))
         if library is None:
-            print("skipped: this needs Linux and a C compiler (`cc`)")
-            return 0
+            print("nothing was tried: this needs Linux and a C compiler (`cc`)", file=sys.stderr)
+            return NOTHING_TRIED
         parts = [Path(name, str(number)) for number in range(options.jobs)]
         if not run_parts("tests.bench.torture", parts, [_shimmed(library, each) for each in parts]):
             return 2
         for folder in parts:
             figures.add(folder / "figures")
     figures.seconds = time.monotonic() - started
+    tried, before = len(figures.tried), 0
     if earlier:
         if earlier.exists():
             figures.add(earlier)
+            before = len(figures.tried) - tried
         earlier.parent.mkdir(parents=True, exist_ok=True)
         figures.keep(earlier)
     text = losses.report(figures) if options.power else faults.report(figures)
     print(text)
     if options.write:
         write_part(options.write, "power" if options.power else "torture", text)
-    return 1 if figures.failed else 0
+    vain = is_vain(tried, len(figures.points), before)
+    return 1 if figures.failed else NOTHING_TRIED if vain else 0
 
 
 if __name__ == "__main__":

@@ -144,7 +144,8 @@ class Recorder:
             entry = replace(self._entry(self._trash.new_id()), undoes=self.undoes)
             lines.append(_of_entry(entry))
         lines += [_of_kept(copy) for copy in kept]
-        durable = any(copy.before is not None for copy in kept)
+        # An undo that only restores files also changes which entries count as undone.
+        durable = bool(entry.undoes) or any(copy.before is not None for copy in kept)
         self._trash.append(entry.id, self._lines, lines, durable=durable)
         self._written, self._lines = entry, self._lines + len(lines)
 
@@ -207,7 +208,12 @@ class Trash:
     ) -> None:
         """Adds lines to an entry, numbered from `number`. Raises `StorageFailed`."""
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
-        files.append(self._path(id), data, durable=durable)
+        path = self._path(id)
+        files.append(path, data, durable=durable)
+        if durable and number:
+            # The first lines may have been written without a flush of the entry's name.
+            with files.reported("write", path):
+                disk.flush_folder(path.parent)
 
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user."""

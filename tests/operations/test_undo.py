@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
+from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, NotFound
+from mimo.guard.policy import Call, Operation
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, saving, undoing
 from mimo.operations.undoing import Action
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render
@@ -405,6 +407,46 @@ def test_outside_of_a_command_nothing_is_recorded(mind: Mind) -> None:
     saving.store(mind, saving.draft(Kind.FACT, "By a hook"))
     with pytest.raises(NotFound):
         run(mind, "undo")
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Returns the folders whose names were flushed to the disk."""
+    flushed: list[Path] = []
+    flush = disk.flush_folder
+
+    def spy(folder: Path) -> None:
+        flushed.append(folder)
+        flush(folder)
+
+    monkeypatch.setattr(disk, "flush_folder", spy)
+    return flushed
+
+
+def test_an_undo_is_on_the_disk_even_if_it_only_restores_files(
+    mind: Mind, named: list[Path]
+) -> None:
+    id_ = added(mind)
+    trash = mind.project.root / ".mind/.local/trash"
+    run(mind, "rm", id=id_)
+    named.clear()
+
+    run(mind, "undo")
+    assert trash in named
+
+
+def test_a_replaced_text_is_on_the_disk_if_the_command_first_created_a_file(
+    mind: Mind, named: list[Path]
+) -> None:
+    root = mind.project.root
+    (root / "old.md").write_text("before")
+    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+    with undoing.recorded(mind, call, command="import", is_tool=True):
+        files.replace(root / "new.md", b"new")
+        named.clear()
+        files.replace(root / "old.md", b"after")
+
+    assert named[0] == root / ".mind/.local/trash"
 
 
 @pytest.fixture

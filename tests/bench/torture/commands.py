@@ -78,12 +78,13 @@ def _unsynced(scratch: Scratch) -> None:
 
 
 def _competing(scratch: Scratch) -> None:
-    text = "---\nid: {}\ntype: decision\ntitle: {}\ntopic: db\n---\n{}\n"
-    for name, title in (
-        ("decision_db_20260101_aaaaaa", "Use A"),
-        ("decision_db_20260102_bbbbbb", "Use B"),
+    text = "---\nid: {}\ntype: decision\ntitle: {}\ntopic: db\ncreated: {}\n---\n{}\n"
+    for name, title, day in (
+        ("decision_db_20260101_aaaaaa", "Use A", "2026-01-01"),
+        ("decision_db_20260102_bbbbbb", "Use B", "2026-01-02"),
     ):
-        scratch.write(f".mind/decisions/{name}.md", text.format(name, title, title))
+        # With a date, since the times of files are those at which a test makes them.
+        scratch.write(f".mind/decisions/{name}.md", text.format(name, title, day, title))
     scratch.git("add", ".mind")
     scratch.git("commit", "--quiet", "--message=two")
     done(scratch, "trust")

@@ -153,14 +153,9 @@ def test_an_examination_notices_damage(tmp_path: Path) -> None:
     assert any("trust of shop/.mind/procedures" in problem for problem in noticed["approval"][1])
 
 
-@pytest.mark.parametrize("module", ["torture", "damage", "histories", "concurrent"])
+@pytest.mark.parametrize("module", ["torture", "histories"])
 def test_a_run_that_tries_nothing_fails(module: str, tmp_path: Path) -> None:
-    words = {
-        "torture": ["--only", "no such command"],
-        "damage": ["--only", "no such file"],
-        "histories": ["--histories", "0"],
-        "concurrent": ["--operations", "0", "--processes", "1"],
-    }[module]
+    words = {"torture": ["--only", "no such command"], "histories": ["--histories", "0"]}[module]
     if module == "torture" and shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
     command = [sys.executable, "-X", "utf8", "-m", f"tests.bench.{module}", *words]

@@ -42,7 +42,7 @@ _LEFT_OUT = re.compile(
     r"|/\.local/(audit\.jsonl|trash/)"  # Read by record and by entry.
     r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
-    r"|/\.local/(limits\.db(-journal|-wal|-shm)?|exposure\.json|adding|sessions/.*)$"  # Of sessions.
+    r"|/\.local/(limits\.db(-journal|-wal|-shm)?|exposure\.json|adding|sessions/.*)$"  # Passing.
     r"|/logs/"
 )
 """Files that are not compared. Every other file is, so that no new kind is forgotten."""
@@ -207,9 +207,7 @@ def examined(
     return Examination(texts, problems, Fresh(*again))
 
 
-def _examine(
-    scratch: Scratch, command: Command, fresh: Fresh | None, *, by_meaning: bool
-) -> int:
+def _examine(scratch: Scratch, command: Command, fresh: Fresh | None, *, by_meaning: bool) -> int:
     listed = scratch.call(*LIST)
     held = facts(scratch, listed)
     problems = []
@@ -255,9 +253,7 @@ def _refreshed(scratch: Scratch) -> Fresh:
     return Fresh(answers, error)
 
 
-def _answers(
-    scratch: Scratch, listed: Result, questions: Sequence[Sequence[str]]
-) -> list[object]:
+def _answers(scratch: Scratch, listed: Result, questions: Sequence[Sequence[str]]) -> list[object]:
     """Returns the answers of list and of the searches, with all fields of each memory."""
     answers = [listed.answer, *(scratch.call(*words).answer for words in questions[1:])]
     for answer in answers:

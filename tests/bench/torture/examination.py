@@ -83,7 +83,10 @@ def _files(top: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(top):
         folders[:] = sorted({*folders} - _FOLDERS_LEFT_OUT)
         paths = (Path(folder, name) for name in sorted(names))
-        yield from (path for path in paths if not _LEFT_OUT.search(path.as_posix()))
+        for path in paths:
+            # A server that was killed leaves its socket.
+            if not _LEFT_OUT.search(path.as_posix()) and path.is_file():
+                yield path
 
 
 def _judged(scratch: Scratch, mind: Mind) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,6 @@ def _shimmed(library: Path, folder: Path) -> dict[str, str]:
 
 def _part(options: argparse.Namespace) -> None:
     """Does a part of the work, and keeps its figures."""
-    limit = Limit(options.minutes)
     folder = options.folder
     scratch = Scratch(folder, Shim(folder / "state", folder / "record", folder / "tree"))
     commands = [each for each in COMMANDS if not options.only or each.name in options.only]
@@ -49,6 +48,8 @@ def _part(options: argparse.Namespace) -> None:
         if not options.fault or point.fault in options.fault
     ]
     points = [point for point in points[: options.points] if point not in before.tried]
+    # The preparation does not count: on a slow machine, it takes minutes.
+    limit = Limit(options.minutes)
     torture.run(share(points, options.part, options.jobs), limit)
     figures.keep(folder / "figures")
 

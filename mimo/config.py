@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import NamedTuple, frozen
 
 ZONE = "time.zone"
@@ -372,12 +372,16 @@ class Config:
         """Returns the version of the store's layout, from the project's file."""
         return int(self.values.get("format", FORMAT))
 
+    def check_format(self) -> None:
+        """Raises `LaterFormat` if a later version of mind wrote the store."""
+        LaterFormat.check("this memory", self.format, FORMAT)
+
     def __getitem__(self, key: str) -> Any:
         """Returns the value of a known setting."""
         return self.values[key]
 
 
-def load(*, user: Path, project: Path | None) -> Config:
+def load(*, user: Path | None, project: Path | None) -> Config:
     """Returns the settings of the two files, either of which may be missing.
 
     An invalid value or an unknown key is ignored, with a warning in `warnings`.
@@ -400,10 +404,11 @@ def _take(
     key: str, value: Any, scope: Scope, values: dict[str, Any], origins: dict[str, str]
 ) -> str | None:
     """Sets one key; returns the warning if it is ignored."""
-    if key == "format" and scope is Scope.PROJECT:
+    if key == "format":
         if type(value) is not int or value < 1:
             return f"`format` must be a whole number from 1, not `{value}`"
-        values["format"] = value
+        if scope is Scope.PROJECT:
+            values["format"] = value
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
     try:
         declared = setting(key)

@@ -459,6 +459,11 @@ class Mind:
         user, of_project = self._settings_files()
         return load(user=user, project=of_project)
 
+    def check_format(self) -> None:
+        """Raises `LaterFormat` if a later version of mind wrote the store or its approvals."""
+        self.config.check_format()
+        self.trust.check_format()
+
     @property
     def is_outdated(self) -> bool:
         """True if the settings were changed, or the project was removed, since they were read."""

@@ -306,6 +306,15 @@ class Spec:
     """True if the command line has `--long` for details."""
     has_budget: bool = False
     """True if agents may choose the size of the answer, with the argument `budget`."""
+    any_format: bool | Callable[[Mapping[str, Any]], bool] = False
+    """True if a later version of mind may have written the store: a call changes nothing in it that
+    only that version knows. It may depend on the arguments."""
+
+    def writes_store(self, values: Mapping[str, Any]) -> bool:
+        """Returns whether a call with these arguments may change a store of this format only."""
+        allowed = self.any_format
+        is_allowed = allowed if isinstance(allowed, bool) else allowed(values)
+        return self.effect is not Effect.READ and not is_allowed
 
     @property
     def key(self) -> str:
@@ -368,6 +377,7 @@ def command(
     instead: str | None = None,
     is_long: bool = False,
     has_budget: bool = False,
+    any_format: bool | Callable[[Mapping[str, Any]], bool] = False,
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -397,6 +407,7 @@ def command(
             owner=owner,
             is_long=is_long,
             has_budget=has_budget,
+            any_format=any_format,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

@@ -23,6 +23,7 @@ from mimo.errors import (
     Conflict,
     Denied,
     Invalid,
+    LaterFormat,
     MindError,
     PiiDetected,
     RateLimited,
@@ -340,6 +341,7 @@ class AuditLog:
             state, head = self._written
             is_own = state == self._state(path, key)
             if not is_own:
+                self.check_format()
                 head = self._newest(path, key)
                 if self.flushed is not None and self._has_gap(path, head, key):
                     lost = {"event_type": LOST, "after": head.flushed}
@@ -347,6 +349,17 @@ class AuditLog:
             head = self._make_room(path, head, key)
             head = self._add(path, head, event, key, durable=durable, is_whole=is_own)
             self._written = (self._state(path, key), head)
+
+    def check_format(self) -> None:
+        """Raises `LaterFormat` if a later version of mind wrote the last record."""
+        paths: list[Path] = []
+        with suppress(StorageFailed, OSError):
+            paths = self.paths()
+        for path in reversed(paths):
+            for line in reversed(_end(path, _TAIL)):
+                with suppress(Invalid):
+                    link_of(line)
+                    return
 
     def check_writable(self) -> None:
         """Raises `StorageFailed` if no record can be added."""
@@ -370,7 +383,7 @@ class AuditLog:
         for number, line in enumerate(lines, 1):
             try:
                 yield number, link_of(line)
-            except Invalid:
+            except (Invalid, LaterFormat):
                 yield number, None
 
     def totals(self) -> Totals:
@@ -546,7 +559,7 @@ def _last_number(path: Path) -> int:
 def _last(path: Path) -> Link | None:
     """Returns the last complete record of a file."""
     for line in reversed(_end(path, _TAIL)):
-        with suppress(Invalid):
+        with suppress(Invalid, LaterFormat):
             return link_of(line)
     return None
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mimo import disk
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import NamedTuple
 
 INTERRUPTED = "interrupted"
@@ -76,15 +76,17 @@ def link_of(line: bytes) -> Link:
     """Returns the link in a line, with or without its line end.
 
     Raises `Invalid` unless the line has the exact form of `line_of`: of a key that occurred twice,
-    another reader could use the other value, and another key would not be sealed.
+    another reader could use the other value, and another key would not be sealed. A later version
+    of mind that writes another form adds a `format` beside the event: raises `LaterFormat`.
     """
     try:
         record = json.loads(line)
+        LaterFormat.check("the audit log", record.get("format"))
         event, prev = record["event"], record["prev"]
         hash_, hmac = record["hash"], record["hmac"]
         parts = {"event": event, "prev": prev, "hash": hash_, "hmac": hmac}
         exact = _canonical(parts) == line.removesuffix(b"\n")
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise Invalid("it is not a record") from None
     texts = isinstance(hash_, str) and isinstance(hmac, str)
     linked = isinstance(event, dict) and (prev is None or isinstance(prev, str))

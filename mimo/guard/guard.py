@@ -106,7 +106,13 @@ class Guard:
         self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 
     def check_record(self, call: Call) -> None:
-        """Raises `StorageFailed` if a call must be recorded and can't be."""
+        """Raises `StorageFailed` if a call must be recorded and can't be.
+
+        No call may write if a later version of mind writes the log: it goes on without a record
+        only if the log can't be written.
+        """
+        if self._log and call.governed and call.operation is Operation.WRITE:
+            self._log.check_format()
         if self._log and must_be_recorded(call):
             self._log.check_writable()
 

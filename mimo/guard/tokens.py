@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.files import failure
@@ -110,8 +110,8 @@ def checked(member: Member) -> Member:
 def read(path: Path) -> dict[str, Member]:
     """Returns the users in a file by name; none if the file is missing.
 
-    Raises `Invalid` for a file that other users can read or change, or that has another form, and
-    `StorageFailed` if it can't be read.
+    Raises `Invalid` for a file that other users can read or change, or that has another form,
+    `LaterFormat` if it names a later `format`, and `StorageFailed` if it can't be read.
     """
     import tomllib
 
@@ -126,6 +126,7 @@ def read(path: Path) -> dict[str, Member]:
         raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
     try:
         users = tomllib.loads(data.decode("utf-8"))
+        LaterFormat.check(f"`{path}`", users.get("format"))
         members = [_member(name, fields) for name, fields in users.items()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None

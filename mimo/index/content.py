@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
@@ -21,8 +21,8 @@ from mimo.index.matrix import NO_ROWS, Matrix, Rows, RowsDamaged, is_mark, produ
 from mimo.index.pages import Span, due
 from mimo.index.schema import marks, portions
 
-_LAYOUT = 3
-"""Rises with every change of the tables or of the rows; a file of another layout is replaced."""
+LAYOUT = 3
+"""Rises with every change of the tables or of the rows."""
 
 _TABLES = """
     state (
@@ -209,14 +209,20 @@ class Content(NamedTuple):
         self.connection.execute(f"UPDATE state SET ({_COLUMNS}) = ({marks(row)})", row)
 
 
+class OtherLayout(sqlite3.DatabaseError):
+    """Another version of mind made the file."""
+
+
 def connect(path: Path | None, model: str) -> Connection:
     """Returns a connection to a file of vectors of `model`; creates a missing file.
 
-    Raises `sqlite3.DatabaseError` if the file is damaged or has another layout.
+    Raises `OtherLayout`, and another `sqlite3.DatabaseError` if the file is damaged.
     """
     connection = disk.connect(path)
     try:
         disk.limit_waits(connection)
+        if _layout(connection) > LAYOUT:  # Not even its mode may change.
+            raise OtherLayout("a later layout")
         # Of two processes that create the file at once, only one can switch the mode.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -226,7 +232,7 @@ def connect(path: Path | None, model: str) -> Connection:
                 if not _is_made(connection):
                     for table in _TABLES.split(";"):
                         connection.execute(f"CREATE TABLE {table}")
-                    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+                    connection.execute(f"PRAGMA user_version = {LAYOUT}")
                 elif state_of(connection)[0].model != model:
                     connection.execute("DELETE FROM places")
                     connection.execute("DELETE FROM state")
@@ -240,12 +246,24 @@ def connect(path: Path | None, model: str) -> Connection:
 
 
 def _is_made(connection: Connection) -> bool:
-    """Returns whether a file has its tables. Raises `sqlite3.DatabaseError` for another layout."""
-    (layout,) = connection.execute("PRAGMA user_version").fetchone()
-    if layout == _LAYOUT:
+    """Returns whether a file has its tables. Raises `OtherLayout`."""
+    if _layout(connection) == LAYOUT:
         return True
     if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
-        raise sqlite3.DatabaseError("another layout")
+        raise OtherLayout("another layout")
+    return False
+
+
+def _layout(connection: Connection) -> int:
+    """Returns the layout of a file; 0 if it is new."""
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(layout)
+
+
+def is_later(path: Path) -> bool:
+    """Returns whether a later version of mind made a file."""
+    with suppress(sqlite3.DatabaseError, OSError), closing(disk.connect(path, mode="rw")) as opened:
+        return _layout(opened) > LAYOUT
     return False
 
 

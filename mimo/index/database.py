@@ -398,11 +398,11 @@ def _tidy(folder: Path, ours: int, owner: str) -> None:
         state = database.state(owner)
         database.close()
         is_needed = state is State.NEWER or (state is State.USABLE and number > ours)
-        if not is_needed and _is_idle(path):
+        if not is_needed and is_idle(path):
             remove(path)
 
 
-def _is_idle(path: Path) -> bool:
+def is_idle(path: Path) -> bool:
     """Returns whether no other process has the database open."""
     try:
         with closing(disk.connect(path, mode="rw")) as connection:

@@ -25,8 +25,17 @@ from typing import TypeVar
 
 from mimo import disk
 from mimo.errors import StorageFailed
-from mimo.index.content import BATCH, EMPTY, Content, State, checked, connect, state_of
-from mimo.index.database import generations, is_damage, path_of, remove
+from mimo.index.content import (
+    BATCH,
+    EMPTY,
+    Content,
+    State,
+    checked,
+    connect,
+    is_later,
+    state_of,
+)
+from mimo.index.database import generations, is_damage, is_idle, path_of, remove
 from mimo.index.matrix import (
     MARK,
     NO_ROWS,
@@ -52,7 +61,8 @@ _T = TypeVar("_T")
 class Vectors:
     """The vectors of one model, which processes and threads can use at the same time.
 
-    They are in the newest file of a folder, or in memory. A damaged file is replaced.
+    They are in the newest file of a folder, or in memory. A damaged file is replaced. One that a
+    later version of mind made is left as it is, and another is used beside it.
     """
 
     def __init__(
@@ -71,6 +81,8 @@ class Vectors:
         self._path: Path | None = None
         self._scans = 0
         self._rows: Rows | None = None
+        self._has_later = False
+        """True if the folder also has vectors of a later version of mind."""
         self.losses = 0
         """The number of times that vectors were found damaged or missing since opening."""
         with _translated(folder):
@@ -276,7 +288,7 @@ class Vectors:
 
     def _new_rows(self, width: int) -> Rows:
         """Returns a new file of rows, and removes those that the database does not count."""
-        if self.folder:
+        if self.folder and not self._has_later:  # Some may be those of the later version.
             current = self._rows.path if self._rows else None
             for path in self.folder.glob(f"{self._name}-*.rows"):
                 if path != current:
@@ -362,7 +374,7 @@ class Vectors:
         return Content(connection, state, check, self._rows)
 
     def _open(self, above: int = -1) -> None:
-        """Opens the newest whole file, or a new one; files up to number `above` are damaged."""
+        """Opens the newest usable file, or a new one; files up to number `above` are damaged."""
         if self._openings:
             self.close()
         self._openings += 1
@@ -372,24 +384,30 @@ class Vectors:
             self._connection = connect(None, self._model)
         else:
             disk.make_folder(folder)
-            self._number = max([0, above + 1, *generations(folder, self._name)])
-            self._path = path_of(folder, self._number, self._name)
-            try:
-                self._connection = connect(self._path, self._model)
-            except (sqlite3.DatabaseError, OSError) as error:
-                if isinstance(error, OSError):
-                    damaged = error.errno == errno.EINVAL  # It is not a regular file.
-                else:
-                    damaged = is_damage(error)
-                if not damaged:
-                    raise
-                self._number += 1
-                self._path = path_of(folder, self._number, self._name)
-                self._connection = connect(self._path, self._model)
-            for number in generations(folder, self._name):
-                if number < self._number:
-                    remove(path_of(folder, number, self._name))
+            numbers = generations(folder, self._name)
+            new = max([above, *numbers]) + 1
+            for number in (*(n for n in reversed(numbers) if n > above), new):
+                self._number, self._path = number, path_of(folder, number, self._name)
+                try:
+                    self._connection = connect(self._path, self._model)
+                    break
+                except (sqlite3.DatabaseError, OSError) as error:
+                    if number == new or not _is_unusable(error):
+                        raise
+            self._tidy(folder, numbers)
         self._opened_inode = self._inode()
+
+    def _tidy(self, folder: Path, numbers: Iterable[int]) -> None:
+        """Removes the other generations, except those of a later version of mind."""
+        self._has_later = False
+        for number in numbers:
+            path = path_of(folder, number, self._name)
+            if number == self._number:
+                continue
+            if is_later(path):
+                self._has_later = True
+            elif number < self._number or is_idle(path):
+                remove(path)
 
     def _inode(self) -> int:
         """Returns the inode of the file; 0 if it is missing or in memory."""
@@ -397,6 +415,13 @@ class Vectors:
             return self._path.stat().st_ino if self._path else 0
         except FileNotFoundError:
             return 0
+
+
+def _is_unusable(error: sqlite3.DatabaseError | OSError) -> bool:
+    """Returns whether a file is damaged, of another layout, or not a regular file."""
+    if isinstance(error, OSError):
+        return error.errno == errno.EINVAL
+    return is_damage(error)
 
 
 @contextmanager

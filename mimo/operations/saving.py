@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mimo.config import FORMAT
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index import rows
@@ -203,7 +202,6 @@ def draft(kind: Kind, content: str, **fields: Any) -> Memory:
 
 def _create(mind: Mind, memory: Memory, *, private: bool, path: str | None) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
-    check_format(mind)
     words = memory.topic or memory.title or memory.content
     # The name of a file must not contain a secret, even if the user allows it in the text.
     words = without(words, secrets_in(words))
@@ -240,7 +238,6 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         old = record.memory.links
         check_shared_links(mind, [link for link in changes["links"] if link not in old])
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
-    check_format(mind)
     # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         changed = mind.store.update(record, replace(record.memory, **changes))
@@ -257,7 +254,6 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
-    check_format(mind)
     if mind.author is not None:
         from mimo.memory import codec
 
@@ -329,7 +325,6 @@ def remove_record(mind: Mind, record: Record) -> Record:
     check_changeable(record)
     refresh.refresh(mind)
     newer = _successors(mind, [record])
-    check_format(mind)
     if record.place.elsewhere:
         raise Invalid(
             f"mind does not remove `{record.place.path}`, a document of the project",
@@ -350,7 +345,6 @@ def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
     Memories that superseded a chunk no longer do; other links to it stay, as links to any memory.
     """
     newer = _successors(mind, chunks)
-    check_format(mind)
     mind.store.delete_source(chunks[0].place)
     mind.tell("mimo.memory.deleted", {"count": len(chunks)}, id=chunks[0].parent, type="source")
     refresh.note_change(mind, chunks[0].place.path)
@@ -365,7 +359,6 @@ def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
     """
     check_changeable(record)
     check_whole(record)
-    check_format(mind)
     old, private = record.place.path, files.is_private(path)
     if not private:
         check_shared_links(mind, record.memory.links)
@@ -492,12 +485,3 @@ def check_texts(mind: Mind, memory: Memory) -> None:
     }
     sections = {name.value.lower(): text for name, text in memory.sections.items()}
     check_secrets(mind, fields | sections)
-
-
-def check_format(mind: Mind) -> None:
-    """Raises `StorageFailed` if a later version of mind wrote the store, in another format."""
-    if mind.config.format > FORMAT:
-        raise StorageFailed(
-            f"this memory has format {mind.config.format}; this mind writes format {FORMAT}",
-            hint="update mind; nothing was changed",
-        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from mimo import disk
-from mimo.config import MAX_BYTES, Scope, Setting
-from mimo.errors import Invalid
+from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
+from mimo.errors import Invalid, LaterFormat
 from mimo.mind import Mind
 from mimo.store import files
 
@@ -15,7 +15,7 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     """Writes one setting (None removes it) and returns the memory with the new settings.
 
     Comments and other settings are not changed. Raises `Invalid` for a wrong value, or a setting of
-    the other file.
+    the other file, and `LaterFormat`.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
@@ -32,6 +32,8 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
         raise Invalid(
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
         ) from None
+    subject = "this memory" if scope is Scope.PROJECT else f"`{path}`"
+    LaterFormat.check(subject, document.unwrap().get("format"), FORMAT)
     table: Any = document
     *tables, key = target.key.split(".")
     for name in tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Denied, NotFound
+from mimo.errors import Conflict, Denied, LaterFormat, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of
@@ -124,7 +124,11 @@ def is_own(path: str) -> bool:
 def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     """Returns the newest changes in the trash, newest first."""
     store = mind.trash
-    entries = [entry for id_ in reversed(store.ids()) if (entry := store.entry(id_))]
+    entries = []
+    for id_ in reversed(store.ids()):
+        with suppress(LaterFormat):
+            if entry := store.entry(id_):
+                entries.append(entry)
     undone: set[str] = set()  # Those that were undone and not redone since.
     for entry in entries:
         if entry.undoes and entry.id not in undone:
@@ -152,7 +156,6 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     if entry is None:
         raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
     _authorise(mind, entry)
-    saving.check_format(mind)
     steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
     if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(

@@ -13,6 +13,8 @@ is killed before it leaves a sorted list that no log names, and one that is kill
 the earlier list; the next merge removes both. A reader reads the log first, then the list that it
 names. If that list is missing, the log was replaced in between, and is read again.
 
+A later version of mind that writes another kind begins it with a line such as `format 2`.
+
 Without the log, no list is used: if an earlier version of mind, which knows the log alone, removes
 it to end all approvals, those in the sorted list end, too.
 """
@@ -25,7 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import StorageFailed
+from mimo.errors import LaterFormat, StorageFailed
 from mimo.store import files
 
 _LINE = 65
@@ -229,7 +231,12 @@ def parts(path: Path) -> list[Path]:
 
 
 def damaged(path: Path) -> StorageFailed:
-    """Returns the error for a list that can't be used."""
+    """Returns the error for a list that can't be used, or that a later version of mind wrote."""
+    try:
+        with suppress(OSError):
+            LaterFormat.check_line(f"`{path}`", disk.read(path, limit=_MOST_BYTES))
+    except LaterFormat as error:
+        return error
     return StorageFailed(
         f"`{path}` is damaged, so no text is trusted", hint="run `mind trust` to approve again"
     )

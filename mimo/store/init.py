@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mimo import disk
+from mimo.config import load
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
@@ -96,11 +97,13 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     """Makes `root` a project, or adds missing files to a project, and registers it.
 
     No file of the user is overwritten. If the `.mind/` is new, the user's commits are trusted from
-    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), and `StorageFailed`.
+    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), `StorageFailed`, and
+    `LaterFormat` if a later version of mind wrote the `.mind/`.
     """
     root = root.resolve()
     _check(root, home)
     project = Project(root=root, name=root.name)
+    load(user=home / files.CONFIG, project=project.store / files.CONFIG).check_format()
     created = not os.path.lexists(project.store)
     added = []
     for name, text in (("config.toml", CONFIG), ("MEMORY.md", LOG)):

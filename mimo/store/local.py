@@ -1,6 +1,7 @@
 """Local databases in `.mind/.local/`: shared by processes, never committed.
 
 A clone may bring a database with triggers, so a file is refused unless its schema is exactly ours.
+A later version of mind with another schema sets `user_version` to 2 or more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import StorageFailed
+from mimo.errors import LaterFormat, StorageFailed
 from mimo.store import files
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -104,6 +105,8 @@ class LocalDatabase:
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+        LaterFormat.check(f"`{self.path}`", number)
         if _schema_of(connection) != [self._schema]:
             raise _damaged(self.path, "mind did not create it")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, NoProject, StorageFailed, Untrusted
+from mimo.errors import Conflict, LaterFormat, NoProject, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.digests import Digests
@@ -144,6 +144,8 @@ class Registry(NamedTuple):
 
     projects: tuple[Registered, ...] = ()
     problem: str | None = None
+    later: LaterFormat | None = None
+    """The same problem, if a later version of mind wrote the list."""
 
 
 def find(start: Path, home: Path) -> Project | None:
@@ -274,9 +276,13 @@ def registered(home: Path) -> Registry:
     path = home / REGISTRY
     try:
         data = json.loads(disk.read(path, limit=_MAX_BYTES).decode("utf-8"))
+        if isinstance(data, dict):  # As a later version may write it.
+            LaterFormat.check(f"`{path}`", data.get("format"))
         return Registry(projects=tuple(_registered(item) for item in data))
     except FileNotFoundError:
         return Registry()
+    except LaterFormat as error:
+        return Registry(problem=error.message, later=error)
     except OSError as error:
         return Registry(problem=failure("read", path, error).message)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -286,11 +292,14 @@ def registered(home: Path) -> Registry:
 def register(home: Path, project: Project, *, now: datetime) -> str | None:
     """Adds a project to the registry, unless it is registered; returns a notice, or None.
 
-    A damaged list is renamed, and a new one is created. Raises `StorageFailed`.
+    A damaged list is renamed, and a new one is created. One of a later version of mind is left as
+    it is. Raises `StorageFailed`.
     """
     path = home / REGISTRY
     with lock(home / "lock"):
         registry = registered(home)
+        if registry.later:
+            return f"{registry.problem}; the project was not added: {registry.later.hint}"
         if registry.problem is None and any(p.path == project.root for p in registry.projects):
             return None
         notice = None
@@ -310,6 +319,8 @@ def unregister(home: Path, paths: Collection[Path]) -> None:
         return
     with lock(home / "lock"):
         registry = registered(home)
+        if registry.later:
+            raise registry.later
         if registry.problem is not None:
             raise StorageFailed(registry.problem, hint="`mind init` in a project makes a new list")
         _write(home, [entry for entry in registry.projects if entry.path not in paths])

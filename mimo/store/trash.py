@@ -3,7 +3,8 @@
 `.mind/.local/trash/<id>.jsonl` is the entry of one command. Its first line names the command. Each
 further line is a file: its content before, and the digest of its content after. A line is on the
 disk before the file changes. Each line begins with a code made with the user's key, so that lines
-from a clone and edited lines are never restored.
+from a clone and edited lines are never restored. A later version of mind that writes another form
+adds a `format` to the first line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, LaterFormat, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
 from mimo.store import files
@@ -216,12 +217,18 @@ class Trash:
                 disk.flush_folder(path.parent)
 
     def entry(self, id: str) -> Entry | None:
-        """Returns an entry; None if it is missing or not signed by this user."""
+        """Returns an entry; None if it is missing or not signed by this user.
+
+        Raises `LaterFormat` if a later version of mind wrote it.
+        """
+        header = None
         with suppress(OSError, MindError):
             data, _ = disk.look(self._path(id), limit=_LARGEST_HEADER)
-            if (header := self._checked(id, 0, data.partition(b"\n")[0])) is not None:
-                return Entry(id=id, **{**header, "time": datetime.fromisoformat(header["time"])})
-        return None
+            header = self._checked(id, 0, data.partition(b"\n")[0])
+        if header is None:
+            return None
+        LaterFormat.check(f"the change `{id}` in the trash", header.get("format"))
+        return Entry(id=id, **{**header, "time": datetime.fromisoformat(header["time"])})
 
     def kept(self, id: str) -> tuple[Kept, ...]:
         """Returns the files of an entry as they were before its command and after.

@@ -13,7 +13,10 @@ worktrees of a repository share them, and a clone can't bring any. The files are
 `reviewed`   digests of the texts in `approved` that the user approved, without mind's own writes
 
 A procedure whose text is in `approved` may run. Texts in the other lists may only be shown. If a
-list can't be read, nothing in it is trusted.
+list can't be read, nothing is trusted.
+
+A later version of mind that changes one of these files adds a `format` to `state.json`, such as 2.
+Then nothing is trusted, and no file is changed.
 
 A path is not enough to identify a project, since another repository may be cloned into it. So a
 project has a mark, which no clone or pull brings: the file `mind-trust-…` in the git common
@@ -32,7 +35,7 @@ from operator import is_
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.store import digests as lists
 from mimo.store import files
@@ -51,6 +54,8 @@ from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mimo.store.vouching import Vouching
 
 _DIGEST = rf"(?!{NAMES_LIST})[0-9a-f]{{64}}"
@@ -131,7 +136,7 @@ class Trust:
         self._approved = Digests()
         self._follow = False
         self._git: GitAnswers | None = None
-        self._problem: str | None = None
+        self._problem: StorageFailed | None = None
         self._notice: str | None = None
         self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
         self._identify()
@@ -184,7 +189,7 @@ class Trust:
             branch=followed.ref,
             stopped=followed.stopped,
             notice=self._notice,
-            problem=self._problem,
+            problem=self._problem.message if self._problem else None,
         )
 
     @property
@@ -338,7 +343,7 @@ class Trust:
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
-        self._refresh()
+        self.check_format()
         self.forget_earlier()
         if self.folder is None or not self.folder.exists():
             return
@@ -357,6 +362,7 @@ class Trust:
         Returns a message for the user; None if no list was damaged. Raises `StorageFailed`.
         """
         self.check()
+        self.check_format()
         problem, folder = self._problem, self.folder
         if problem is None or folder is None:
             return None
@@ -365,7 +371,8 @@ class Trust:
                 if os.path.lexists(path):
                     files.rename(path, path.with_name(f"{path.name}.damaged"))
         self._refresh()
-        return f"{problem}; it was renamed to `{folder}/*.damaged`, and earlier approvals ended"
+        aside = f"it was renamed to `{folder}/*.damaged`, and earlier approvals ended"
+        return f"{problem.message}; {aside}"
 
     # Changing the lists.
 
@@ -376,16 +383,16 @@ class Trust:
 
     @contextmanager
     def _changing(self) -> Iterator[Path]:
-        self._refresh()
+        self.check_format()
         if self._mark is None:
             self._owner = index_owner(self._home, os.urandom)
             self._use_mark(make_mark(self.location, self._owner))
         folder = self.folder
         with self._locked():
-            self._refresh()
+            self.check_format()
             if self._problem is not None or folder is None:
                 # Otherwise a new approval would silently end all earlier ones.
-                reason = self._problem or "the project has no mark"
+                reason = self._problem.message if self._problem else "the project has no mark"
                 raise StorageFailed(reason, hint="run `mind trust` to approve again")
             if not (folder / "state.json").exists():
                 if self.location.common is not None:
@@ -426,15 +433,21 @@ class Trust:
         if mark is None or owner is None:
             return
         before = _folder(self._home, mark, outside.inside)
-        if not _was_outside(before):
+        try:
+            state = _state(before)
+        except LaterFormat:
+            self.location = outside  # Only the later version can move them.
+            return
+        if state is None or state.get("git") is not False:
             return
         after = _folder(self._home, make_mark(here, owner, mark), here.inside)
         if before != after and not after.exists():
             files.rename(before, after)
         if after.exists():
             with lock(after / "lock"):
-                follow = json.loads(disk.read(after / "state.json"))["follow"]
-                self._write_state(after, follow=follow)
+                if (state := _state(after)) is None:
+                    return
+                self._write_state(after, follow=state["follow"])
                 self._write_git(after, GitAnswers())
         files.remove(outside.mark_file(owner))
 
@@ -471,6 +484,12 @@ class Trust:
                 digests.check()
         self._refresh()
 
+    def check_format(self) -> None:
+        """Raises `LaterFormat` if a later version of mind wrote the lists."""
+        self._refresh()
+        if isinstance(self._problem, LaterFormat):
+            raise self._problem
+
     def _lists(self) -> tuple[Digests, ...]:
         seen = self._git or _NO_ANSWERS
         return self._approved, seen.committed, seen.followed
@@ -482,19 +501,20 @@ class Trust:
     def _use_nothing(self, error: StorageFailed) -> None:
         """Trusts no text, since a list can't be read."""
         self._approved, self._follow, self._git = Digests(), False, None
-        self._notice, self._problem = None, error.message
+        self._notice, self._problem = None, error
 
     def _read_lists(self, folder: Path) -> None:
-        """Reads the lists. Raises `StorageFailed` if one is damaged."""
+        """Reads the lists. Raises `StorageFailed` if one is damaged or of a later version."""
+        state = _state(folder)
         self._approved, torn = lists.read_log(folder / "approved")
         if torn:
             self._notice = (
                 f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
             )
-        if (state := files.content(folder / "state.json")) is None:
+        if state is None:
             return
         with _checked(folder / "state.json"):
-            follow = json.loads(state)["follow"]
+            follow = state["follow"]
             if not isinstance(follow, bool):
                 raise TypeError(follow)
         data = files.content(folder / "git.json") if self.location.common else None
@@ -545,11 +565,21 @@ def _folder(home: Path, mark: str, inside: str) -> Path:
     return home / "trust" / files.digest(os.fsencode(f"{mark}\0{inside}"))
 
 
-def _was_outside(folder: Path) -> bool:
-    """Returns whether a project was outside git when its approvals were written."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        return json.loads(disk.read(folder / "state.json"))["git"] is False
-    return False
+def _state(folder: Path) -> dict[str, Any] | None:
+    """Returns the content of `state.json`; None if it is missing.
+
+    Raises `StorageFailed` if it is damaged or of a later version.
+    """
+    path = folder / "state.json"
+    if (data := files.content(path)) is None:
+        return None
+    with _checked(path):
+        state: dict[str, Any] = json.loads(data)
+        number = state.get("format", 1)
+        if type(number) is not int or number < 1:
+            raise TypeError(number)
+    LaterFormat.check(f"the trust store `{folder}`", number)
+    return state
 
 
 @contextmanager
@@ -557,7 +587,7 @@ def _checked(path: Path) -> Iterator[None]:
     """Raises `StorageFailed` if the block can't use the content of a file."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise damaged(path) from None
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, QuotaExceeded, StorageFailed
+from mimo.errors import Invalid, LaterFormat, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.codec import value as codec
 from mimo.memory.codec.document import Unreadable
@@ -61,7 +61,10 @@ class ValueFiles:
         self._root = root
 
     def read(self, namespace: str, key: str) -> Found | None:
-        """Returns a value, or None. Raises `StorageFailed` if its file can't be read."""
+        """Returns a value, or None.
+
+        Raises `StorageFailed` if its file can't be read, and `LaterFormat`.
+        """
         entry = self._look(path_of(namespace, key), namespace)
         if isinstance(entry, Problem):
             place = f"{entry.path}:{entry.line}" if entry.line else entry.path
@@ -85,8 +88,10 @@ class ValueFiles:
                 continue
             if stem_of(stem) == stem and "~" not in stem:
                 keys.append(stem)
-            elif isinstance(value := self._look(f"{folder}/{entry.name}", namespace), tuple):
-                keys.append(value[0])
+                continue
+            with suppress(LaterFormat):
+                if isinstance(value := self._look(f"{folder}/{entry.name}", namespace), tuple):
+                    keys.append(value[0])
         return keys
 
     def size(self, namespace: str, *, but: str) -> tuple[int, int]:
@@ -100,10 +105,16 @@ class ValueFiles:
         return len(sizes), sum(sizes)
 
     def write(self, namespace: str, key: str, value: Any) -> Found:
-        """Writes a value, and replaces the earlier one. Raises `StorageFailed`."""
+        """Writes a value, and replaces the earlier one, whose file can be read.
+
+        Other keys in the header of that file are kept. Raises `StorageFailed`.
+        """
         path = path_of(namespace, key)
-        data = codec.render(namespace, key, value)
-        files.replace(files.safe_path(self._root, path), data)
+        target = files.safe_path(self._root, path)
+        before = files.content(target)
+        other = codec.other_keys(before) if before else {}
+        data = codec.render(namespace, key, value, other)
+        files.replace(target, data)
         return Found(value=value, file=path, digest=files.digest(data))
 
     def remove(self, namespace: str, key: str) -> bool:
@@ -126,11 +137,19 @@ class ValueFiles:
             for entry in _sorted(Path(folder.path)):
                 if entry.name.startswith("."):
                     continue
-                if file := self._look(f"{place}/{entry.name}", None):
+                path = f"{place}/{entry.name}"
+                try:
+                    file = self._look(path, None)
+                except LaterFormat as error:
+                    file = Problem(path=path, line=None, reason=error.message)
+                if file:
                     yield file if isinstance(file, Problem) else file[1]
 
     def _look(self, relative: str, namespace: str | None) -> tuple[str, Found] | Problem | None:
-        """Returns the key and value of a file, the problem with it, or None if it is missing."""
+        """Returns the key and value of a file, the problem with it, or None if it is missing.
+
+        Raises `LaterFormat`.
+        """
         try:
             path = files.safe_path(self._root, relative)
             data, _ = disk.look(path, limit=codec.MAX_FILE_BYTES)
@@ -141,6 +160,8 @@ class ValueFiles:
             return None
         except Unreadable as error:
             return Problem(path=relative, line=error.line, reason=error.reason)
+        except LaterFormat:
+            raise
         except MindError as error:
             return Problem(path=relative, line=None, reason=error.message)
         except OSError as error:

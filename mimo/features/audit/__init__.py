@@ -46,6 +46,7 @@ def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
     the newest file of the log is read. Raises `StorageFailed`.
     """
     log = log_of(mind)
+    log.check_format()
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
     placed = _placed(log, log.paths()[-1:] if newest else None)

@@ -15,7 +15,9 @@ from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good
 from mimo.rendering.results import render
 
-_command = partial(command, toolset="extra", surfaces=Surface.CLI, needs_project=False)
+_command = partial(
+    command, toolset="extra", surfaces=Surface.CLI, needs_project=False, any_format=True
+)
 
 NOT_RUNNING = 4
 """Exit status of `mind daemon status` while none runs."""

@@ -219,6 +219,7 @@ class Loop:
         del self.active[root]
         log.info("%s: a session has ended", root)
         with _logged(root, "the notes for agents were not written: "):
+            self._projects[root].check_format()
             for name, result in files.write_untracked(self._projects[root]).items():
                 if isinstance(result, MindError):
                     log.warning("%s: no notes written to %s: %s", root, name, result.message)

@@ -244,6 +244,7 @@ class StarterAdded:
 @command(
     "mind_add_global_edge",
     effect=Effect.WRITE,
+    any_format=True,
     toolset="edges",
     needs_project=False,
     surfaces=Surface.MCP,
@@ -290,6 +291,7 @@ def add_global_edge(
     "mind_edges_add",
     cli="edges add",
     effect=Effect.WRITE,
+    any_format=lambda given: not given["project"],
     toolset="edges",
     needs_project=False,
     surfaces=Surface.CLI,
@@ -350,6 +352,7 @@ def add(
     "mind_edges_starter",
     cli="edges starter",
     effect=Effect.WRITE,
+    any_format=True,
     idempotent=True,
     toolset="edges",
     needs_project=False,

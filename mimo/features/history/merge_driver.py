@@ -42,6 +42,8 @@ def main(args: Sequence[str]) -> int:
     # git calls from the top of the working tree, and the project may be a folder of it.
     driver = _Driver(Path.cwd() / path.rpartition(".mind/")[0])
     status = _CONFLICT
+    if driver.is_later():
+        return status
     with suppress(Exception):  # git can still merge the texts
         status = driver.merge_files(files, path)
     if len(args) == 5:
@@ -56,6 +58,12 @@ class _Driver:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._trust: Trust | None = None
+
+    def is_later(self) -> bool:
+        """Returns whether a later version of mind wrote the store, with rules of its own."""
+        from mimo.config import FORMAT, load
+
+        return load(user=None, project=self._root / ".mind" / "config.toml").format > FORMAT
 
     def merge_files(self, files: Sequence[Path], path: str) -> int:
         """Returns 0 if the second file contains the merge now, 1 if it is not changed."""

@@ -466,6 +466,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     )
     try:
         mind = opened.acting_as(scene.event.dialect.value)
+        mind.check_format()
         try:
             record = finding.one(mind, session.memory) if session.memory else None
         except NotFound:

@@ -118,7 +118,6 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
     With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
     not MAMA's, and `StorageFailed`.
     """
-    saving.check_format(mind)
     source, others = database.locate(named, mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
     items, links = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
@@ -169,7 +168,6 @@ def import_source(
     is replaced if the source has changed. With `dry_run` nothing is written. Raises `NotFound`,
     `Invalid` if the source is not of a known format, `Denied` and `StorageFailed`.
     """
-    saving.check_format(mind)
     if trust and mind.agent is not None:
         raise Denied(
             "only a person can approve what is imported",
@@ -462,7 +460,6 @@ def roll_back(
     is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
     `StorageFailed`.
     """
-    saving.check_format(mind)
     root = mind.project.root
     path = _imported(mind, named, format)
     if dry_run:

@@ -40,7 +40,7 @@ from mimo.mind import Mind
 from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
-from mimo.operations.saving import approving, check_format, check_secrets, clean_tags
+from mimo.operations.saving import approving, check_secrets, clean_tags
 from mimo.store.events import Event
 from mimo.store.files import digest
 from mimo.store.memories import NewFile, rendered_source, source_path
@@ -179,7 +179,6 @@ def ingest_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
     Each file is ingested as a whole or not at all. The error of a file is raised if it is the only
     one named, and otherwise reported beside the results of the others.
     """
-    check_format(mind)
     options = replace(
         options,
         chunking=checked(options.chunking),
@@ -202,7 +201,6 @@ def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
     Each is ingested as it was before. Files that no longer exist are reported with the command
     that removes their chunks. Raises `NotFound` if nothing ingested has that name.
     """
-    check_format(mind)
     sandbox = sandbox_of(mind)
     sources = [
         source
@@ -238,6 +236,7 @@ def update_changed(mind: Mind) -> Report | None:
                 changed.append(path)
     if not changed:
         return None
+    mind.check_format()
     view = mind.acting_as(_DAEMON)
     call = Call(tool="ingest", operation=Operation.WRITE, agent=_DAEMON, at=mind.now())
     with undoing.recorded(view, call, command="ingest --update", is_tool=True):

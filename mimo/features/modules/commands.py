@@ -44,6 +44,7 @@ class ModuleList:
     "mind_module_install",
     cli="module install",
     effect=Effect.WRITE,
+    any_format=True,
     idempotent=True,
     toolset="extra",
     needs_project=False,

@@ -196,6 +196,7 @@ def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
 @command(
     "knowledge",
     effect=Effect.WRITE,
+    any_format=lambda given: given["operation"] is KnowledgeOperation.QUERY,
     toolset="legacy",
     errors=(Invalid, SecretDetected, StorageFailed),
     instead="memory with operation `search` or `store`",

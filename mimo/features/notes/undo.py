@@ -55,6 +55,7 @@ class Undone:
     "mind_undo",
     cli="undo",
     effect=Effect.DESTROY,
+    any_format=lambda given: given["list_"],
     toolset="extra",
     of_user=True,
     owner=undoing.owner_of_last,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
 from mimo.features.procedures.model import LATEST
 from mimo.store import files
 
@@ -53,7 +53,7 @@ class Execution:
         """Returns all complete records; a torn last line does not count as written.
 
         Raises `StorageFailed` if any other record is missing or can't be read: continuing without
-        it could repeat a step.
+        it could repeat a step. A later version of mind that writes another form adds a `format`.
         """
         data = files.content(self._journal) or b""
         self.size = len(data)
@@ -62,6 +62,8 @@ class Execution:
         with suppress(ValueError, RecursionError):
             for line in lines:
                 record = json.loads(line)
+                if isinstance(record, dict):
+                    LaterFormat.check(f"`{self._journal}`", record.get("format"))
                 if not isinstance(record, dict) or record.get("n") != len(records):
                     break
                 records.append(record)

@@ -87,6 +87,8 @@ def examine(mind: Mind) -> Iterator[Check]:
 def repair(mind: Mind) -> None:
     """Repairs everything without a decision: modes of private files, git's settings and lists."""
     mind, _ = _openable(mind)
+    if mind.has_project:
+        mind.config.check_format()
     for path in _exposed(mind):
         disk.tighten(path)
     if mind.has_project:
@@ -113,7 +115,8 @@ def _settings(mind: Mind) -> Iterator[Check]:
 def _projects(mind: Mind) -> Iterator[Check]:
     registry = mind.registered()
     if registry.problem:
-        hint = "`mind init` keeps it aside and begins a new one"
+        aside = "`mind init` keeps it aside and begins a new one"
+        hint = registry.later.hint if registry.later else aside
         yield _warning("projects", registry.problem, hint)
     for project in (project for project in registry.projects if mind.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
@@ -265,6 +268,7 @@ def _user(mind: Mind) -> Iterator[Check]:
         hint = "the file was not changed; repair it, and it is found again"
         file = str(user.project.root / problem.path)
         yield _fault("user", problem.reason, hint, file=file, line=problem.line)
+    user.trust.check_format()
     if fault := user.trust.state.problem:
         yield _fault("user", fault, "run `mind index --rebuild` outside of projects")
     memories = index.count(Filter())
@@ -313,6 +317,7 @@ def _procedures(mind: Mind) -> Iterator[Check]:
 
 def _trust(mind: Mind) -> Iterator[Check]:
     mind.trust.check()
+    mind.trust.check_format()
     if problem := mind.trust.state.problem:
         yield _fault("trust", problem, "run `mind trust` to approve again")
         return

@@ -97,6 +97,7 @@ class Demonstration:
     "mind_demo",
     cli="demo",
     effect=Effect.WRITE,
+    any_format=True,
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,

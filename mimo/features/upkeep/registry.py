@@ -86,6 +86,7 @@ def list_(mind: Mind) -> ProjectRows:
     "mind_projects_forget",
     cli="projects forget",
     effect=Effect.WRITE,
+    any_format=True,
     idempotent=True,
     toolset="extra",
     needs_project=False,

@@ -17,7 +17,6 @@ from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_key, check_prefix
 from mimo.memory.model import Problem
 from mimo.mind import Mind
-from mimo.operations import saving
 from mimo.operations.saving import approving
 from mimo.store.values import Found, ValueFiles
 
@@ -60,7 +59,6 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
     check_key(key)
-    saving.check_format(mind)
     with approving(mind):
         return _shown(mind.values.put(namespace, key, value, ttl_seconds, mind.now()), key)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Document, Unreadable
 from mimo.memory.codec.file import read_document
@@ -22,6 +23,7 @@ MAX_DEPTH = 100
 MAX_FILE_BYTES = 8 * MAX_BYTES
 """Largest file: the JSON of a large value may have been indented by hand."""
 
+_KEYS = ("namespace", "key", "value")
 _LONGEST_HEADER = 16 * 1024
 _OPENING = re.compile(r"^```(?:json)?[ \t]*\r?\n", re.MULTILINE)
 _CLOSING = re.compile(r"^```[ \t]*$", re.MULTILINE)
@@ -44,10 +46,16 @@ def packed(value: Any) -> str:
     return text
 
 
-def render(namespace: str, key: str, value: Any) -> bytes:
-    """Returns the file of a value that `packed` has accepted."""
-    header = front_matter.emitted_lines({"namespace": namespace, "key": key})
-    if (lines := _as_yaml(value)) is not None:
+def render(
+    namespace: str, key: str, value: Any, other: Mapping[str, Any] = MappingProxyType({})
+) -> bytes:
+    """Returns the file of a value that `packed` has accepted.
+
+    `other` are further keys of its header. Raises `Invalid` if they can't be written.
+    """
+    header = front_matter.emitted_lines({"namespace": namespace, "key": key, **other})
+    is_short = len(header) <= _LONGEST_HEADER
+    if is_short and (lines := _as_yaml(value)) is not None:
         return f"---\n{header}{lines}---\n".encode()
     text = json.dumps(value, ensure_ascii=False, indent=2)
     if len(text) > _LONGEST_HEADER:
@@ -58,9 +66,10 @@ def render(namespace: str, key: str, value: Any) -> bytes:
 def parse(data: bytes) -> tuple[str | None, str | None, Any]:
     """Returns the namespace and key in the header, if any, and the value.
 
-    Raises `Unreadable`.
+    Raises `Unreadable`, and `LaterFormat` if a later version of mind wrote the file.
     """
     document, header = read_document(data, MAX_FILE_BYTES)
+    LaterFormat.check("the value", header.get("format"))
     names = [header.get(name) for name in ("namespace", "key")]
     for name, text in zip(("namespace", "key"), names, strict=True):
         if text is not None and not isinstance(text, str | int | float):
@@ -72,6 +81,12 @@ def parse(data: bytes) -> tuple[str | None, str | None, Any]:
             "needs one value: `value:` in the header, or one ```json block below it", 1
         )
     return namespace, key, header["value"] if "value" in header else _fenced(document, *fences[0])
+
+
+def other_keys(data: bytes) -> dict[str, Any]:
+    """Returns the keys of the header that are not mind's. Raises `Unreadable`."""
+    _, header = read_document(data, MAX_FILE_BYTES)
+    return {key: value for key, value in header.items() if key not in _KEYS}
 
 
 def exactly(value: Any, other: Any) -> bool:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mimo.errors import StorageFailed
-from mimo.index import schema, vectors
-from mimo.index.content import Content
+from mimo.index import content, schema, vectors
+from mimo.index.content import LAYOUT, Content
 from mimo.index.index import Index
 from mimo.index.matrix import rows_of
 from mimo.index.vectors import Vectors, cosines
@@ -78,6 +78,52 @@ def test_vectors_outlive_the_process(tmp_path: Path, opened: Opened) -> None:
     assert again.get([name(0), name(2), name(9)]) == {name(0): vector(0), name(2): vector(2)}
     assert again.known([name(1), name(9)]) == {name(1)}
     assert again.count() == 3
+
+
+def later(folder: Path) -> dict[Path, bytes]:
+    """Makes the vectors those of a later version of mind, and returns the files."""
+    with closing(sqlite3.connect(folder / "vectors.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    return contents(folder)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_vectors_of_a_later_version_are_left_alone(tmp_path: Path, opened: Opened) -> None:
+    opened(tmp_path).put(some(0, 3))
+    opened.close()
+    before = later(tmp_path)
+
+    own = opened(tmp_path)
+    assert own.count() == 0
+    own.put(some(5, 9))
+    own.prune([name(6)])
+    own.note_loss()
+    own.close()
+    again = opened(tmp_path)
+
+    assert again.get([name(0), name(6)]) == {name(6): vector(6)}
+    again.close()
+    assert before.items() <= contents(tmp_path).items()
+
+
+def test_a_later_version_finds_its_vectors_after_an_earlier_one(
+    tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "LAYOUT", LAYOUT + 1)
+        opened(tmp_path).put(some(0, 3))
+        opened.close()
+    opened(tmp_path).put(some(5, 6))
+    opened.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(content, "LAYOUT", LAYOUT + 1)
+        assert opened(tmp_path).known([name(0), name(5)]) == {name(0)}
+
+    assert [path.name for path in tmp_path.glob("*.db")] == ["vectors.db"]
 
 
 def test_an_empty_file_answers_with_nothing(opened: Opened) -> None:

@@ -1,17 +1,27 @@
 """Stores of released versions are opened by this one, and those of later versions are refused."""
 
 import json
+import sqlite3
 import tarfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Effect, Shape, Spec, Surface
 from mimo.config import FORMAT
+from mimo.errors import LaterFormat
+from mimo.features import ingest
+from mimo.features.daemon.process import Loop
+from mimo.mind import Mind
+from mimo.store import files, projects, trash
 from scripts.store_fixture import LATER, STORES, mind
+from tests.conftest import git
 
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in STORES.glob("*.tar.xz"))
 
@@ -65,43 +75,366 @@ def test_a_store_of_a_released_version_can_be_changed(store: Store, version: str
     assert {row["trust"] for row in after} == {"trusted"}
 
 
-def test_a_project_of_a_later_format_is_not_written(store: Store) -> None:
-    top = store(VERSIONS[-1])
+def later_store(top: Path) -> None:
     settings = top / "shop/.mind/config.toml"
-    settings.write_text(
-        settings.read_text().replace(f"format = {FORMAT}", f"format = {FORMAT + 1}")
+    text = settings.read_text("utf-8")
+    settings.write_text(text.replace(f"format = {FORMAT}", f"format = {FORMAT + 1}"), "utf-8")
+
+
+def contents(top: Path) -> dict[Path, bytes]:
+    """Returns the files of the project and the home, without those that any call may change."""
+    own = {".index", "audit.jsonl", "heads", "accesses.log", "events.jsonl", "limits.db", "lock"}
+    return {
+        path: path.read_bytes()
+        for path in top.rglob("*")
+        if path.is_file() and path.suffix != ".lock" and own.isdisjoint(path.parts)
+    }
+
+
+REFUSED = "this memory has format 2; this mind writes format 1"
+
+NOTE = "format 2 is newer than this mind understands"
+
+ANY_FORMAT = {
+    "mind_init": "another folder may be named, whose format it checks",
+    "mind_config": "it shows settings; it checks the file that it changes",
+    "mind_index": "the index is rebuilt from the files",
+    "mind_undo": "it lists changes",
+    "mind_edges_add": "an edge of the user is not in the project",
+    "mind_edges_starter": "they are not in the project",
+    "mind_add_global_edge": "it is not in the project",
+    "knowledge": "it answers queries",
+    "mind_demo": "it makes a project of its own",
+    "mind_install": "a client's settings are not in the store",
+    "mind_uninstall": "a client's settings are not in the store",
+    "mind_module_install": "a client's files are not in the store",
+    "mind_projects_forget": "the registry is in the home",
+    "mind_token_add": "tokens are in the home",
+    "mind_token_rm": "tokens are in the home",
+    "daemon_start": "it serves all projects",
+    "daemon_stop": "it serves all projects",
+    "daemon_restart": "it serves all projects",
+    "daemon_run": "it serves all projects",
+}
+"""Commands that may run in a store of a later format, each with the reason."""
+
+CHANGING = [spec for spec in all_commands().all() if spec.effect is not Effect.READ]
+
+
+def test_commands_that_ignore_the_format_are_known() -> None:
+    assert {spec.key for spec in CHANGING if spec.any_format} == ANY_FORMAT.keys()
+
+
+def sample(shape: Shape) -> Any:
+    if shape.choices:
+        return shape.choices[0]
+    if shape.items:
+        return [sample(shape.items)]
+    return {"string": "x", "integer": 1, "number": 0.5, "boolean": True, "json": {}}[shape.kind]
+
+
+WRITING = [
+    (
+        spec,
+        {
+            param.name: "agent.build" if param.name == "namespace" else sample(param.shape)
+            for param in spec.params
+            if param.required
+        },
     )
-    before = {path: path.read_bytes() for path in (top / "shop/.mind").rglob("*.md")}
-
-    with pytest.raises(RuntimeError, match="this memory has format 2; this mind writes format 1"):
-        mind(top, LATER, "add", "Milk goes in first")
-
-    assert {path: path.read_bytes() for path in (top / "shop/.mind").rglob("*.md")} == before
+    for spec in CHANGING
+    if not spec.any_format
+] + [
+    (all_commands().at("init"), {}),
+    (all_commands().at("config"), {"key": "decay.rate", "value": "0.2"}),
+    (all_commands().at("config"), {"key": "decay.rate", "unset": True}),
+    (all_commands().at("undo"), {}),
+    (all_commands().at("undo"), {"purge": True, "id": "all"}),
+    (
+        all_commands().at("edges add"),
+        {"title": "x", "description": "x", "workaround": "x", "project": True},
+    ),
+    (all_commands().tools()["knowledge"][0], {"operation": "teach", "text": "x"}),
+    (all_commands().at("doctor"), {"fix": True}),
+]
 
 
 @pytest.mark.parametrize(
-    ("pattern", "line", "words"),
-    [
-        ("home/.mind/trust/*/approved", b"later 0123\n", ("trust",)),
-        ("home/.mind/trust/*/approved", b"later 0123\n", ("add", "Milk goes in first")),
-        ("home/.mind/tokens.toml", b"[bo]\nlater = 1\n", ("token", "rm", "ana")),
-        ("shop/.mind/.local/audit.jsonl", b'{"later": 1}\n', ("list",)),
-        ("shop/.mind/values/**/*.md", b"later: 1\n", ("value", "list", "agent.build")),
-    ],
+    ("spec", "arguments"), WRITING, ids=[f"{spec.key} {len(given)}" for spec, given in WRITING]
 )
-def test_data_of_a_later_version_is_kept(
-    store: Store, pattern: str, line: bytes, words: tuple[str, ...]
+def test_no_command_writes_into_a_project_of_a_later_format(
+    store: Store, monkeypatch: pytest.MonkeyPatch, spec: Spec, arguments: dict[str, Any]
 ) -> None:
     top = store(VERSIONS[-1])
-    paths = [path for path in top.glob(pattern) if path.is_file()]
-    assert paths
-    for path in paths:
-        path.write_bytes(path.read_bytes() + line)
-    before = {path: path.read_bytes() for path in paths}
+    later_store(top)
+    monkeypatch.chdir(top / "shop")
+    before = contents(top)
+    surface = Surface.CLI if Surface.CLI in spec.surfaces else Surface.MCP
 
-    with suppress(RuntimeError):  # It may be refused.
-        mind(top, LATER, *words)
+    with (
+        closing(Mind(**opened(top))) as memory,
+        pytest.raises(LaterFormat, match=REFUSED) as caught,
+    ):
+        invoke(spec, memory, Caller(surface=surface), arguments)
 
-    for path, data in before.items():
-        aside = path.with_name(f"{path.name}.damaged")
-        assert (aside if aside.exists() else path).read_bytes().startswith(data)
+    assert caught.value.hint == "update mind; nothing was changed"
+    assert contents(top) == before
+
+
+def opened(top: Path) -> dict[str, Any]:
+    home = top / "home/.mind"
+    project = projects.explicit(top / "shop", home)
+    return {"home": home, "project": project, "clock": lambda: LATER, "environ": {}}
+
+
+def test_a_project_of_a_later_format_can_be_read(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    later_store(top)
+
+    for words, answer in json.loads((top / "answers.json").read_text("utf-8")):
+        expected = lasting(answer)
+        if words[0] == "config":
+            expected["warnings"] = [f"TOP/shop/.mind/config.toml: {NOTE}"]
+        assert lasting(mind(top, LATER, *words)) == expected, words
+    mind(top, LATER, "index", "--rebuild")
+
+
+def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    top = store(VERSIONS[-1])
+    later_store(top)
+    (top / "shop/docs/guide.md").write_text("# Guide\n\nWater cools.\n", "utf-8")
+    (top / "shop/CLAUDE.md").unlink()
+    monkeypatch.chdir(top / "shop")
+    before = contents(top)
+
+    with closing(Mind(**opened(top))) as memory:
+        with pytest.raises(LaterFormat, match=REFUSED):
+            ingest.update_changed(memory)
+        loop = Loop(memory)
+        loop._projects = {memory.project.root: memory}
+        loop.active = {memory.project.root: LATER}
+        loop._end_session(memory.project.root)
+
+    assert f"the notes for agents were not written: {REFUSED}" in caplog.text
+    assert contents(top) == before
+
+
+# Approvals.
+
+
+def add_format(path: Path) -> None:
+    data = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({"format": 2, **data}), "utf-8")
+
+
+def begin_with_format(path: Path) -> None:
+    path.write_bytes(b"format 2\n" + path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"), [("state.json", add_format), ("approved", begin_with_format)]
+)
+def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(
+    store: Store, name: str, spoil: Callable[[Path], None]
+) -> None:
+    top = store(VERSIONS[-1])
+    state = trust_of(top / "shop", top)
+    rows = mind(top, LATER, "list")["memories"]
+    spoil(state / name)
+    before = contents(top)
+
+    for words in (
+        ("trust",),
+        ("trust", "--follow"),
+        ("trust", rows[0]["id"]),
+        ("untrust",),
+        ("untrust", rows[0]["id"]),
+        ("add", "Milk goes in first"),
+        ("value", "put", "agent.build", "last", "1"),
+        ("context", "write"),
+        ("procedure", "run", "greet", "--context", '{"who": "you"}'),
+    ):
+        with pytest.raises(RuntimeError, match="has format 2; this mind writes format 1") as caught:
+            mind(top, LATER, *words)
+        assert "update mind; nothing was changed" in str(caught.value), words
+        assert contents(top) == before, words
+
+    after = mind(top, LATER, "list")["memories"]
+    assert {row["id"] for row in after} == {row["id"] for row in rows}
+    assert {row["trust"] for row in rows} == {"trusted"}
+    assert "trusted" not in {row["trust"] for row in after}
+    with pytest.raises(RuntimeError, match="update mind"):
+        mind(top, LATER, "doctor")
+    assert contents(top) == before
+
+
+def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    state = trust_of(top / "shop", top)
+    text = files.digest(b"a text of another author")
+    (state / "approved").write_bytes((state / "approved").read_bytes() + f"{text}\n".encode())
+    (path,) = (top / "shop/.mind/procedures").glob("*.md")
+    procedure = files.digest(path.read_bytes())
+    with closing(Mind(**opened(top))) as memory:
+        assert memory.trust.trusted(text)
+        assert memory.trust.approved(procedure)
+        add_format(state / "state.json")
+        assert not memory.trust.trusted(text)
+        assert not memory.trust.approved(procedure)
+        assert memory.trust.few(100) == frozenset()
+
+
+def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository(
+    store: Store,
+) -> None:
+    top = store(VERSIONS[-1])
+    add_format(trust_of(top / "shop", top) / "state.json")
+    git(top / "shop", "init", "-q")
+    before = contents(top)
+
+    with pytest.raises(RuntimeError, match="update mind"):
+        mind(top, LATER, "trust")
+
+    assert contents(top) == before
+
+
+def trust_of(root: Path, top: Path) -> Path:
+    """Returns the folder of the approvals of a project: the one that has its saved checkpoints."""
+    (made,) = (top / "home/.mind/trust").glob("*/made")
+    return made.parent
+
+
+# The audit log.
+
+
+def test_an_audit_log_of_a_later_version_stays(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    log = top / "shop/.mind/.local/audit.jsonl"
+    log.write_bytes(log.read_bytes() + b'{"event":{"n":99},"format":2}\n')
+    before = contents(top), log.read_bytes()
+
+    for words in (
+        ("add", "Milk goes in first"),
+        ("value", "put", "agent.build", "last", "1"),
+        ("audit", "verify"),
+    ):
+        with pytest.raises(RuntimeError, match="the audit log has format 2; this mind") as caught:
+            mind(top, LATER, *words)
+        assert "update mind; nothing was changed" in str(caught.value), words
+    assert mind(top, LATER, "list")["memories"]
+    assert mind(top, LATER, "audit", "show")["calls"]
+
+    assert (contents(top), log.read_bytes()) == before
+
+
+# Values.
+
+
+def test_a_value_of_a_later_version_stays(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    (path,) = (top / "shop/.mind/values").rglob("*.md")
+    path.write_bytes(path.read_bytes().replace(b"---\n", b"---\nformat: 2\n", 1))
+    before = contents(top)
+
+    for words in (("get",), ("put",), ("rm",)):
+        value = ("1",) if words == ("put",) else ()
+        with pytest.raises(
+            RuntimeError, match="the value has format 2; this mind writes"
+        ) as caught:
+            mind(top, LATER, "value", *words, "agent.build", "last", *value)
+        assert "update mind; nothing was changed" in str(caught.value), words
+    assert mind(top, LATER, "value", "list", "agent.build")["problems"] is not None
+    assert mind(top, LATER, "value", "put", "agent.build", "next", "1")
+
+    assert {path: data for path, data in contents(top).items() if path in before} == before | {
+        path: path.read_bytes() for path in before if path.name in ("approved",)
+    }
+
+
+def test_unknown_keys_in_the_header_of_a_value_are_kept(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    (path,) = (top / "shop/.mind/values").rglob("*.md")
+    path.write_bytes(path.read_bytes().replace(b"---\n", b"---\nowner: [ana, bo]\n", 1))
+
+    for value in ('{"ok": false}', "[1, 2]", '"three"'):
+        mind(top, LATER, "value", "put", "agent.build", "last", value)
+        assert b"\nowner: [ana, bo]\n" in path.read_bytes(), value
+        got = mind(top, LATER, "value", "get", "agent.build", "last")["value"]
+        assert got == json.loads(value)
+
+
+# The other files.
+
+
+def test_a_temporary_value_of_a_later_version_stays(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    mind(top, LATER, "value", "put", "agent.build", "soon", "1", "--ttl-seconds", "1000")
+    (path,) = (top / "shop/.mind/.local").glob("values-*.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE entries ADD COLUMN more TEXT")
+        connection.execute("PRAGMA user_version = 2")
+    before = path.read_bytes()
+
+    for words in (("get", "agent.build", "soon"), ("put", "agent.build", "soon", "2")):
+        with pytest.raises(RuntimeError, match=r"values-.* has format 2; this mind.*update mind"):
+            mind(top, LATER, "value", *words)
+
+    assert path.read_bytes() == before
+
+
+def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = store(VERSIONS[-1])
+    known = len(mind(top, LATER, "undo", "--list")["changes"])
+    with monkeypatch.context() as patch:
+        entry = trash._of_entry
+        patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
+        mind(top, LATER, "edit", "auth", "--add-tag", "later")
+    before = contents(top)
+
+    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
+        mind(top, LATER, "undo")
+    assert len(mind(top, LATER, "undo", "--list")["changes"]) == known
+
+    assert contents(top) == before
+
+
+def test_a_run_of_a_later_version_stays(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    (path,) = (top / "shop/.mind/.local/executions").glob("*/journal.jsonl")
+    path.write_bytes(path.read_bytes().replace(b"{", b'{"format": 2, ', 1))
+    before = contents(top)
+
+    for words in (("status", "latest"), ("resume", "latest"), ("cancel", "latest")):
+        with pytest.raises(RuntimeError, match=r"journal.jsonl` has format 2.*update mind"):
+            mind(top, LATER, "procedure", *words)
+
+    assert contents(top) == before
+
+
+def test_files_of_a_later_version_in_the_home_stay(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    home = top / "home/.mind"
+    listed = json.loads((home / "projects.json").read_text("utf-8"))
+    (home / "projects.json").write_text(json.dumps({"format": 2, "projects": listed}), "utf-8")
+    tokens = (home / "tokens.toml").read_text("utf-8")
+    (home / "tokens.toml").write_text(f"format = 2\n{tokens}", "utf-8")
+    (home / "config.toml").write_text("format = 2\n", "utf-8")
+    before = contents(top)
+
+    for words in (
+        ("projects", "forget", "shop"),
+        ("token", "rm", "ana"),
+        ("token", "list"),
+        ("config", "time.zone", "UTC"),
+        ("config", "--user", "decay.rate", "0.2"),
+    ):
+        with pytest.raises(RuntimeError, match=r"has format 2; this mind writes.*update mind"):
+            mind(top, LATER, *words)
+    (notice,) = mind(top, LATER, "init")["notices"]
+
+    assert "has format 2; this mind writes format 1; the project was not added" in notice
+    assert contents(top) == before

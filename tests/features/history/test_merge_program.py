@@ -4,7 +4,7 @@ import pytest
 
 from mimo.features.history.merge_driver import main
 from mimo.features.upkeep.commands import doctor, status
-from tests.conftest import git
+from tests.conftest import git, make_store
 from tests.test_cold_start import heavy, imported
 
 BASE = b"---\nid: x\ntype: fact\nconfidence: 0.5\n---\nTea\n"
@@ -32,6 +32,14 @@ def test_a_merge_is_written_to_our_file_and_reported(files, tmp_path, capsys, pa
 )
 def test_files_without_memories_are_left_to_git(files, tmp_path, path):
     assert main([*files, path]) == 1
+    assert (tmp_path / "A").read_bytes() == OURS
+
+
+def test_a_project_of_a_later_format_is_left_to_git(files, tmp_path, monkeypatch):
+    (make_store(tmp_path) / "config.toml").write_text("format = 2\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    assert main([*files, ".mind/facts/x.md"]) == 1
     assert (tmp_path / "A").read_bytes() == OURS
 
 

@@ -566,6 +566,12 @@ def test_the_summary_at_compaction_becomes_a_private_memory(claude: Client, mind
     assert "old" not in kept
 
 
+def test_no_summary_is_saved_in_a_project_of_a_later_format(claude: Client, mind: Mind) -> None:
+    (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
+    claude.send("PostCompact", trigger="auto", compact_summary=SUMMARY)
+    assert contexts(mind) == []
+
+
 def test_a_session_has_one_memory_whatever_is_summed_up(claude: Client, mind: Mind) -> None:
     claude.send("PostCompact", compact_summary="First " + SUMMARY)
     claude.send("PostCompact", compact_summary="Second " + SUMMARY)

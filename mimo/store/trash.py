@@ -227,20 +227,22 @@ class Trash:
             header = self._checked(id, 0, data.partition(b"\n")[0])
         if header is None:
             return None
-        LaterFormat.check(f"the change `{id}` in the trash", header.get("format"))
+        _check_format(id, header)
         return Entry(id=id, **{**header, "time": datetime.fromisoformat(header["time"])})
 
     def kept(self, id: str) -> tuple[Kept, ...]:
         """Returns the files of an entry as they were before its command and after.
 
-        Raises `NotFound` if the entry is missing or not signed by this user.
+        Raises `NotFound` if the entry is missing or not signed by this user, and `LaterFormat`.
         """
         try:
             lines = disk.read(self._path(id)).split(b"\n")
         except OSError:
             lines = []
-        if not lines or self._checked(id, 0, lines[0]) is None:
+        header = self._checked(id, 0, lines[0]) if lines else None
+        if header is None:
             raise NotFound(f"the trash has no `{id}`", hint="see `mind undo --list`")
+        _check_format(id, header)
         by_path: dict[str, Kept] = {}
         for number, line in enumerate(lines[1:], 1):
             # Torn lines and lines of other users are never restored.
@@ -277,13 +279,11 @@ class Trash:
     def purge(self, path: str) -> int:
         """Removes every copy of a file, also those from other folders.
 
-        Returns the number of copies. Raises `StorageFailed`.
+        Returns the number of copies. Raises `StorageFailed`, and `LaterFormat` before a change.
         """
         name, purged = path.rpartition("/")[2], 0
-        for id_ in self.ids():
-            entry = self.entry(id_)
-            if entry is None:
-                continue
+        entries = {id_: entry for id_ in self.ids() if (entry := self.entry(id_))}
+        for id_, entry in entries.items():
             kept = self.kept(id_)
             left = [copy for copy in kept if copy.path.rpartition("/")[2] != name]
             purged += len(kept) - len(left)
@@ -344,6 +344,11 @@ def _after(stamp: str) -> str | None:
         return (time + timedelta(microseconds=1)).strftime(_STAMP)
     except ValueError:
         return None
+
+
+def _check_format(id: str, header: Mapping[str, Any]) -> None:
+    """Raises `LaterFormat` if a later version of mind wrote an entry."""
+    LaterFormat.check(f"the change `{id}` in the trash", header.get("format"))
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:

@@ -397,7 +397,11 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
 
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "undo")
+    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
+        mind(top, LATER, "rm", "--purge", mind(top, LATER, "show", "auth")["id"])
     assert len(mind(top, LATER, "undo", "--list")["changes"]) == known
+    with pytest.raises(RuntimeError, match=r'"unread": \[\s*".mind/.local/trash/'):
+        mind(top, LATER, "scan")
 
     assert contents(top) == before
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError, NotFound, SandboxViolation, StorageFailed
+from mimo.errors import (
+    Invalid,
+    LaterFormat,
+    MindError,
+    NotFound,
+    SandboxViolation,
+    StorageFailed,
+)
 from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import NamedTuple, frozen
 from mimo.mind import Mind
@@ -17,6 +24,7 @@ from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import git, sandbox
 from mimo.store.sandbox import Sandbox
+from mimo.store.trash import FOLDER, Trash
 from mimo.store.walk import files_below
 
 if TYPE_CHECKING:
@@ -130,14 +138,26 @@ def _scan_files(mind: Mind, names: Sequence[str]) -> Scanned:
         else:
             secrets += _in(data, relative(mind, path))
         mind.advance("Scanning", number, len(files))
-    kept, trash = 0, mind.trash
-    for id_ in () if names else trash.ids():
-        with suppress(NotFound):
-            for file in trash.kept(id_):
-                if file.before:
-                    kept += 1
-                    secrets += _in(file.before, file.path, trash=id_)
+    kept = 0
+    for id_, name, text in () if names else _in_trash(mind.trash, unread):
+        kept += 1
+        secrets += _in(text, name, trash=id_)
     return _scanned(secrets, len(files) + kept, unread)
+
+
+def _in_trash(trash: Trash, unread: list[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Yields the texts in the trash, each with its change and its path; adds unreadable changes."""
+    for id_ in trash.ids():
+        try:
+            copies = trash.kept(id_)
+        except LaterFormat:
+            unread.append(f"{FOLDER}/{id_}.jsonl")
+            continue
+        except NotFound:
+            continue
+        for file in copies:
+            if file.before:
+                yield id_, file.path, file.before
 
 
 def _scanned(secrets: Sequence[SecretRow], files: int, unread: Sequence[str] = ()) -> Scanned:

@@ -83,7 +83,8 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
                         guard.authorise(replace(call, like=spec.needs.also))
                 guard.limit(call)
                 guard.check_record(call)
-                _check_format(spec, owner, values)
+                if spec.effect is not Effect.READ:
+                    _check_format(spec, owner, values)
                 values = _admitted(spec, mind, values)
                 try:
                     with _recorded(spec, owner, call):
@@ -199,7 +200,8 @@ def _of_user(
     if not spec.of_user:
         raise _missing(spec, user, str(wanted)) or error
     _check_person(spec, user)
-    _check_format(spec, user, values)
+    if spec.effect is not Effect.READ:
+        _check_format(spec, user, values)
     try:
         with _recorded(spec, user, call):
             return spec.function(user, **values)
@@ -238,8 +240,10 @@ def _recorded(spec: Spec, mind: Mind, call: Call) -> AbstractContextManager[obje
 
 
 def _check_format(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> None:
-    """Raises `LaterFormat` if a command may change a store that a later version of mind wrote."""
-    if spec.writes_store(values) and (spec.needs_project or _has_project(mind)):
+    """Raises `LaterFormat` if a call may change a store that a later version of mind wrote."""
+    allowed = spec.any_format
+    is_allowed = allowed if isinstance(allowed, bool) else allowed(values)
+    if not is_allowed and (spec.needs_project or _has_project(mind)):
         mind.check_format()
 
 

@@ -307,14 +307,8 @@ class Spec:
     has_budget: bool = False
     """True if agents may choose the size of the answer, with the argument `budget`."""
     any_format: bool | Callable[[Mapping[str, Any]], bool] = False
-    """True if a later version of mind may have written the store: a call changes nothing in it that
-    only that version knows. It may depend on the arguments."""
-
-    def writes_store(self, values: Mapping[str, Any]) -> bool:
-        """Returns whether a call with these arguments may change a store of this format only."""
-        allowed = self.any_format
-        is_allowed = allowed if isinstance(allowed, bool) else allowed(values)
-        return self.effect is not Effect.READ and not is_allowed
+    """True if it may run in a store that a later version of mind wrote, since it changes nothing
+    there. It may depend on the arguments."""
 
     @property
     def key(self) -> str:

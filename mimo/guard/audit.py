@@ -341,7 +341,6 @@ class AuditLog:
             state, head = self._written
             is_own = state == self._state(path, key)
             if not is_own:
-                self.check_format()
                 head = self._newest(path, key)
                 if self.flushed is not None and self._has_gap(path, head, key):
                     lost = {"event_type": LOST, "after": head.flushed}
@@ -355,11 +354,7 @@ class AuditLog:
         paths: list[Path] = []
         with suppress(StorageFailed, OSError):
             paths = self.paths()
-        for path in reversed(paths):
-            for line in reversed(_end(path, _TAIL)):
-                with suppress(Invalid):
-                    link_of(line)
-                    return
+        any(map(_last, reversed(paths)))
 
     def check_writable(self) -> None:
         """Raises `StorageFailed` if no record can be added."""
@@ -465,7 +460,7 @@ class AuditLog:
 
         The record also counts if its writer was killed before it noted the new head, or if it was
         written with another `$MIND_HOME`. In the second case, the last record of this home must
-        still be in the chain.
+        still be in the chain. Raises `LaterFormat`.
         """
         head = self.head or Head()
         last = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
@@ -552,14 +547,16 @@ def boot() -> str:
 
 
 def _last_number(path: Path) -> int:
-    last = _last(path)
-    return last.number if last else 0
+    with suppress(LaterFormat):
+        if last := _last(path):
+            return last.number
+    return 0
 
 
 def _last(path: Path) -> Link | None:
-    """Returns the last complete record of a file."""
+    """Returns the last complete record of a file. Raises `LaterFormat`."""
     for line in reversed(_end(path, _TAIL)):
-        with suppress(Invalid, LaterFormat):
+        with suppress(Invalid):
             return link_of(line)
     return None
 

@@ -105,24 +105,24 @@ class Conflict(StorageFailed):
 class LaterFormat(StorageFailed):
     """A later version of mind wrote the data, in a format that this version does not know."""
 
-    def __init__(self, subject: str, number: int, known: int = 1) -> None:
+    def __init__(self, subject: str, number: int, current: int = 1) -> None:
         """Takes the data, its format, and the format that this version writes."""
         super().__init__(
-            f"{subject} has format {number}; this mind writes format {known}",
+            f"{subject} has format {number}; this mind writes format {current}",
             hint="update mind; nothing was changed",
         )
 
     @classmethod
-    def check(cls, subject: str, number: object, known: int = 1) -> None:
+    def check(cls, subject: str, number: object, current: int = 1) -> None:
         """Raises the error if `number`, the `format` that the data names, is a later one."""
-        if type(number) is int and number > known:
-            raise cls(subject, number, known)
+        if type(number) is int and number > current:
+            raise cls(subject, number, current)
 
     @classmethod
     def check_line(cls, subject: str, data: bytes) -> None:
         """Raises the error if `data` begins with a line such as `format 2`."""
         name, _, number = data.partition(b"\n")[0].partition(b" ")
-        if name == b"format" and number.isdigit():
+        if name == b"format" and number.isdigit() and len(number) < 10:
             cls.check(subject, int(number))
 
 

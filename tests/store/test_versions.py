@@ -388,7 +388,7 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     top = store(VERSIONS[-1])
-    known = len(mind(top, LATER, "undo", "--list")["changes"])
+    count = len(mind(top, LATER, "undo", "--list")["changes"])
     with monkeypatch.context() as patch:
         entry = trash._of_entry
         patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
@@ -399,7 +399,7 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
         mind(top, LATER, "undo")
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "rm", "--purge", mind(top, LATER, "show", "auth")["id"])
-    assert len(mind(top, LATER, "undo", "--list")["changes"]) == known
+    assert len(mind(top, LATER, "undo", "--list")["changes"]) == count
     with pytest.raises(RuntimeError, match=r'"unread": \[\s*".mind/.local/trash/'):
         mind(top, LATER, "scan")
 

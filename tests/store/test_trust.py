@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from mimo.errors import StorageFailed
+from mimo.errors import LaterFormat, StorageFailed
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_ends, reflog_entries
 from mimo.store.projects import known_owner, locate, own_name
@@ -50,6 +50,43 @@ def test_a_text_is_untrusted_until_it_is_approved(home, root):
     assert not trust.trusted(digest(3))
     assert (trust.state.approved, trust.state.follow, trust.state.in_git) == (2, False, False)
     assert Trust(home, root).trusted(TWO)
+
+
+def test_approvals_of_a_later_version_are_never_changed(home, root):
+    Trust(home, root).approve([ONE], reviewed=[ONE])
+    folder = kept(home)
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps({**state, "follow": True, "format": 2}))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    trust = Trust(home, root)
+
+    for change in (
+        trust.repair,
+        trust.forget,
+        trust.begin,
+        lambda: trust.approve([TWO]),
+        lambda: trust.revoke([ONE]),
+        lambda: trust.follow(False),
+    ):
+        with pytest.raises(LaterFormat, match="has format 2; this mind writes format 1"):
+            change()
+
+    assert not trust.trusted(ONE)
+    assert not trust.trusted(TWO)
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert after.keys() == before.keys()
+    assert all(after[name] == before[name] for name in before if name != "lock")
+
+
+@pytest.mark.parametrize("number", ["2", 0, -1, None, True, 1.5])
+def test_a_format_that_is_not_a_number_trusts_nothing(home, root, number):
+    Trust(home, root).approve([ONE])
+    folder = kept(home)
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps({**state, "format": number}))
+
+    assert not Trust(home, root).trusted(ONE)
+    assert "is damaged" in Trust(home, root).state.problem
 
 
 def test_followed_memory_is_trusted_but_not_approved(home, root):

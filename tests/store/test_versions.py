@@ -221,6 +221,25 @@ def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
     assert contents(top) == before
 
 
+def test_the_memory_for_all_projects_is_not_written_in_a_later_format(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    folder = top / "home/.mind/memories/.mind"
+    (path,) = folder.rglob("*.md")
+    (folder / "config.toml").write_text("format = 2\n", "utf-8")
+    before = contents(top)
+
+    for words in (
+        ("add", "--user", "Always use uv"),
+        ("rm", path.stem),
+        ("edit", path.stem, "--add-tag", "js"),
+        ("trust", "--user"),
+    ):
+        with pytest.raises(RuntimeError, match=f"{REFUSED}.*update mind"):
+            mind(top, LATER, *words)
+
+    assert contents(top) == before
+
+
 # Approvals.
 
 

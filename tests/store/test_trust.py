@@ -86,7 +86,7 @@ def test_a_format_that_is_not_a_number_trusts_nothing(home, root, number):
     (folder / "state.json").write_text(json.dumps({**state, "format": number}))
 
     assert not Trust(home, root).trusted(ONE)
-    assert "is damaged" in Trust(home, root).state.problem
+    assert "is damaged" in str(Trust(home, root).state.problem)
 
 
 def test_followed_memory_is_trusted_but_not_approved(home, root):

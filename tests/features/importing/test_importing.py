@@ -479,12 +479,6 @@ class TestSources:
         with importing.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
             run_import(mind, source)
 
-    def test_a_store_in_a_later_format_is_not_changed(self, mind, source):
-        (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
-
-        with pytest.raises(StorageFailed, match="format 2"):
-            run_import(mind.reopened(), source)
-
 
 def test_writing_files_in_bulk_keeps_existing_ones(tmp_path):
     existing = tmp_path / "a.md"

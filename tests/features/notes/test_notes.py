@@ -74,14 +74,6 @@ class TestAdd:
         assert "untrusted" in (written.notice or "")
         assert show(mind, written.id).trust is TrustLabel.UNTRUSTED
 
-    def test_a_store_of_a_later_format_is_not_written(self, mind):
-        (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
-
-        with pytest.raises(StorageFailed, match="format 2"):
-            add(mind.reopened(), "tea is hot")
-
-        assert list_(mind).total == 0
-
 
 class TestShow:
     def test_a_handwritten_file_is_shown_with_its_own_keys(self, mind):

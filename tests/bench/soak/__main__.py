@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scripts.marked import write_part
 from tests.bench.soak import daemon, server
+from tests.bench.soak.runs import table
 
 TITLES = {"stdio": "`mind mcp`", "http": "`mind mcp --http`, two clients", "daemon": "the daemon"}
 
@@ -17,14 +18,13 @@ def report(kind: str, options: argparse.Namespace) -> tuple[str, list[str]]:
     with tempfile.TemporaryDirectory(prefix="mind-soak-") as name:
         folder = Path(name).resolve()
         if kind == "daemon":
-            soak = daemon.Soak(folder, options.bursts, options.minutes)
-            soak.run()
-            return "\n".join([daemon.HEADS, *soak.rows]), soak.faults
+            soak = daemon.Soak(folder)
+            soak.run(options.bursts, options.minutes)
+            return table(daemon.HEADS, soak.parts), soak.faults()
         run = server.soak(kind, folder, options.requests, options.minutes)
-        rows = [server.row(number, part) for number, part in enumerate(run.parts, 1)]
         for (asked, result), number in sorted(run.outcomes.items()):
             print(f"{asked}: {result} {number:,}")
-        return "\n".join([server.HEADS, *rows]), run.faults()
+        return table(server.HEADS, run.parts), run.faults()
 
 
 def main() -> int:

@@ -44,6 +44,12 @@ class Requests:
             for _ in range(_OF_LARGE if kind is _too_large else _OF_EACH):
                 yield from self._sent(kind)
 
+    def store_and_delete(self, text: str) -> None:
+        """Stores a memory and deletes it."""
+        stored = self.tool("memory", operation="store", content=text)
+        id_ = stored["result"]["structuredContent"]["id"]
+        assert outcome(self.tool("memory", operation="delete", id=id_)) == "ok"
+
     @property
     def _kinds(self) -> Mapping[Kind, float]:
         return OVER_HTTP if isinstance(self.client, Http) else OVER_PIPE

@@ -39,6 +39,11 @@ class Usage(NamedTuple):
     """The bytes of the files of mind: those of projects and of the user's home."""
 
     of_index: int
+    """Those of the index without its vectors and the files that SQLite writes ahead."""
+    vectors: int
+    """The vectors in use, and those of earlier texts up to a limit."""
+    ahead: int
+    """The largest file that SQLite writes ahead."""
     logs: int
     """The audit log and the events, which have limits of their own."""
     rest: int
@@ -46,7 +51,7 @@ class Usage(NamedTuple):
 
 def usage(folder: Path) -> Usage:
     """Returns the bytes of the files below a folder, without any that is removed meanwhile."""
-    sums = {"of_index": 0, "logs": 0, "rest": 0}
+    sums = dict.fromkeys(Usage._fields, 0)
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)
@@ -54,12 +59,14 @@ def usage(folder: Path) -> Usage:
                 size = path.stat().st_size
             except FileNotFoundError:
                 continue
-            if name.startswith(("audit", "events")):
+            if name.endswith(("-wal", "-shm")):
+                sums["ahead"] = max(sums["ahead"], size)
+            elif name.startswith(("audit", "events")):
                 sums["logs"] += size
-            elif ".index" in path.parts:
-                sums["of_index"] += size
-            else:
+            elif ".index" not in path.parts:
                 sums["rest"] += size
+            else:
+                sums["vectors" if name.startswith("vectors") else "of_index"] += size
     return Usage(**sums)
 
 

@@ -1,7 +1,7 @@
 """A million requests of `mind mcp` on a pipe, or over HTTP with two clients at once."""
 
+import math
 import os
-import statistics
 import subprocess
 import time
 from collections import Counter
@@ -9,39 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
 
 from tests.bench.soak.clients import MIND, Http, Pipe, token_of
 from tests.bench.soak.mix import MEMORIES, Requests
-from tests.bench.soak.process import Cost, Usage, cost, leftovers, until, usage
-from tests.bench.stores import note
+from tests.bench.soak.process import cost, leftovers, until
+from tests.bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
 
-PARTS = 10
-GROWTH = {"resident": 1.1, "index": 1.25, "files": 1.25, "CPU": 1.25, "p50": 2, "p95": 2}
-"""The most that the last part may be, as a multiple of the first.
-
-Latency depends on the load of the machine, too, more than the time of the server's processor does.
-"""
-MORE = 4
-"""The most threads and descriptors that it may have in addition."""
-AHEAD = 15_000_000
-"""The bytes that the index may have in addition: 4 MB that SQLite writes ahead, for each of three
-databases, and 10,000 vectors of earlier texts."""
-LOGS = 120_000_000
-"""The most bytes of logs: 26 files of the audit log with 4 MiB each, and 3 MB of events."""
-
-
-class Part(NamedTuple):
-    """A tenth of the run."""
-
-    requests: int
-    p50: float
-    """Milliseconds."""
-    p95: float
-    cpu: float
-    """Milliseconds of the server for each request."""
-    cost: Cost
-    usage: Usage
+HEADS = heads("requests")
 
 
 class Run:
@@ -51,12 +25,14 @@ class Run:
         """Takes the folder of the server's files, and its process."""
         self.folder, self.process = folder, process
         self.parts: list[Part] = []
+        self.vectors = math.inf
+        """The bytes of all vectors when those of earlier texts were first removed."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
 
     def part(self, clients: list[Requests], count: int, deadline: float) -> bool:
         """Lets the clients send their shares of some requests; False if the time is up."""
         took: list[float] = []
-        before = cost(self.process.pid).cpu_seconds
+        before = cost(self.process.pid)
         share = count // len(clients)
         threads = [Thread(target=self._ask, args=(each, share, took, deadline)) for each in clients]
         for thread in threads:
@@ -65,18 +41,7 @@ class Run:
             thread.join()
         if len(took) < share * len(clients):
             return False
-        now = cost(self.process.pid)
-        took.sort()
-        self.parts.append(
-            Part(
-                requests=len(took),
-                p50=1000 * statistics.median(took),
-                p95=1000 * took[int(0.95 * len(took))],
-                cpu=1000 * (now.cpu_seconds - before) / len(took),
-                cost=now,
-                usage=usage(self.folder),
-            )
-        )
+        self.parts.append(part(took, before, self.process.pid, self.folder))
         return True
 
     def _ask(self, client: Requests, count: int, took: list[float], deadline: float) -> None:
@@ -93,45 +58,7 @@ class Run:
     def faults(self) -> list[str]:
         """Returns what grew by more than the tolerance, and unexpected answers."""
         faults = [f"{kind}: {result}" for kind, result in self.outcomes if "unexpected" in result]
-        if len(self.parts) < 2:
-            return [*faults, "fewer than two parts"]
-        first, last = self.parts[0], self.parts[-1]
-        measured = {
-            "resident": (first.cost.resident_kb, last.cost.resident_kb),
-            "index": (first.usage.of_index, last.usage.of_index),
-            "files": (first.usage.rest, last.usage.rest),
-            "CPU": (first.cpu, last.cpu),
-            "p50": (first.p50, last.p50),
-            "p95": (first.p95, last.p95),
-        }
-        for name, (before, after) in measured.items():
-            if after > before * GROWTH[name] + (AHEAD if name == "index" else 0):
-                faults.append(f"{name} grew from {before:.6g} to {after:.6g}")
-        for name in ("threads", "descriptors", "children"):
-            before, after = getattr(first.cost, name), getattr(last.cost, name)
-            if after > before + MORE:
-                faults.append(f"{name} grew from {before} to {after}")
-        if last.usage.logs > LOGS:
-            faults.append(f"logs have {last.usage.logs:,} bytes")
-        return faults
-
-
-def project(folder: Path, environ: dict[str, str]) -> Path:
-    """Makes a project with a few notes and one pitfall, and returns its root."""
-    root = folder / "shop"
-    root.mkdir()
-
-    def mind(*words: str) -> None:
-        subprocess.run([*MIND, *words], cwd=root, env=environ, check=True, capture_output=True)
-
-    mind("init")
-    mind("config", "--user", "embedding.encoder", "off")
-    for number in range(MEMORIES):
-        path = root / ".mind" / "facts" / f"fact_note_{number}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(note(number), encoding="utf-8")
-    mind("index")
-    return root
+        return [*faults, *growth(self.parts, self.vectors)]
 
 
 @contextmanager
@@ -168,10 +95,12 @@ def serving(
 def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
     """Returns a run of all requests, or of those that the minutes allow."""
     environ = os.environ | {"MIND_HOME": str(folder / "home")}
-    root = project(folder, environ)
+    root = project(folder / "shop", environ, MEMORIES)
+    subprocess.run([*MIND, "index"], cwd=root, env=environ, check=True, capture_output=True)
     deadline = time.monotonic() + 60 * minutes
     with serving(kind, folder, root, environ) as (process, clients):
         run = Run(folder, process)
+        run.vectors = fill(root, clients[0].store_and_delete)
         run.outcomes.update(asked for client in clients for asked in client.warm_up())
         print(HEADS, flush=True)
         for number in range(PARTS):
@@ -181,19 +110,3 @@ def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
     print(f"left behind: {leftovers(folder) or 'nothing'}")
     print(f"on standard error: {(folder / 'stderr').stat().st_size} bytes")
     return run
-
-
-HEADS = (
-    "| part | requests | p50 ms | p95 ms | CPU ms | resident MB | descriptors | threads | index kB "
-    "| logs MB | other files kB |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-)
-
-
-def row(number: int, part: Part) -> str:
-    """Returns a line of the table."""
-    return (
-        f"| {number} | {part.requests:,} | {part.p50:.2f} | {part.p95:.2f} | {part.cpu:.2f} "
-        f"| {part.cost.resident_kb / 1024:.1f} | {part.cost.descriptors} | {part.cost.threads} "
-        f"| {part.usage.of_index / 1e3:,.0f} | {part.usage.logs / 1e6:.1f} "
-        f"| {part.usage.rest / 1e3:,.0f} |"
-    )

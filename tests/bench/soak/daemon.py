@@ -74,12 +74,14 @@ class Project:
             self._index.close()
 
     def burst(self) -> int:
-        """Changes files, at least one of them a memory; returns the number of changes."""
+        """Changes files, so that the index differs from them; returns the number of changes."""
         count = self._draw.randint(1, MOST)
         changed: set[Path] = set()
-        for _ in range(count - 1):
+        for _ in range(count):
             changed |= self._change(self._draw.random())
-        changed |= self._change(self._draw.random() if changed else 1.0)
+        while all(self._row(path) == _stamp(path) for path in changed):
+            changed |= self._change(1.0)
+            count += 1
         self._expect(changed)
         return count
 
@@ -183,8 +185,10 @@ class Soak:
         """Takes an empty folder, and the number of projects."""
         self._folder = folder
         self._environ = os.environ | {"MIND_HOME": str(folder / "home")}
-        names = [folder / f"shop{number}" for number in range(projects)]
-        self._projects = [Project(project(root, self._environ, FILES), 1) for root in names]
+        self._projects = [
+            Project(project(folder / f"shop{number}", self._environ, FILES), number)
+            for number in range(projects)
+        ]
         self.vectors = math.inf
         """The bytes of all vectors when those of earlier texts were first removed."""
         self.parts: list[Part] = []

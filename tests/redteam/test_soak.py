@@ -129,7 +129,8 @@ def test_usage_separates_the_files_of_the_index(tmp_path: Path) -> None:
         "shop/.mind/.index/vectors.db": 3_000,
         "shop/.mind/.index/vectors-12.rows": 4_000,
         "shop/.mind/.index/vectors.db-wal": 100,
-        "home/audit/audit.jsonl": 50_000,
+        "home/audit/audit.jsonl": 30_000,
+        "home/logs/daemon.log": 20_000,
         "shop/.mind/facts/a.md": 600_000,
     }
     for name, size in sizes.items():

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -67,8 +67,12 @@ class Loop:
         self._projects: dict[Path, Mind] = {}
         self._user: Mind | None = None
         """The user's memory for all projects, if there is one."""
-        self._unsettled: set[Path] = set()
-        """The roots of projects with recent changes, after which more may have been missed."""
+        self._unsettled: dict[Path, float] = {}
+        """The times at which the files of projects are checked once more.
+
+        After some changes, more may have been missed: a file may be created in a new folder before
+        that is watched.
+        """
         self.active: dict[Path, datetime] = {}
         """The time of the last activity in each project with an open session."""
         self._asked: dict[Path, tuple[Listener, Memory]] = {}
@@ -84,18 +88,15 @@ class Loop:
         log.info("started")
         self.update_projects()
         pause = float(self._mind.config["daemon.check_seconds"])
+        check_at = time.monotonic() + pause
         while not self._ended.is_set():
-            try:
-                changed = self._events.get(timeout=_SETTLE_SECONDS if self._unsettled else pause)
-            except Empty:
-                if not self._unsettled:
-                    self.check()
-                # A file may be created in a new folder before that is watched.
-                for root in self._unsettled & self._projects.keys():
-                    self._refresh(root)
-                self._unsettled.clear()
-            else:
-                self.take(changed)
+            due = min([check_at, *self._unsettled.values()])
+            with suppress(Empty):
+                self.take(self._events.get(timeout=max(0.0, due - time.monotonic())))
+            self._settle()
+            if time.monotonic() >= check_at:
+                self.check()
+                check_at = time.monotonic() + pause
         self._blind.set()
         for root in tuple(self.active):
             self._end_session(root)
@@ -164,10 +165,17 @@ class Loop:
             folders = _memory_folders(mind)
             paths = [f"{path}" for path in changed if _is_below(path, folders)]
             if paths and not self._refresh(root, paths):
-                self._unsettled.add(root)
+                self._unsettled[root] = time.monotonic() + _SETTLE_SECONDS
+
+    def _settle(self) -> None:
+        now = time.monotonic()
+        for root in [root for root, due in self._unsettled.items() if due <= now]:
+            del self._unsettled[root]
+            if root in self._projects:
+                self._refresh(root)
 
     def check(self) -> None:
-        """Does the work without a change: sessions end, projects disappear, watching fails."""
+        """Does the work that no change starts: sessions end, projects disappear, watching fails."""
         blind = self.is_blind()
         self.update_projects()
         limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
@@ -230,7 +238,7 @@ class Loop:
         """Starts a thread that watches folders recursively, and one for the entries of others."""
         self._blind.set()
         self._blind = threading.Event()
-        self._unsettled.update(self._projects)
+        self._unsettled = dict.fromkeys(self._projects, time.monotonic() + _SETTLE_SECONDS)
         deep = [folder for mind in self._projects.values() for folder in _memory_folders(mind)]
         deep += _memory_folders(self._user) if self._user else []
         # Changes of their entries show activity.

@@ -134,7 +134,7 @@ class Project:
         path = self.root / ".mind" / "facts" / f"fact_note_{name}.md"
         text = f"{note(name)}Written {self._changes % WORDS}.\n"
         if kind < 0.1:
-            (self.root / f"{name}.txt").write_text(text, encoding="utf-8")
+            (self.root / "notes.txt").write_text(text, encoding="utf-8")
             return set()
         if kind < 0.25:
             if not path.exists():

@@ -45,7 +45,7 @@ class Usage(NamedTuple):
     ahead: int
     """The largest file that SQLite writes ahead."""
     logs: int
-    """The audit log and the events, which have limits of their own."""
+    """The audit log, the events and the daemon's log, which have limits of their own."""
     rest: int
 
 
@@ -61,7 +61,7 @@ def usage(folder: Path) -> Usage:
                 continue
             if name.endswith(("-wal", "-shm")):
                 sums["ahead"] = max(sums["ahead"], size)
-            elif name.startswith(("audit", "events")):
+            elif name.startswith(("audit", "events", "daemon.log")):
                 sums["logs"] += size
             elif ".index" not in path.parts:
                 sums["rest"] += size

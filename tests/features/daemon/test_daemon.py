@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,6 +154,46 @@ def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.Mo
     assert count(mind) == 1
     loop.end()
     loop.run()
+
+
+@pytest.fixture
+def busy(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """A loop that runs in a thread, while a file beside the memories changes all the time."""
+
+    def always(_: object, *, stop: threading.Event, recursive: bool) -> Iterator[frozenset[Path]]:
+        while not stop.wait(0.02):
+            yield frozenset() if recursive else frozenset({mind.project.root / "build.log"})
+
+    monkeypatch.setattr("mimo.store.walk.changes", always)
+    (mind.home / "config.toml").write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
+    loop = Loop(everywhere(mind))
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    yield loop
+    loop.end()
+    thread.join()
+
+
+def test_a_missed_change_is_indexed_while_other_files_change(busy: Loop, mind: Mind) -> None:
+    until(lambda: busy.active)
+    path = mind.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    until(lambda: count(mind) == 1)
+
+
+def test_projects_are_checked_while_files_change(
+    busy: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until(lambda: busy.active)
+    checks = 0
+
+    def check(_: Loop) -> None:
+        nonlocal checks
+        checks += 1
+
+    monkeypatch.setattr(Loop, "check", check)
+    until(lambda: checks > 1)
 
 
 def test_a_full_disk_is_logged(

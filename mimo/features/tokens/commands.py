@@ -11,7 +11,6 @@ from mimo.guard import tokens
 from mimo.guard.policy import Operation
 from mimo.guard.tokens import Member, Scope
 from mimo.mind import Mind
-from mimo.operations.loopback import new_token
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, stamp
 from mimo.store import projects
@@ -94,6 +93,8 @@ def add(
 
     `mind mcp --http --tokens FILE` accepts it at once, also if it runs already.
     """
+    from mimo.operations.loopback import new_token
+
     path = _file(mind, file)
     token = new_token()
     member = tokens.checked(

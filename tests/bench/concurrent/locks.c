@@ -2,13 +2,15 @@
  *
  * Locks are those of flock and fcntl, and files NAME.lock that a program creates for itself, as git
  * does. Only the processes of one group are counted. Each lock is written to the record: its number
- * is that of the line.
+ * is that of the line. For another group, the time is added up that its processes sleep or wait for a
+ * lock.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +18,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/select.h>
+#include <time.h>
 #include <unistd.h>
 
 struct state {
     volatile long group, at, count, stopped;
     volatile long refused;
+    volatile long waiting, waited; /* a group of processes, and their nanoseconds */
     char root[1024];
 };
 
@@ -63,6 +68,38 @@ static void taken_by(const char *kind, int descriptor) {
 
 static int counts(void) { return state && state->group && state->group == getpgrp(); }
 
+static long now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+
+static void waited_since(long start) {
+    int error = errno;
+    if (state && state->waiting && state->waiting == getpgrp())
+        __sync_add_and_fetch(&state->waited, now() - start);
+    errno = error;
+}
+
+#define SLEEP(name, result, parameters, arguments, sleeps)  \
+    result name parameters {                                \
+        static result(*real) parameters;                    \
+        if (!real) real = dlsym(RTLD_NEXT, #name);          \
+        long start = now();                                 \
+        result answer = real arguments;                     \
+        if (sleeps) waited_since(start);                    \
+        return answer;                                      \
+    }
+SLEEP(nanosleep, int, (const struct timespec *time, struct timespec *left), (time, left), 1)
+SLEEP(clock_nanosleep, int,
+      (clockid_t clock, int flags, const struct timespec *time, struct timespec *left),
+      (clock, flags, time, left), 1)
+SLEEP(usleep, int, (useconds_t time), (time), 1)
+SLEEP(sleep, unsigned, (unsigned time), (time), 1)
+SLEEP(poll, int, (struct pollfd *files, nfds_t count, int time), (files, count, time), !count)
+SLEEP(select, int, (int count, fd_set *in, fd_set *out, fd_set *other, struct timeval *time),
+      (count, in, out, other, time), !count)
+
 int flock(int descriptor, int operation) {
     static int (*real)(int, int);
     if (!real) real = dlsym(RTLD_NEXT, "flock");
@@ -71,18 +108,24 @@ int flock(int descriptor, int operation) {
         errno = state->refused;
         return -1;
     }
+    long start = now();
     int answer = real(descriptor, operation);
+    if (!(operation & LOCK_NB)) waited_since(start);
     if (!answer && !(operation & LOCK_UN) && counts()) taken_by("flock", descriptor);
     return answer;
 }
 
 static int controlled(int (*real)(int, int, ...), int descriptor, int command, void *argument) {
+    long start = now();
     int answer = real(descriptor, command, argument);
+    if (command == F_SETLKW) waited_since(start);
     int sets = command == F_SETLK || command == F_SETLKW || command == F_OFD_SETLK;
     if (!answer && sets && counts()) {
         struct flock *lock = argument;
-        if (lock->l_type == F_WRLCK) taken_by("fcntl, exclusive", descriptor);
-        if (lock->l_type == F_RDLCK) taken_by("fcntl, shared", descriptor);
+        const char *how = lock->l_type == F_WRLCK ? "exclusive" : "shared";
+        char kind[64];
+        snprintf(kind, sizeof kind, "fcntl, %s, byte %ld", how, (long)lock->l_start);
+        if (lock->l_type != F_UNLCK) taken_by(kind, descriptor);
     }
     return answer;
 }

@@ -1,12 +1,13 @@
 """Stops a command at each lock that it takes, and runs other commands meanwhile.
 
-    python -m tests.bench.concurrent.stopped [--only COMMAND] [--lock PATH] [--all]
+    python -m tests.bench.concurrent.stopped [--only COMMAND] [--lock PATH] [--all] [--write FILE]
 
 Each of the writing commands that `make torture` tries runs once with a small library in C
 (locks.c), which lists the locks that it takes. Then it runs once for each of them, and is stopped
-by SIGSTOP there. Reading and writing commands must end in time meanwhile: with an answer, or with
-an error that names the lock. Without `--all`, each lock is tried with the first command that takes
-it only.
+by SIGSTOP there. Reading commands must answer meanwhile; writing ones must answer, or end with an
+error that names a lock that is held. The library adds up the time that these commands sleep or wait
+for a lock, which must stay below the limit. Without `--all`, each lock is tried with the first
+command that takes it only.
 """
 
 import argparse
@@ -20,12 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from mimo import disk
+from scripts.marked import write_part
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.commands import COMMANDS, Command, prepared
 from tests.bench.torture.examination import problems_of, warm
@@ -35,10 +37,21 @@ SOURCE = Path(__file__).with_name("locks.c")
 WAIT_SECONDS = 1.0
 """The limit of all waits of a command, in place of that of `disk`."""
 
-WORK_SECONDS = 5.0
-"""More than a command works on a busy machine; less than waits that the limit does not cover."""
+PAUSES_SECONDS = 0.3
+"""The time by which pauses may exceed the limit: each wait ends with one, of 50 ms at most."""
 
-_STATE = struct.Struct("=5q1024s")
+SHARED_SECONDS = 60.0
+"""The limit if a process is stopped while SQLite sets up the memory that processes share.
+
+SQLite tries for 10 s each time that a database is opened, whatever it is told.
+"""
+
+SETTING_UP = {"fcntl, exclusive, byte 122", "fcntl, exclusive, byte 128"}
+"""SQLite's locks for that: of its recovery, and of the last process that ends (DMS)."""
+
+_STATE = struct.Struct("=7q1024s")
+_WAITING = struct.Struct("=2q")
+_WAITING_AT = struct.calcsize("=5q")
 _LONGEST_SECONDS = 60
 
 READING = (("list",), ("search", "tea"), ("show", "{fact}"))
@@ -67,6 +80,18 @@ class Probe(NamedTuple):
     words: Sequence[str]
     result: Result
     seconds: float
+    waited: float
+    """The seconds of these in which it slept, or waited for a lock."""
+
+
+class Trial(NamedTuple):
+    """Commands that ran while another one was stopped at a lock."""
+
+    held: Sequence[Lock]
+    """The locks that the stopped command had taken; the last one is where it was stopped."""
+    processes: Collection[int]
+    """The stopped command, and the process of it that was stopped."""
+    probes: Sequence[Probe]
 
 
 class Locks:
@@ -81,11 +106,19 @@ class Locks:
     def arm(self, at: int = 0) -> None:
         """Counts the locks of this process and those that it starts, and stops at a number."""
         self._record.write_bytes(b"")
-        _STATE.pack_into(self._map, 0, os.getpgrp(), at, 0, 0, 0, self._root)
+        _STATE.pack_into(self._map, 0, os.getpgrp(), at, 0, 0, 0, 0, 0, self._root)
 
-    def refuse(self, error: int) -> None:
-        """Lets flock fail with an error everywhere; if it is negative, it locks nothing."""
-        _STATE.pack_into(self._map, 0, 0, 0, 0, 0, error, self._root)
+    def clear(self) -> None:
+        """Counts nothing, and forgets which process was stopped."""
+        _STATE.pack_into(self._map, 0, *[0] * 7, self._root)
+
+    def measure(self) -> None:
+        """Adds up the time that this process and those that it starts wait."""
+        _WAITING.pack_into(self._map, _WAITING_AT, os.getpgrp(), 0)
+
+    def waited(self) -> float:
+        """Returns this time in seconds."""
+        return float(_WAITING.unpack_from(self._map, _WAITING_AT)[1]) / 1e9
 
     def stopped(self) -> int:
         """Returns the process that was stopped, 0 for none."""
@@ -96,9 +129,12 @@ class Locks:
         locks = []
         for number, line in enumerate(self._record.read_text("utf-8").splitlines(), 1):
             kind, _, path = line.rpartition(" ")
-            path = path.removeprefix(f"{os.fsdecode(self._root)}/")
-            locks.append(Lock(number, kind, re.sub(r"\d{2,}\w*", "N", path)))
+            locks.append(Lock(number, kind, self.short(path)))
         return locks
+
+    def short(self, path: str) -> str:
+        """Returns a path relative to the scratch folder, without numbers."""
+        return re.sub(r"\d{2,}\w*", "N", path.removeprefix(f"{os.fsdecode(self._root)}/"))
 
 
 def built(folder: Path) -> Path | None:
@@ -121,7 +157,7 @@ def environment(library: Path, folder: Path) -> dict[str, str]:
     return {**os.environ, **loaded, "MIND_BACKGROUND": "off"}
 
 
-class Trial:
+class Project:
     """A project, in which commands are stopped."""
 
     def __init__(self, folder: Path) -> None:
@@ -153,11 +189,10 @@ class Trial:
         self.locks.arm(at)
         return main(list(words))
 
-    def probed(
-        self, command: Command, lock: Lock, probes: Sequence[Sequence[str]]
-    ) -> tuple[int, list[Probe]]:
-        """Stops a command at a lock, and returns its process and the probes meanwhile."""
+    def probed(self, command: Command, lock: Lock, probes: Sequence[Sequence[str]]) -> Trial | None:
+        """Stops a command at a lock, and runs others meanwhile; None if it ended before."""
         self.scratch.load(command.name)
+        self.locks.clear()  # Otherwise the process of the last trial passes for one that stopped.
         holder = os.fork()
         if not holder:
             null = os.open(os.devnull, os.O_RDWR)
@@ -171,73 +206,141 @@ class Trial:
         deadline = time.monotonic() + _LONGEST_SECONDS
         while not self.locks.stopped() and time.monotonic() < deadline:
             if os.waitpid(holder, os.WNOHANG)[0]:
-                return 0, []
+                return None
             time.sleep(0.005)
         try:
-            done = [self._probe(words) for words in probes]
+            processes, held = {holder, self.locks.stopped()}, self.locks.taken()
+            return Trial(held, processes, [self._probe(words) for words in probes])
         finally:
             os.killpg(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
-        return self.locks.stopped(), done
 
     def _probe(self, words: Sequence[str]) -> Probe:
         ids = {f"{{{name}}}": id for name, id in self.scratch.ids.items()}
         words = [ids.get(word, word) for word in words]
         start = time.monotonic()
-        result = self.scratch.mind(*words)
-        return Probe(words, result, time.monotonic() - start)
+        result = self.scratch.fork(lambda: self._measured(words))
+        return Probe(words, result, time.monotonic() - start, self.locks.waited())
+
+    def _measured(self, words: Sequence[str]) -> int:
+        from mimo.cli.main import main
+
+        self.locks.measure()
+        return main(list(words))
 
 
-def faults(lock: Lock, holder: int, probes: Sequence[Probe]) -> Iterator[str]:
-    """Yields what is wrong with commands that ran while a process held a lock."""
-    for probe in probes:
+def limit(lock: Lock) -> float:
+    """Returns the seconds that a command may wait beside a process that is stopped at a lock."""
+    return SHARED_SECONDS if lock.kind in SETTING_UP else WAIT_SECONDS + PAUSES_SECONDS
+
+
+def faults(trial: Trial, short: Callable[[str], str]) -> Iterator[str]:
+    """Yields what is wrong with commands that ran while a process held locks."""
+    longest = limit(trial.held[-1])
+    for probe in trial.probes:
         name, error = " ".join(probe.words[:2]), probe.result.errors.strip()
         reads = probe.words[0] in {words[0] for words in READING}
-        if probe.seconds > WAIT_SECONDS + WORK_SECONDS or probe.result.status < 0:
-            yield f"{name} took {probe.seconds:.1f} s (status {probe.result.status})"
+        if probe.waited > longest or probe.result.status < 0:
+            yield (
+                f"{name} waited {probe.waited:.2f} s, and took {probe.seconds:.1f} s"
+                f" (status {probe.result.status})"
+            )
         if reads and probe.result.status:
             yield f"{name} failed: {error}"
-        elif probe.result.status and not _explains(error, holder):
-            yield f"{name} does not name the lock or process {holder}: {error}"
+        elif probe.result.status and not _explains(error, trial, short):
+            yield f"{name} does not name the lock or process {trial.processes}: {error}"
 
 
-def _explains(error: str, holder: int) -> bool:
-    """Returns whether an error names a lock and, if it can, the process that holds it.
+def _explains(error: str, trial: Trial, short: Callable[[str], str]) -> bool:
+    """Returns whether an error names a lock that is held and, if it can, the process that holds it.
 
-    A process may be stopped between taking a lock and writing its number into it.
+    A process stopped right after it took a lock has not written its number into the file yet.
+    SQLite and git don't tell who holds their locks.
     """
-    held = re.search(r"` is held by (another process|process (\d+))", error)
-    if held:
-        return held[2] in (None, str(holder))
-    return "/.git/index.lock': File exists" in error or "has been writing" in error
+    held = {re.sub("-(shm|wal)$", "", lock.path): lock for lock in trial.held}
+    for pattern in (
+        r"`(?P<path>[^`]+)` is held by (another process|process (?P<process>\d+))",
+        r"'(?P<path>[^']+\.lock)': File exists",
+        r"has been writing the index `(?P<path>[^`]+)`",
+    ):
+        if named := re.search(pattern, error):
+            lock, process = held.get(short(named["path"])), named.groupdict().get("process")
+            if lock is None:
+                return False
+            if process is None:
+                return lock.kind != "flock" or lock == trial.held[-1]
+            return int(process) in trial.processes
+    return False
 
 
 def _work(options: argparse.Namespace) -> int:
-    trial = Trial(Path(options.folder))
+    project = Project(Path(options.folder))
     commands = [each for each in COMMANDS if not options.only or each.name in options.only]
-    tried: set[tuple[str, str]] = set()
-    count = failed = 0
+    seen: set[tuple[str, str]] = set()
+    trials: list[Trial] = []
+    failed = 0
+    end = time.monotonic() + 60 * options.minutes
     for command in commands:
-        trial.prepare(command)
-        for lock in trial.taken(command):
+        project.prepare(command)
+        for lock in project.taken(command):
             key = (lock.kind, lock.path)
-            if key in tried or not lock.path.endswith(tuple(options.lock or ("",))):
+            if key in seen or not lock.path.endswith(tuple(options.lock or ("",))):
                 continue
-            tried.add(key)
-            holder, probes = trial.probed(command, lock, (*READING, *WRITING))
-            trial.scratch.mind("list")
-            wrong = [*faults(lock, holder, probes), *problems_of(_entered(trial.scratch))]
-            count, failed = count + bool(probes), failed + bool(wrong)
-            blocked = sum(probe.result.status != 0 for probe in probes)
-            longest = max((probe.seconds for probe in probes), default=0)
-            state = f"{blocked} of {len(probes)} failed, longest {longest:.1f} s"
-            print(f"{command.name}: {lock.number} {lock.kind} {lock.path}: {state}", flush=True)
+            seen.add(key)
+            if time.monotonic() > end:
+                continue
+            trial = project.probed(command, lock, (*READING, *WRITING))
+            project.scratch.mind("list")
+            wrong = [*problems_of(_entered(project.scratch))]
+            if trial is not None:
+                trials.append(trial)
+                wrong += faults(trial, project.locks.short)
+            failed += bool(wrong)
+            print(f"{command.name}: {lock.number} {lock.kind} {lock.path}: {_state(trial)}")
             for line in wrong:
                 print(f"    {line}", flush=True)
         if options.all:
-            tried.clear()
-    print(f"{count} locks, {failed} with faults")
-    return 1 if failed else 0
+            seen.clear()
+    print(f"{len(trials)} locks, {failed} with faults")
+    if options.write:
+        write_part(options.write, "stopped", report(trials, len(seen), failed))
+    return 1 if failed or not trials else 0
+
+
+def _state(trial: Trial | None) -> str:
+    if trial is None:
+        return "it was not taken again"
+    blocked = sum(probe.result.status != 0 for probe in trial.probes)
+    waited = max(probe.waited for probe in trial.probes)
+    return f"{blocked} of {len(trial.probes)} failed, the longest wait {waited:.2f} s"
+
+
+def report(trials: Sequence[Trial], locks: int, failed: int) -> str:
+    """Returns the figures as Markdown."""
+    by_kind: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_kind.setdefault(_group(trial.held[-1]), []).append(trial)
+    lines = [
+        f"{len(trials)} of {locks} locks tried, **{failed} with faults**.",
+        f"The limit of all waits of a command was {WAIT_SECONDS:g} s.",
+        "",
+        "| stopped at | locks | commands meanwhile | ended with an error | longest wait |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for kind, some in sorted(by_kind.items()):
+        probes = [probe for trial in some for probe in trial.probes]
+        errors = sum(probe.result.status != 0 for probe in probes)
+        waited = max(probe.waited for probe in probes)
+        lines.append(f"| {kind} | {len(some)} | {len(probes)} | {errors} | {waited:.2f} s |")
+    return "\n".join(lines)
+
+
+def _group(lock: Lock) -> str:
+    if lock.kind in SETTING_UP:
+        return "SQLite, sets up `-shm`"
+    if lock.kind.startswith("fcntl"):
+        return "SQLite, other locks"
+    return "git's lock files" if lock.kind == "file" else "mind's lock files"
 
 
 def _entered(scratch: Scratch) -> Scratch:
@@ -251,6 +354,8 @@ def main() -> int:
     parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
     parser.add_argument("--lock", action="append", help="the end of a lock's path to try only")
     parser.add_argument("--all", action="store_true", help="try each lock with each command")
+    parser.add_argument("--minutes", type=float, default=60, help="start no trial after these")
+    parser.add_argument("--write", type=Path, help="file to write the figures into")
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.folder:

@@ -11,8 +11,8 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent damage histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
+.PHONY: help demo test test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped damage histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -47,6 +47,13 @@ $(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.adapters
 	$(BIN)/uv pip install --quiet --python $(VENV)/.adapters/bin/python --editable ".[anthropic,langgraph,openai-agents]" -r $(VENV)/test-requirements.txt
 	@touch $@
+
+# As root also where the system refuses namespaces to others.
+ROOT_TESTS := tests/redteam/test_two_users.py tests/store/test_watch_limits.py tests/test_network.py
+
+test-root: setup ## Run the tests that need root or namespaces, with sudo; fails if one is skipped
+	@$(if $(filter-out 0,$(shell id -u)),sudo) $(RUN) -m pytest -q -p no:cacheprovider $(ROOT_TESTS) > $(VENV)/root.txt; \
+		status=$$?; cat $(VENV)/root.txt; test $$status = 0 && ! grep -q '^SKIPPED' $(VENV)/root.txt
 
 test-postgres: setup ## Test the shared index with real servers, PostgreSQL 16 with pgvector 0.6 and 0.8 (part of `make test`)
 	$(RUN) -m pytest -q -n auto tests/postgres
@@ -84,7 +91,7 @@ test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that py
 
 $(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.lowest
-	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --resolution lowest-direct --editable .
+	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --resolution lowest-direct --editable ".[phone,postgres,tui]"
 	$(BIN)/uv pip freeze --quiet --python $(VENV)/.lowest/bin/python --exclude-editable > $(VENV)/lowest-versions.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --constraint $(VENV)/lowest-versions.txt -r $(VENV)/test-requirements.txt
 	@touch $@
@@ -100,18 +107,19 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 
 # The packages of the development environment, each with the hashes of its files.
 LOCK ?= requirements-dev.txt
-LOCKED_UV := $(shell sed -n 's/^uv==\([0-9.]*\).*/==\1/p' $(LOCK) /dev/null)
 
 # uv takes a tenth of the time that pip takes, and installs the lowest versions too.
-$(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/python
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv$(LOCKED_UV)"
+$(BIN)/uv: | $(BIN)/python
+	@sed -n '/^uv==/,/[^\]$$/p' requirements-dev.txt > $(VENV)/uv-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv-requirements.txt
+
+$(VENV)/.tests: pyproject.toml scripts/groups.py $(LOCK) | $(BIN)/uv
 	$(BIN)/python scripts/groups.py test > $(VENV)/test-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python $(if $(LOCK),--require-hashes -r $(LOCK),--upgrade -r $(VENV)/test-requirements.txt -r pyproject.toml)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runtime $@
 
-lock: $(BIN)/python ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+lock: $(BIN)/uv ## Write requirements-dev.txt again after a change of pyproject.toml (UPGRADE=1 for the newest versions)
 	$(BIN)/uv pip compile --quiet pyproject.toml --group test --extra phone --extra tui --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
 		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file requirements-dev.txt
@@ -206,6 +214,9 @@ torture: setup  ## Let calls of writing commands fail, then the power, and check
 
 concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/reliability.md)
 	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
+
+stopped: setup  ## Stop a command at each lock that it takes, and run others meanwhile (MINUTES=60 WRITE=docs/reliability.md)
+	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(WRITE),--write $(WRITE))
 
 damage: setup   ## Damage each part of the index, and compare the answers (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
 	$(RUN) -m tests.bench.damage --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/damage $(if $(WRITE),--write $(WRITE))

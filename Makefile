@@ -40,12 +40,16 @@ test-browser: setup ## Test the viewer in Chromium, which is installed if it is 
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/browser-requirements.txt
 	$(RUN) -m pytest -q tests/features/web/test_browser.py
 
-test-adapters: $(VENV)/.adapters/.made ## Test the adapters with the real packages of other frameworks
-	$(VENV)/.adapters/bin/python -X utf8 -m pytest -q tests/adapters
+ADAPTERS := $(VENV)/.adapters$(if $(RESOLUTION),-$(RESOLUTION))
 
-$(VENV)/.adapters/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
-	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.adapters
-	$(BIN)/uv pip install --quiet --python $(VENV)/.adapters/bin/python --editable ".[anthropic,langgraph,openai-agents]" -r $(VENV)/test-requirements.txt
+test-adapters: $(ADAPTERS)/.made ## Test the adapters with the real packages of other frameworks (RESOLUTION=lowest-direct for their lowest versions)
+	$(ADAPTERS)/bin/python -X utf8 -m pytest -q tests/adapters
+
+$(ADAPTERS)/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(ADAPTERS)
+	$(BIN)/uv pip install --quiet --python $(ADAPTERS)/bin/python $(if $(RESOLUTION),--resolution $(RESOLUTION)) --editable ".[anthropic,langgraph,openai-agents]"
+	$(BIN)/uv pip freeze --quiet --python $(ADAPTERS)/bin/python --exclude-editable > $(ADAPTERS)/versions.txt
+	$(BIN)/uv pip install --quiet --python $(ADAPTERS)/bin/python --constraint $(ADAPTERS)/versions.txt -r $(VENV)/test-requirements.txt
 	@touch $@
 
 # As root also where the system refuses namespaces to others.
@@ -74,7 +78,7 @@ coverage: setup ## Run the tests, and list the lines and branches that none reac
 LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py cli/test_guided_review.py \
 	features/browse/test_screen.py features/clients/test_clients.py \
-	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py \
+	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py postgres/test_migrations.py privacy/test_personal.py \
 	index/test_embedding_alignment.py index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
 	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
 	server store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)

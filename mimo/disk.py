@@ -434,6 +434,8 @@ class Patience:
     def __init__(self) -> None:
         """Starts with the full time."""
         self._left = WAIT_SECONDS
+        self.held = set[Path]()
+        """The databases that SQLite could not open meanwhile."""
         self._since = time.monotonic()
 
     @property
@@ -481,6 +483,8 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
     """
     import sqlite3
 
+    if path in current().held:
+        raise _held(path)
     name = ":memory:"
     if path is not None:
         check(path)
@@ -489,9 +493,41 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
         # As `Path.as_uri`, for which `urllib` is loaded.
         place = path.absolute().as_posix().replace("%", "%25").replace("?", "%3F")
         name = f"file://{'' if place[0] == '/' else '/'}{place.replace('#', '%23')}?mode={mode}"
-    return sqlite3.connect(
-        name, uri=path is not None, timeout=wait, isolation_level=None, check_same_thread=False
+    connection = sqlite3.connect(
+        name, uri=path is not None, timeout=0, isolation_level=None, check_same_thread=False
     )
+    if path is not None:
+        _share(connection, path)
+    limit_waits(connection, wait)
+    return connection
+
+
+def _share(connection: sqlite3.Connection, path: Path) -> None:
+    """Lets SQLite set up the memory that it shares with other processes.
+
+    If a process is stopped while it does so, SQLite tries for 10 s, whatever its time limit is. A
+    command lets it do so once for a database. Raises `sqlite3.OperationalError` then.
+    """
+    import sqlite3
+
+    patience = current()
+    try:
+        with patience.spent():
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.DatabaseError as error:
+        # The first use of the connection reports the others, or waits for them.
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
+            connection.close()
+            patience.held.add(path)
+            raise _held(path) from error
+
+
+def _held(path: Path | None) -> sqlite3.OperationalError:
+    import sqlite3
+
+    error = sqlite3.OperationalError(f"`{path}` is held by another process")
+    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+    return error
 
 
 def make_database(path: Path) -> None:

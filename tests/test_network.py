@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
@@ -282,4 +283,22 @@ def test_packages_for_development_are_locked_with_hashes() -> None:
         if "==" in line:
             assert line.endswith("\\"), line
     assert lock.count("--hash=sha256:") > lock.count("==") >= len(groups["test"])
-    assert "--require-hashes" in (root / "Makefile").read_text("utf-8")
+    installing = [
+        line
+        for line in (root / "Makefile").read_text("utf-8").splitlines()
+        if "pip install" in line and ("$(LOCK)" in line or re.search(r"\buv\b[^/ ]*$", line))
+    ]
+    assert len(installing) == 2
+    assert all("--require-hashes" in line for line in installing)
+
+
+def test_each_extra_is_tried_with_its_lowest_versions() -> None:
+    root = Path(__file__).parent.parent
+    tried = re.findall(r'--editable "\.\[(.+?)\]"', (root / "Makefile").read_text("utf-8"))
+    weekly = (root / ".github" / "workflows" / "weekly.yml").read_text("utf-8")
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+
+    assert {extra for line in tried for extra in line.split(",")} == {
+        *project["optional-dependencies"]
+    }
+    assert "make test-adapters RESOLUTION=lowest-direct" in weekly

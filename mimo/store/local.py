@@ -128,7 +128,7 @@ class LocalDatabase:
             if code in _BROKEN:
                 self.close()
                 raise _damaged(self.path, str(error)) from error
-            if code == sqlite3.SQLITE_BUSY:
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL):
                 raise files.busy(self.path) from error
             raise StorageFailed(
                 f"`{self.path}` can't be used: {error}",

@@ -1,7 +1,12 @@
 """Interruptions and other processes in the way: what is written is approved, waits end."""
 
 import os
+import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +141,41 @@ def test_a_database_that_is_held_is_named(mind: Mind) -> None:
             pass
     first.close()
     second.close()
+
+
+HOLDING = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX, 1, 128)
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+"""Is stopped where SQLite sets up the memory that processes share."""
+
+
+@pytest.mark.attack("lock held for ever")
+@pytest.mark.skipif(os.name != "posix", reason="SQLite's locks of POSIX")
+def test_a_database_that_is_being_set_up_is_waited_for_once_in_a_command(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(disk.connect(path)) as made:
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("CREATE TABLE t (a INTEGER)")
+    shared = path.with_name("a.db-shm")
+    shared.write_bytes(b"")
+    pipe = subprocess.PIPE
+    words = [sys.executable, "-c", HOLDING, str(shared)]
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        started = time.monotonic()
+        with disk.shared():
+            for _ in range(3):
+                with pytest.raises(sqlite3.OperationalError, match=r"a\.db` is held"):
+                    disk.connect(path)
+        holder.kill()
+    assert time.monotonic() - started < 1.5 * disk.WAIT_SECONDS
+    with closing(disk.connect(path)) as free:
+        assert free.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
 @pytest.mark.attack("killed while accesses are summed up")

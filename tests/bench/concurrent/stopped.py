@@ -40,10 +40,10 @@ WAIT_SECONDS = 1.0
 PAUSES_SECONDS = 0.3
 """The time by which pauses may exceed the limit: each wait ends with one, of 50 ms at most."""
 
-SHARED_SECONDS = 60.0
+SHARED_SECONDS = 10.2 + WAIT_SECONDS + PAUSES_SECONDS
 """The limit if a process is stopped while SQLite sets up the memory that processes share.
 
-SQLite tries for 10 s each time that a database is opened, whatever it is told.
+SQLite tries for 10 s then, whatever its time limit is; a command lets it do so once.
 """
 
 SETTING_UP = {"fcntl, exclusive, byte 122", "fcntl, exclusive, byte 128"}

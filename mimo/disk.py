@@ -443,6 +443,10 @@ class Patience:
         """Returns the seconds that the command may wait now; time spent working is added back."""
         return min(WAIT_SECONDS, self._left + time.monotonic() - self._since)
 
+    def end(self) -> None:
+        """Counts the full time as spent."""
+        self._left, self._since = 0.0, time.monotonic()
+
     @contextmanager
     def spent(self) -> Iterator[None]:
         """Counts the time of the block as waiting."""
@@ -496,30 +500,23 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
     connection = sqlite3.connect(
         name, uri=path is not None, timeout=0, isolation_level=None, check_same_thread=False
     )
-    if path is not None:
-        _share(connection, path)
-    limit_waits(connection, wait)
-    return connection
-
-
-def _share(connection: sqlite3.Connection, path: Path) -> None:
-    """Lets SQLite set up the memory that it shares with other processes.
-
-    If a process is stopped while it does so, SQLite tries for 10 s, whatever its time limit is. A
-    command lets it do so once for a database. Raises `sqlite3.OperationalError` then.
-    """
-    import sqlite3
-
+    if path is None:
+        return connection
     patience = current()
     try:
-        with patience.spent():
-            connection.execute("PRAGMA schema_version")
+        # If a process is stopped where SQLite sets up the memory that processes share, SQLite tries
+        # for 10 s, whatever its limit is. A command lets it do so once for a database.
+        connection.execute("PRAGMA schema_version")
     except sqlite3.DatabaseError as error:
         # The first use of the connection reports the others, or waits for them.
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
             connection.close()
+            patience.end()
             patience.held.add(path)
             raise _held(path) from error
+    if wait:
+        limit_waits(connection, wait)
+    return connection
 
 
 def _held(path: Path | None) -> sqlite3.OperationalError:

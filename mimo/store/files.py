@@ -673,9 +673,20 @@ def _try(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def _named(descriptor: int) -> int | None:
-    """Returns the process id in a lock file."""
+    """Returns the process id in a lock file; None if that process ended.
+
+    Then the holder has not written its own yet.
+    """
     text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-    return int(text) if text.isdigit() else None
+    if not text.isdigit():
+        return None
+    try:
+        os.kill(int(text), 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except OSError:  # It belongs to another user.
+        pass
+    return int(text)
 
 
 def busy(path: Path, pid: int | None = None) -> StorageFailed:

@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +38,8 @@ SOURCE = Path(__file__).with_name("locks.c")
 WAIT_SECONDS = 1.0
 """The limit of all waits of a command, in place of that of `disk`."""
 
-PAUSES_SECONDS = 0.3
-"""The time by which pauses may exceed the limit: each wait ends with one, of 50 ms at most."""
+PAUSES_SECONDS = 0.5
+"""The time by which pauses of up to 0.1 s, and sleeps of programs, may exceed the limit."""
 
 SHARED_SECONDS = 10.2 + WAIT_SECONDS + PAUSES_SECONDS
 """The limit if a process is stopped while SQLite sets up the memory that processes share.
@@ -46,8 +47,12 @@ SHARED_SECONDS = 10.2 + WAIT_SECONDS + PAUSES_SECONDS
 SQLite tries for 10 s then, whatever its time limit is; a command lets it do so once.
 """
 
-SETTING_UP = {"fcntl, exclusive, byte 122", "fcntl, exclusive, byte 128"}
-"""SQLite's locks for that: of its recovery, and of the last process that ends (DMS)."""
+SETTING_UP = "sets up: "
+"""Before the kind of SQLite's locks for that."""
+
+_FIRST = "fcntl, exclusive, byte 128"
+_READS = re.compile("fcntl, shared, byte 12[3-7]")
+"""SQLite's first lock, and those that it takes once the memory is ready."""
 
 _STATE = struct.Struct("=7q1024s")
 _WAITING = struct.Struct("=2q")
@@ -126,10 +131,16 @@ class Locks:
 
     def taken(self) -> list[Lock]:
         """Returns the locks that were taken."""
-        locks = []
+        locks, setting_up = [], set[str]()
         for number, line in enumerate(self._record.read_text("utf-8").splitlines(), 1):
             kind, _, path = line.rpartition(" ")
-            locks.append(Lock(number, kind, self.short(path)))
+            path = self.short(path)
+            if kind == _FIRST:
+                setting_up.add(path)
+            elif _READS.match(kind):
+                setting_up.discard(path)
+            kind = f"{SETTING_UP}{kind}" if path in setting_up else kind
+            locks.append(Lock(number, kind, path))
         return locks
 
     def short(self, path: str) -> str:
@@ -178,9 +189,11 @@ class Project:
 
     def taken(self, command: Command) -> list[Lock]:
         """Returns the locks that a command takes."""
-        self.scratch.load(command.name)
-        words = command.words_in(self.scratch)
-        self.scratch.fork(lambda: self._run(words, 0), command.input, command.until)
+        # The first run finds files that no other run does, and takes other locks.
+        for _ in range(2):
+            self.scratch.load(command.name)
+            run = partial(self._run, command.words_in(self.scratch), 0)
+            self.scratch.fork(run, command.input, command.until)
         return self.locks.taken()
 
     def _run(self, words: Sequence[str], at: int) -> int:
@@ -231,7 +244,7 @@ class Project:
 
 def limit(lock: Lock) -> float:
     """Returns the seconds that a command may wait beside a process that is stopped at a lock."""
-    return SHARED_SECONDS if lock.kind in SETTING_UP else WAIT_SECONDS + PAUSES_SECONDS
+    return SHARED_SECONDS if lock.kind.startswith(SETTING_UP) else WAIT_SECONDS + PAUSES_SECONDS
 
 
 def faults(trial: Trial, short: Callable[[str], str]) -> Iterator[str]:
@@ -278,16 +291,23 @@ def _work(options: argparse.Namespace) -> int:
     commands = [each for each in COMMANDS if not options.only or each.name in options.only]
     seen: set[tuple[str, str]] = set()
     trials: list[Trial] = []
+    tried: set[tuple[str, str]] = set()
     failed = 0
     end = time.monotonic() + 60 * options.minutes
-    for command in commands:
-        project.prepare(command)
+    # Those at which each command waits for 10 s come last.
+    for command, late in [(command, late) for late in (False, True) for command in commands]:
+        if not late:
+            project.prepare(command)
         for lock in project.taken(command):
             key = (lock.kind, lock.path)
-            if key in seen or not lock.path.endswith(tuple(options.lock or ("",))):
+            if (
+                late != lock.kind.startswith(SETTING_UP)
+                or key in seen
+                or not lock.path.endswith(tuple(options.lock or ("",)))
+            ):
                 continue
             seen.add(key)
-            if time.monotonic() > end:
+            if key in tried or time.monotonic() > end:
                 continue
             trial = project.probed(command, lock, (*READING, *WRITING))
             project.scratch.mind("list")
@@ -295,33 +315,38 @@ def _work(options: argparse.Namespace) -> int:
             if trial is not None:
                 trials.append(trial)
                 wrong += faults(trial, project.locks.short)
+                tried.add(trial.held[-1][1:])  # Numbers can differ between runs.
             failed += bool(wrong)
-            print(f"{command.name}: {lock.number} {lock.kind} {lock.path}: {_state(trial)}")
+            print(f"{command.name}: {_state(trial)}", flush=True)
             for line in wrong:
                 print(f"    {line}", flush=True)
         if options.all:
             seen.clear()
     print(f"{len(trials)} locks, {failed} with faults")
     if options.write:
-        write_part(options.write, "stopped", report(trials, len(seen), failed))
+        write_part(options.write, "stopped", report(trials, tried, len(seen | tried), failed))
     return 1 if failed or not trials else 0
 
 
 def _state(trial: Trial | None) -> str:
     if trial is None:
-        return "it was not taken again"
+        return "it took fewer locks than before"
+    lock = trial.held[-1]
     blocked = sum(probe.result.status != 0 for probe in trial.probes)
     waited = max(probe.waited for probe in trial.probes)
-    return f"{blocked} of {len(trial.probes)} failed, the longest wait {waited:.2f} s"
+    place = f"{lock.number} {lock.kind} {lock.path}"
+    return f"{place}: {blocked} of {len(trial.probes)} failed, the longest wait {waited:.2f} s"
 
 
-def report(trials: Sequence[Trial], locks: int, failed: int) -> str:
+def report(
+    trials: Sequence[Trial], tried: Collection[tuple[str, str]], locks: int, failed: int
+) -> str:
     """Returns the figures as Markdown."""
     by_kind: dict[str, list[Trial]] = {}
     for trial in trials:
         by_kind.setdefault(_group(trial.held[-1]), []).append(trial)
     lines = [
-        f"{len(trials)} of {locks} locks tried, **{failed} with faults**.",
+        f"{len(tried)} of {locks} locks tried in {len(trials)} trials, **{failed} with faults**.",
         f"The limit of all waits of a command was {WAIT_SECONDS:g} s.",
         "",
         "| stopped at | locks | commands meanwhile | ended with an error | longest wait |",
@@ -336,7 +361,7 @@ def report(trials: Sequence[Trial], locks: int, failed: int) -> str:
 
 
 def _group(lock: Lock) -> str:
-    if lock.kind in SETTING_UP:
+    if lock.kind.startswith(SETTING_UP):
         return "SQLite, sets up `-shm`"
     if lock.kind.startswith("fcntl"):
         return "SQLite, other locks"

@@ -435,7 +435,6 @@ class Patience:
         """Starts with the full time."""
         self._left = WAIT_SECONDS
         self.held = set[Path]()
-        """The databases that SQLite could not open meanwhile."""
         self._since = time.monotonic()
 
     @property
@@ -443,9 +442,10 @@ class Patience:
         """Returns the seconds that the command may wait now; time spent working is added back."""
         return min(WAIT_SECONDS, self._left + time.monotonic() - self._since)
 
-    def end(self) -> None:
-        """Counts the full time as spent."""
+    def end(self, path: Path) -> None:
+        """Counts the full time as spent on a database."""
         self._left, self._since = 0.0, time.monotonic()
+        self.held.add(path)
 
     @contextmanager
     def spent(self) -> Iterator[None]:
@@ -487,7 +487,8 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
     """
     import sqlite3
 
-    if path in current().held:
+    patience = _CURRENT.get()
+    if patience is not None and path in patience.held:
         raise _held(path)
     name = ":memory:"
     if path is not None:
@@ -500,26 +501,19 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3
     connection = sqlite3.connect(
         name, uri=path is not None, timeout=0, isolation_level=None, check_same_thread=False
     )
-    if path is None:
-        return connection
-    patience = current()
-    try:
-        # If a process is stopped where SQLite sets up the memory that processes share, SQLite tries
-        # for 10 s, whatever its limit is. A command lets it do so once for a database.
+    try:  # If a process is stopped while it sets up the memory of all, SQLite tries for 10 s.
         connection.execute("PRAGMA schema_version")
-    except sqlite3.DatabaseError as error:
-        # The first use of the connection reports the others, or waits for them.
-        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
+    except sqlite3.DatabaseError as error:  # The first use of the connection reports the others.
+        if path and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
             connection.close()
-            patience.end()
-            patience.held.add(path)
+            if patience is not None:
+                patience.end(path)
             raise _held(path) from error
-    if wait:
-        limit_waits(connection, wait)
+    connection.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
     return connection
 
 
-def _held(path: Path | None) -> sqlite3.OperationalError:
+def _held(path: Path) -> sqlite3.OperationalError:
     import sqlite3
 
     error = sqlite3.OperationalError(f"`{path}` is held by another process")

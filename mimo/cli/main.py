@@ -15,7 +15,7 @@ from mimo.cli.asked import COMPLETING, MANY, PATHS
 from mimo.cli.plain import read
 from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
-from mimo.disk import working_directory
+from mimo.disk import shared, working_directory
 from mimo.errors import MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
@@ -66,7 +66,8 @@ def main(
         rendering.prepare()
         run = partial(run_command, open)
         if (line := read(registry, args)) is not None:
-            status = run(line.spec, line.arguments(), line.options)
+            with shared():
+                status = run(line.spec, line.arguments(), line.options)
         else:  # click takes longer to load than a short command runs.
             from mimo.cli import external, program
 

@@ -673,19 +673,14 @@ def _try(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def _named(descriptor: int) -> int | None:
-    """Returns the process id in a lock file; None if that process ended.
-
-    Then the holder has not written its own yet.
-    """
+    """Returns the process id in a lock file; None if that process ended, so it is an old one."""
     text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-    if not text.isdigit():
-        return None
     try:
         os.kill(int(text), 0)
-    except (ProcessLookupError, OverflowError):
+    except (ValueError, OverflowError, ProcessLookupError):
         return None
-    except OSError:  # It belongs to another user.
-        pass
+    except OSError:
+        pass  # another user's
     return int(text)
 
 

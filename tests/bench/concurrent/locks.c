@@ -111,7 +111,8 @@ int flock(int descriptor, int operation) {
     long start = now();
     int answer = real(descriptor, operation);
     if (!(operation & LOCK_NB)) waited_since(start);
-    if (!answer && !(operation & LOCK_UN) && counts()) taken_by("flock", descriptor);
+    if (!answer && !(operation & LOCK_UN) && counts())
+        taken_by(operation & LOCK_SH ? "flock, shared" : "flock", descriptor);
     return answer;
 }
 

@@ -281,7 +281,7 @@ def _explains(error: str, trial: Trial, short: Callable[[str], str]) -> bool:
             if lock is None:
                 return False
             if process is None:
-                return lock.kind != "flock" or lock == trial.held[-1]
+                return not lock.kind.startswith("flock") or lock == trial.held[-1]
             return int(process) in trial.processes
     return False
 

@@ -204,10 +204,14 @@ class Vectors:
         If it is due, they are compared with that of all rows, and damaged ones are removed.
         """
         result, span = self._run(lambda content: (operation(content, *args), content.due()))
-        if span is None or self._are_sound():
-            return result
-        self.note_loss()
-        self.verify()
+        opened = self._openings
+        is_sound = span is None or self._are_sound()
+        if self._openings == opened:
+            if is_sound:
+                return result
+            self.note_loss()
+            self.verify()
+        # The result is of the removed rows, or of a file that was replaced, such as a cut one.
         return self._run(operation, *args)
 
     def _are_sound(self) -> bool:

@@ -230,6 +230,21 @@ def test_damage_of_an_open_file_is_repaired(tmp_path: Path, opened: Opened) -> N
     assert opened(tmp_path).count() == 2
 
 
+def test_rows_that_are_cut_while_they_are_mapped_are_no_longer_counted(
+    tmp_path: Path, opened: Opened
+) -> None:
+    """A caller that keeps a matrix of the mapped rows would be killed by its next scan."""
+    made = opened(tmp_path)
+    made.put(some(0, 2000))
+    assert made.compared_state().rows == 2000
+    assert made.matrix() is not None
+    (rows,) = tmp_path.glob("*.rows")
+    os.truncate(rows, 4096)
+
+    assert made.compared_state().rows == 0
+    assert made.matrix() is None
+
+
 def test_a_folder_removed_while_open_is_created_again(tmp_path: Path, opened: Opened) -> None:
     folder = tmp_path / "index"
     made = opened(folder)

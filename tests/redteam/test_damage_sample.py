@@ -12,13 +12,17 @@ import pytest
 RUN = """
 import json, random, sys
 from pathlib import Path
-from tests.bench.damage.damages import CLOSED, OPEN, STALE, points
+from tests.bench.damage.damages import CACHED, CLOSED, LENGTHS, LIVE, OPEN, STALE, points
 from tests.bench.damage.examination import Examination
 
 examination = Examination(Path(sys.argv[1]))
 every = list(points(examination.states, examination.earlier))
 results = {}
-for point in random.Random(7).sample(every, 4):
+draw = random.Random(7)
+mapped = [p for p in every if p.state == LIVE and p.name[-5:] == ".rows" and p.kind in LENGTHS]
+past = [point for point in every if point.name.startswith("past/")]
+cached = [point for point in every if point.state == CACHED]
+for point in (*draw.sample(every, 4), *map(draw.choice, (mapped, past, cached))):
     results[repr(point)] = examination.try_(point).failures
 stale = [point for point in every if point.name == "index.db" and point.kind == STALE]
 seen, blind = [], []

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 RANGE, PAGE = 64, 4096
 
-CLOSED, OPEN, LIVE = "closed", "left open", "in use"
+CLOSED, OPEN, LIVE, CACHED = "closed", "left open", "in use", "in the cache"
 """The states of the index: no process has it; a process ended without closing it, so that the log
-has its last changes; a process has it open while it is damaged."""
+has its last changes; a process has it open while it is damaged; it is in the user's cache, and no
+process has it."""
 
 RANGES = ("a bit of 64 bytes", "64 bytes zeroed")
 STALE = "page of an earlier version"
@@ -54,32 +55,46 @@ class Point(NamedTuple):
 
 
 def named(file: str) -> str:
-    """Returns the name of a file, with `*` for its random part."""
-    return re.sub(r"-[0-9a-f]{16}\.rows$", "-*.rows", Path(file).name)
+    """Returns the name of a file, with `*` for its random part and for the name of a past state."""
+    name = re.sub(r"-[0-9a-f]{16}\.rows$", "-*.rows", Path(file).name)
+    return f"past/*/{name}" if "/past/" in file else name
 
 
 def points(states: Mapping[str, Files], earlier: Files) -> Iterator[Point]:
     """Yields every point."""
     for state, files in states.items():
         for file, data in files.items():
-            if state == OPEN and not file.endswith(("-wal", "-shm", "-sums", "index.db")):
-                continue  # It is the same as in the other states.
             for kind in KINDS:
-                for at in _places(state, kind, data, earlier.get(file, b"")):
-                    yield Point(state, file, kind, at)
+                if _is_tried(state, file, kind):
+                    for at in _places(kind, data, earlier.get(file, b"")):
+                        yield Point(state, file, kind, at)
 
 
-def _places(state: str, kind: str, data: bytes, old: bytes) -> Collection[int]:
+def _is_tried(state: str, file: str, kind: str) -> bool:
+    """Returns whether a kind of damage to a file is tried in a state."""
+    same = {OPEN: ("edges.json", ".rows"), CACHED: ("edges.json",)}
+    if file.endswith(same.get(state, ())):
+        return False  # It is the same as in the other states.
+    if state == CACHED:
+        return kind not in RANGES  # Only the folder differs.
+    # SQLite maps this file, and the system kills a process that reads a map beyond the file's end.
+    return not (state == LIVE and file.endswith("-shm") and kind in LENGTHS)
+
+
+def _places(kind: str, data: bytes, old: bytes) -> Collection[int]:
     """Returns the places of a file where a kind of damage is possible."""
-    pages = range(-(-len(data) // PAGE))
+    pages, ranges = range(-(-len(data) // PAGE)), range(-(-len(data) // RANGE))
+    if kind == "64 bytes zeroed":
+        return [at for at in ranges if any(data[at * RANGE : (at + 1) * RANGE])]
     if kind in RANGES:
-        return () if state == LIVE else range(-(-len(data) // RANGE))
+        return ranges
+    if kind == "page zeroed":
+        return [at for at in pages if any(page_of(data, at))]
     if kind == STALE:
         return [at for at in pages if page_of(old, at) not in (b"", page_of(data, at))]
     if kind in PAGES:
         return pages
-    # SQLite ends the process if a file that it has in memory is cut.
-    return () if state == LIVE and kind != "removed" else pages if kind in LENGTHS else (0,)
+    return pages if kind in LENGTHS else (0,)
 
 
 def page_of(data: bytes, at: int) -> bytes:
@@ -123,7 +138,7 @@ def damage(point: Point, path: Path, data: bytes, earlier: Files, other: Path) -
         return
     path.unlink()
     if point.kind == "another project's file":
-        theirs = [file for file in other.rglob("*") if named(file.name) == point.name]
+        theirs = [file for file in other.rglob("*") if named(file.as_posix()) == point.name]
         if theirs:
             shutil.copy(theirs[0], path)
     elif point.kind == "empty":

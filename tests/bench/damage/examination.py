@@ -13,8 +13,9 @@ from mimo.index.database import Database, State
 from mimo.index.pages import Pages
 from mimo.memory.model import Filter
 from mimo.mind import Mind
+from mimo.operations import finding
 from tests.bench.damage import store
-from tests.bench.damage.damages import CLOSED, LIVE, OPEN, RANGES, Files, Point, damage
+from tests.bench.damage.damages import CACHED, CLOSED, LIVE, OPEN, RANGES, Files, Point, damage
 from tests.bench.torture.scratch import Scratch
 
 _NOTICES = ("not indexed yet", "has yet to make", "were read instead")
@@ -49,23 +50,33 @@ class Examination:
         self.earlier = self._files()
         store.changed(self.scratch)
         self.states: dict[str, Files] = {}
-        self._fresh()
-        self.states[CLOSED] = self.states[LIVE] = self._files()
+        self.expected = self._fresh()
+        mind = Mind.open(self.scratch.project)
+        self._owner = mind.index._owner
+        mind.close()
+        self.states[CLOSED] = self._files()
         self.states[OPEN] = self._left_open()
+        logs = {name: data for name, data in self.states[OPEN].items() if _is_of_log(name)}
+        self.states[LIVE] = {**self.states[CLOSED], **logs}
+        if self._fresh(CACHED) != self.expected:
+            raise SystemExit("the index in the cache gives other answers")
+        self.states[CACHED] = self._files()
         self._asked: set[tuple[object, ...]] = set()
         gc.collect()
         gc.freeze()  # The forks need not copy what they never free.
 
     def try_(self, point: Point, *, blind: bool = False) -> Outcome:
         """Returns the outcome of a point; `blind` switches the checksums of pages off."""
-        files = self.states[point.state]
-        self._put_back(files)
+        is_of_log = point.state == LIVE and _is_of_log(point.file)
+        state = OPEN if is_of_log else CLOSED if point.state == LIVE else point.state
+        files = self.states[state]
+        self._put_back(files, state)
         path = self.scratch.tree / point.file
         if point.state == LIVE:
-            run = self.scratch.fork(lambda: self._live(point, path, files, blind=blind))
+            run = self.scratch.fork(lambda: self._live(point, path, blind=blind))
             return _outcome(run.status, run.output, run.errors)
         damage(point, path, files[point.file], self.earlier, self._other)
-        is_detected = not blind and self._is_detected()
+        is_detected = not blind and self._is_detected(path)
         # The damaged index is replaced: what follows is the same for all of its pages.
         same = (point.state, point.file, point.kind, -1 if is_detected else point.page // _TOGETHER)
         if is_detected and same in self._asked:
@@ -75,9 +86,11 @@ class Examination:
         run = self.scratch.fork(lambda: self._ask(point, questions, blind=blind))
         return _outcome(run.status, run.output, run.errors)._replace(is_detected=is_detected)
 
-    def _is_detected(self) -> bool:
-        """Returns whether the index is found to be damaged before anything is read from it."""
-        database = Database(self.scratch.project / ".mind/.index/index.db")
+    def _is_detected(self, path: Path) -> bool:
+        """Returns whether an index of this file is damaged before anything is read from it."""
+        if not path.name.startswith("index.db"):
+            return False
+        database = Database(path.with_name("index.db"))
         try:
             return database.state(self._owner) is not State.USABLE
         except MindError:
@@ -102,13 +115,13 @@ class Examination:
         print(json.dumps(differences))
         return 0
 
-    def _live(self, point: Point, path: Path, files: Files, *, blind: bool) -> int:
+    def _live(self, point: Point, path: Path, *, blind: bool) -> int:
         """Asks in one process that has the index open, before the damage and after it."""
         if blind:
             Pages.are_sound = lambda *_, **__: True  # type: ignore[method-assign]
         mind = Mind.open(self.scratch.project)
         before = _answers(mind)
-        damage(point, path, files[point.file], self.earlier, self._other)
+        damage(point, path, path.read_bytes(), self.earlier, self._other)
         after = _answers(mind)
         for _ in range(_TRIES if _loses_vectors(point) else 0):
             after = _answers(mind)
@@ -125,36 +138,51 @@ class Examination:
             for path in store.index_files(self.scratch)
         }
 
-    def _put_back(self, files: Files) -> None:
-        for folder in (self.scratch.project / ".mind/.index", self.scratch.home / ".mind/cache"):
+    def _put_back(self, files: Files, state: str) -> None:
+        index, cache = self.scratch.project / ".mind/.index", self.scratch.home / ".mind/cache"
+        for folder in (index, cache):
+            if folder.is_symlink():
+                folder.unlink()
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(mode=0o700)
+        if state == CACHED:  # A link is treated as a folder that can't be written, also for root.
+            index.rmdir()
+            index.symlink_to("nothing")
         for name, data in files.items():
             path = self.scratch.tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             path.chmod(0o600)
 
-    def _fresh(self) -> None:
+    def _fresh(self, state: str = CLOSED) -> dict[str, str]:
         """Makes the index again from nothing, and asks until all vectors are made."""
-        self._put_back({})
+        self._put_back({}, state)
         before: dict[str, str] = {}
         while before != (now := store.ask(self.scratch)):
             before = now
-        self.expected = now
-        mind = Mind.open(self.scratch.project)
-        self._owner = mind.index._owner
-        mind.close()
+        return now
 
     def _left_open(self) -> Files:
-        """Returns the files while a process has the index open, and has just changed it."""
+        """Returns the files while a process has the databases open, and has just changed them."""
         mind = Mind.open(self.scratch.project)
-        with mind.index._database.writing() as sql:
-            sql.execute("REINDEX")
-            sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+        for index in (mind.index, finding.at(mind, "HEAD").mind.index):
+            with index._database.writing() as sql:
+                sql.execute("REINDEX")
+                sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+        own, meanings = mind.index._vectors, mind.index.meanings
+        if not (own and meanings):
+            raise SystemExit("the index has no vectors")
+        for vectors in (own, meanings.vectors):
+            stored = dict.fromkeys(vectors.empty(), b"") | dict(vectors.all())
+            vectors.prune(sorted(stored)[::2])
+            vectors.put(stored)
         files = self._files()
         mind.close()
         return files
+
+
+def _is_of_log(file: str) -> bool:
+    return file.endswith(("-wal", "-shm"))
 
 
 def _loses_vectors(point: Point) -> bool:
@@ -191,11 +219,14 @@ def _answers(mind: Mind) -> list[str]:
     """Returns answers of an open memory."""
     from mimo.features.search.commands import search
 
+    past = finding.at(mind, "HEAD").mind
     ask: list[Callable[[], object]] = [
         lambda: search(mind, "kettle").results,
         lambda: search(mind, "who repairs the harbour lamp").results,
         lambda: search(mind, "로그인 토큰").results,
         lambda: mind.index.records(Filter()),
         lambda: mind.index.graph(("fact_05",), depth=3, types=(), most=9, now=mind.now()),
+        lambda: search(past, "kettle").results,
+        lambda: past.index.records(Filter()),
     ]
     return [repr(question()) for question in ask]

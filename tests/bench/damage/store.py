@@ -36,17 +36,23 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("status",),
     ("doctor",),
     ("review",),
+    ("list", "--at", "HEAD", "--limit", "200"),
+    ("search", "kettle", "--at", "HEAD"),
 )
 
 Questions = Sequence[tuple[str, ...]]
 
 _SOME = 5
+_COMMITTED = 12
+_PAST = tuple(words for words in QUESTIONS if "--at" in words)
 
 
 def about(file: str, number: int) -> Questions:
     """Returns some questions whose answers can depend on a file, others for each number."""
     if file == "edges.json":
         return [words for words in QUESTIONS if words[0] in ("edges", "doctor")]
+    if file.startswith("past/"):
+        return _PAST
     if file.startswith(("vectors", "meanings")):
         return [QUESTIONS[2], QUESTIONS[4], QUESTIONS[7], ("review",)]
     first = number * _SOME % len(QUESTIONS)
@@ -54,7 +60,10 @@ def about(file: str, number: int) -> Questions:
 
 
 def prepared(scratch: Scratch, memories: int = 60) -> None:
-    """Makes the project with so many facts and some other memories, and indexes it."""
+    """Makes the project with so many facts and some other memories, and indexes it.
+
+    Some facts are committed; HEAD has only these.
+    """
     scratch.project.mkdir(parents=True)
     scratch.home.mkdir()
     (scratch.home / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.org\n")
@@ -71,6 +80,9 @@ def prepared(scratch: Scratch, memories: int = 60) -> None:
     _done(scratch, "edges", "add", *edge, "--workaround", "Send a key", "--task", "payment timeout")
     for number, text in enumerate(_texts()[:memories]):
         scratch.write(f".mind/facts/fact_{number:02}.md", text)
+        if number == min(_COMMITTED, memories) - 1:
+            scratch.git("add", ".mind")
+            scratch.git("commit", "--quiet", "--message", "Some facts")
     _done(scratch, "trust")
     scratch.ids["fact"] = "fact_07"
     words = ("save", "decision", "database", "--json")
@@ -85,7 +97,7 @@ def prepared(scratch: Scratch, memories: int = 60) -> None:
     _done(scratch, "ingest", "docs/boats.md")
     for number in range(3):  # They are not approved.
         scratch.write(f".mind/facts/foreign_{number}.md", f"The kettle of team {number} is red\n")
-    _done(scratch, "search", "kettle")
+    _indexed(scratch)
 
 
 def changed(scratch: Scratch) -> None:
@@ -93,7 +105,13 @@ def changed(scratch: Scratch) -> None:
     for number in range(3):
         _done(scratch, "add", f"Late note {number}: the kettle was descaled", "--tag", "red")
     _done(scratch, "edit", "fact_03", "--content", "The parser keeps comments since May")
+    _indexed(scratch)
+
+
+def _indexed(scratch: Scratch) -> None:
+    """Indexes the files, and those at HEAD."""
     _done(scratch, "search", "kettle")
+    _done(scratch, "list", "--at", "HEAD")
 
 
 def ask(scratch: Scratch, questions: Questions = QUESTIONS) -> dict[str, str]:

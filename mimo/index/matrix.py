@@ -49,6 +49,9 @@ _READ_ROWS = 4096
 """Rows that are read at a time, 1 MB."""
 
 
+_NO_FILE = (errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.EISDIR, errno.ENXIO)
+"""The errors for a missing file, and for something else in its place."""
+
 NO_ROWS = 1
 """The checksum of no rows: Adler-32, which has nothing in common with those in the rows."""
 
@@ -218,7 +221,7 @@ class Rows:
             try:
                 descriptor = disk.opened(self.path, os.O_RDWR)
             except OSError as error:
-                if error.errno not in (errno.ENOENT, errno.EINVAL, errno.ELOOP):
+                if error.errno not in _NO_FILE:
                     raise
                 raise RowsDamaged(f"{self.path}: {error.strerror}") from error
             if os.pread(descriptor, _START, 0) != self._start:

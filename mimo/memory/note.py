@@ -17,15 +17,26 @@ _READ = 4_000
 
 _OURS = (
     r"(?i)<(?=[/!?]|(?:system|assistant|user|human|instructions?|important|mind|function|tool|invoke|"
-    r"antml|local-command|command|task)(?![a-z]))"
+    r"antml|local-command|command|task|title|textarea|style|xmp|iframe|noembed|noframes|script|"
+    r"plaintext)(?![a-z]))"
 )
-"""The start of a tag or comment that a client, a model or mind could read as its own."""
+"""The start of a tag or comment that a client, a model or mind could read as its own.
+
+The last ones take what follows in a page as their text.
+"""
 
 _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
 """`@path`, which an instructions file replaces by the file; with a blank it is plain text."""
 
 _MARK = r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+"
 _RULE = r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)"
+_MARKS = r"\A(?:(?:#{1,6}|[-*+])(?:\s+|\Z)|>\s*)+"
+_BEGINNING = r"\A(?:[0-9]{1,9}[.)](?:\s|\Z)|<(?=[A-Za-z])|\[(?:[^\]\\]|\\.)+\](?=:))"
+"""The beginning of a line that is the item of a list, HTML, or the target of links elsewhere."""
+
+_FIRST = frozenset("#-+*>_=<[0123456789")
+"""The first letters of these."""
+
 _SENTENCE = r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])"  # noqa: RUF001 - full-width ones, too
 
 
@@ -71,12 +82,27 @@ def plain(text: str, limit: int = LONGEST) -> str:
     a tag or a comment, name a file to read, or begin a heading, a list or a block of code.
     """
     words = " ".join(_lines(clean(masked(text[:_READ]))))
+    if words[:1] in _FIRST:
+        words = _begun(words)
     if "<" in words:
         words = compiled(_OURS).sub("‹", words)  # noqa: RUF001 - looks the same, and opens nothing
     words = words.replace("-->", "--›").replace("```", "'''").replace("~~~", "'''")  # noqa: RUF001
     if "@" in words:
         words = compiled(_IMPORT).sub("@ ", words)
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+
+
+def _begun(words: str) -> str:
+    """Returns a line whose beginning is no mark, also not one of several lines."""
+    words = compiled(_MARKS).sub("", words)
+    if compiled(_RULE).fullmatch(words):
+        return ""
+    begins = compiled(_BEGINNING).match(words)
+    if not begins:
+        return words
+    # A no-break space ends no mark.
+    mark = "‹" if begins[0] == "<" else f"{begins[0].rstrip()}\u00a0"  # noqa: RUF001 - as above
+    return mark + words[begins.end() :]
 
 
 def masked(text: str) -> str:

@@ -60,3 +60,16 @@ _PIECES: Sequence[Callable[[Choices], str]] = (
 def hostile(choices: Choices) -> str:
     """Returns a text of a few hostile pieces, which may be empty."""
     return "".join(choices.one_of(_PIECES)(choices) for _ in range(choices.number(6)))
+
+
+_MARKDOWN = (
+    "", "-\n", "#\n", "+\n-\n", "1. ", "2)\n", "[a]: http://x ", "[a]", "[^1]: a", "_a_", "__", "*",
+    "**a", "~~a~~", "~~", "<details>", "<div>", "<!a", "&lt;b>", "![a](b)", "[a](http://x)",
+    "*\n*\n*", "#\n_\n_\n_", "***\n", "> ", "| a |\n|--|\n", "a\n===\n", "a\n---\n", "    a",
+    "[ ] ", "<http://x>", "  \n", "\\\n",
+)  # fmt: skip
+
+
+def in_markdown(choices: Choices) -> str:
+    """Returns a hostile text that begins and ends with marks of Markdown."""
+    return choices.one_of(_MARKDOWN) + hostile(choices) + choices.one_of(_MARKDOWN)

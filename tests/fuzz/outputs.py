@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from unittest.mock import patch
 
@@ -27,12 +28,14 @@ from mimo.features.web.report import MARK
 from mimo.index.schema import WORDS
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.value import render
+from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer
 from mimo.text.clean import HIDDEN
 from tests.fuzz.choices import Choices
-from tests.fuzz.grammar import hostile
+from tests.fuzz.grammar import hostile, in_markdown
+from tests.fuzz.pages import PROJECT, check_export, check_fence, check_page
 from tests.fuzz.project import IDS, a_project
 from tests.fuzz.tools import CALLER, TOOLS, given
 from tests.sample_procedures import GREET, text
@@ -67,13 +70,14 @@ def _name(choices: Choices) -> str:
 
 def _memory(choices: Choices, id: str | None) -> str:
     header: dict[str, Any] = {
-        name: hostile(choices) for name in ("title", "topic", "by", "source", "category", "status")
+        name: in_markdown(choices)
+        for name in ("title", "topic", "by", "source", "category", "status")
     }
     kind = choices.one_of(_KINDS)
     header |= {"id": id, "type": kind} if id else {"type": kind}
-    header["tags"] = [hostile(choices) for _ in range(choices.number(3))]
-    header["links"] = [{"to": choices.one_of([*IDS, "x"]), "type": hostile(choices)}]
-    header[choices.one_of(["x", "session", "source_file", "severity"])] = hostile(choices)
+    header["tags"] = [in_markdown(choices) for _ in range(choices.number(3))]
+    header["links"] = [{"to": choices.one_of([*IDS, "x"]), "type": in_markdown(choices)}]
+    header[choices.one_of(["x", "session", "source_file", "severity"])] = in_markdown(choices)
     header["outcome"] = choices.one_of(["failed", "success", "pending"])
     kept = {}
     for key, value in header.items():
@@ -81,8 +85,8 @@ def _memory(choices: Choices, id: str | None) -> str:
             front_matter.emitted_lines({key: value})
             kept[key] = value
     lines = front_matter.emitted_lines(kept)
-    body = f"{hostile(choices)}\n\n## Reasoning\n\n{hostile(choices)}\n\n## Outcome\n\n"
-    return f"---\n{lines}---\n{body}{hostile(choices)}\n"
+    body = f"{in_markdown(choices)}\n\n## Reasoning\n\n{in_markdown(choices)}\n\n## Outcome\n\n"
+    return f"---\n{lines}---\n{body}{in_markdown(choices)}\n"
 
 
 def fill(mind: Mind, choices: Choices) -> None:
@@ -94,7 +98,9 @@ def fill(mind: Mind, choices: Choices) -> None:
         # The file that had the id before is replaced.
         name = f"{id}.md" if id else f"{_name(choices)}.md"
         written[store / folder / name] = _memory(choices, id)
-    written[store / "MEMORY.md"] = f"## Gotchas\n\n- {hostile(choices)} -> {hostile(choices)}\n"
+    written[store / "MEMORY.md"] = (
+        f"## Gotchas\n\n- {in_markdown(choices)} -> {in_markdown(choices)}\n"
+    )
     written[root / _FILE] = f"{hostile(choices)}\n"
     written[root / f"{_name(choices)}.md"] = hostile(choices)
     written[root / "CLAUDE.md"] = f"# Rules\n\n{hostile(choices)}\n"
@@ -217,11 +223,16 @@ def check_line(mind: Mind, words: Sequence[str], form: dict[str, str]) -> bool:
         assert list(text_string_to_metric_families(out))
     elif format in ("mermaid", "dot"):
         check_graph(out, format)
+    elif words[0] == "diff" and format == "markdown":
+        check_page(out)
+    elif format == "llms" and out.startswith("# "):
+        check_page(out, PROJECT)
     return True
 
 
 _LABEL = r"[^\"`<>\[\]{}()|]*"
-_QUOTED = r'"(?:[^"\\]|\\["\\n])*"'
+_QUOTED = r'"(?:[^"\\]|\\["\\n]|(?<=#)\\#)*"'
+"""The last one is in a command for a build service, and Graphviz shows no backslash there."""
 _OF_GRAPH = {
     "mermaid": r"```(?:mermaid)?|flowchart LR|stateDiagram-v2|  classDef \w+ [\w :,#-]+|"
     rf'  n\d+\["(?:{_LABEL}|<br/>)*"\](?::::\w+)?|  n\d+ -->\|"{_LABEL}"\| n\d+|'
@@ -236,6 +247,8 @@ def check_graph(out: str, format: str) -> None:
     """Checks that each line of a diagram is one of its grammar, so that no text left its label."""
     for row in out.splitlines():
         assert not row or re.fullmatch(_OF_GRAPH[format], row), row
+    if out.startswith("```"):
+        check_fence(out)
 
 
 def check_text(shown: str, about: object) -> None:
@@ -263,31 +276,49 @@ def check_agents(mind: Mind, choices: Choices) -> None:
         texts += [resources.read(mind, CALLER, f"mind://memory/{id}").text for id in IDS]
         texts += completions.topics(mind).values + completions.tags(mind).values
         prompt = prompts.prompt(mind, CALLER, prompts.RESUME.name, {})
-        texts += [getattr(message.content, "text", "") for message in prompt.messages]
+        for message in prompt.messages:
+            check_fenced(getattr(message.content, "text", ""))
     for each in texts:
         assert not HARMFUL.search(each), HARMFUL.search(each)
     check_read(getattr(shown[0], "text", ""))
 
 
-def check_hooks(mind: Mind, choices: Choices) -> None:
-    """Checks that what hooks inject into a session stays within its fence."""
+def check_hooks(mind: Mind, choices: Choices) -> int:
+    """Checks that what hooks inject into a session stays within its fence.
+
+    Returns the number of injected notes. A hook reads the index as it is, so it is brought up to
+    date before.
+    """
+    ran(mind, ["list"])
     environ = {"HOME": str(mind.home.parent), "MIND_HOME": str(mind.home)}
     name = choices.one_of(["SessionStart", "UserPromptSubmit", "PreToolUse"])
+    titles = [record.memory.heading for record in mind.index.records(Filter())]
     event = {
-        "hook_event_name": name, "session_id": hostile(choices) or "s", "prompt": hostile(choices),
+        "hook_event_name": name, "session_id": hostile(choices) or "s",
+        "prompt": choices.one_of([*titles, ""]) + hostile(choices),
         "cwd": str(mind.project.root), "source": "startup", "tool_name": "Edit",
         "tool_input": {"file_path": _FILE, "new_string": hostile(choices)},
     }  # fmt: skip
     data = json.dumps(event).encode()
+    count = 0
     for client in ("claude-code", "cursor", "gemini"):
         with suppress(MindError):
             for injected in _texts(respond(data, client, environ)):
-                check_read(injected)
-                opened, closed = injected.count("<mind-context"), injected.count("</mind-context")
-                assert opened == closed <= 1, injected
-                assert not closed or injected.index("</mind-context>") > injected.index(
-                    "<mind-context"
-                )
+                count += check_fenced(injected)
+    return count
+
+
+def check_fenced(shown: str) -> int:
+    """Checks a text that may end with fenced notes; returns the number of lines in the fence."""
+    check_read(shown)
+    opened, closed = shown.count("<mind-context"), shown.count("</mind-context")
+    assert opened == closed <= 1, shown
+    if not opened:
+        return 0
+    _, notes, rest = re.split(r"<mind-context[^>]*>\n|\n</mind-context>", shown)
+    assert not rest, shown
+    check_notes(notes)
+    return notes.count("\n") + 1
 
 
 def _texts(data: Any) -> Iterator[str]:
@@ -307,8 +338,28 @@ def check_block(mind: Mind) -> None:
         block = context.find(path.read_bytes())
     if block is not None and block.body:
         check_read(block.body)
-        for row in block.body.splitlines():
-            assert re.match(r"- |## [A-Z][\w ]*$|_Notes|$", row), row
+        check_notes(block.body)
+
+
+def check_notes(notes: str) -> None:
+    """Checks notes for agents: headings of ours, and lists of memories."""
+    check_page(notes, r"[A-Z][\w ()',]*", formatted=True)
+    for row in notes.splitlines():
+        assert re.match(r"- |## [A-Z]|_Notes|Where work stopped|$", row), row
+
+
+def check_exports(mind: Mind) -> None:
+    """Checks the exports that are folders, and llms.txt."""
+    for format in ("markdown", "madr", "okf", "claude"):
+        ran(mind, ["export", f"--format={format}", "--output=vault", "--untrusted", "--force"])
+        vault = mind.project.root / "vault"
+        every = (path for path in vault.rglob("*.md") if path.is_file())
+        check_export(
+            {path.relative_to(vault).as_posix(): path.read_text("utf-8") for path in every}
+        )
+        rmtree(vault, ignore_errors=True)
+    form = {"format": "llms"}
+    check_line(mind, ["export", "--format=llms", "--untrusted"], form)
 
 
 def check_report(mind: Mind) -> None:
@@ -352,5 +403,6 @@ def hostile_outputs(data: bytes) -> None:
         check_hooks(mind, choices)
         if spec.effect is Effect.READ and choices.seldom(4):
             check_block(mind)
+            check_exports(mind)
             check_report(mind)
             check_completions(mind)

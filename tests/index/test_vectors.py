@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -243,6 +244,32 @@ def test_rows_that_are_cut_while_they_are_mapped_are_no_longer_counted(
 
     assert made.compared_state().rows == 0
     assert made.matrix() is None
+
+
+PLACES: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "a folder": Path.mkdir,
+    "a fifo": os.mkfifo,
+    "a socket": lambda path: os.mknod(path, stat.S_IFSOCK | 0o600),
+    "a link": lambda path: path.symlink_to(path.with_suffix(".moved")),
+}
+
+
+@pytest.mark.parametrize("make", PLACES.values(), ids=PLACES.keys())
+def test_rows_with_something_else_in_their_place_are_made_again(
+    tmp_path: Path, opened: Opened, make: Callable[[Path], object]
+) -> None:
+    opened(tmp_path).put(some(0, 20))
+    opened.close()
+    (rows,) = tmp_path.glob("*.rows")
+    rows.rename(rows.with_suffix(".moved"))
+    make(rows)
+
+    made = opened(tmp_path)
+    assert made.get(some(0, 20)) == {}
+    made.put(some(0, 20))
+
+    assert opened(tmp_path).get(some(0, 20)) == some(0, 20)
 
 
 def test_a_folder_removed_while_open_is_created_again(tmp_path: Path, opened: Opened) -> None:

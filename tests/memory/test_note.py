@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mimo.memory.note import LONGEST, Note, first_sentence, plain, tasks
 from mimo.text.calendar import short_day
 from tests import privacy_fakes
+from tests.fuzz.pages import check_page
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
 
@@ -92,6 +93,29 @@ def test_every_text_becomes_one_short_printable_line(text: str) -> None:
     assert "<!--" not in line
     assert "-->" not in line
     assert "```" not in line
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("-\nfoo", "foo"),
+        ("#\n+\n1. foo", "1.\u00a0foo"),
+        ("#\n_\n_\n_", ""),
+        ("12)", "12)\u00a0"),
+        ("1.5 s", "1.5 s"),
+        ("<details> and Vec<T>", "‹details> and Vec<T>"),
+        ("[docs]: http://x", "[docs]\u00a0: http://x"),
+        ("[docs] and more", "[docs] and more"),
+        ("a <script>b", "a ‹script>b"),
+    ],
+)
+def test_no_line_begins_with_a_mark(text: str, line: str) -> None:
+    assert plain(text) == line
+
+
+@given(st.text("-+*#>_=.)1[]:<a! \n\t`~\\|"))
+def test_every_line_is_one_paragraph_of_a_list(text: str) -> None:
+    check_page(f"- {plain(text)}", formatted=True)
 
 
 def test_first_sentence_of_a_reason_is_used() -> None:

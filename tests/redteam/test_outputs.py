@@ -1,17 +1,26 @@
 """Every command and every other output with hostile text in every field, as fuzzing tries it."""
 
 import re
+from collections.abc import Callable
 from random import Random
+from types import ModuleType
 from unittest.mock import patch
 
 import pytest
 
 from mimo import rendering
 from mimo.commands import all_commands
+from mimo.features.exporting import documents, madr
+from mimo.features.history import revisions
+from mimo.features.history.revisions import DiffRow, markdown
+from mimo.memory import note
+from mimo.memory.changes import VERBS
+from mimo.memory.model import Kind
 from tests.conftest import git
 from tests.fuzz import outputs
 from tests.fuzz.choices import Choices
-from tests.fuzz.grammar import hostile
+from tests.fuzz.grammar import hostile, in_markdown
+from tests.fuzz.pages import check_page
 from tests.fuzz.project import IDS, a_project
 
 
@@ -36,15 +45,18 @@ def test_no_output_of_a_command_leaves_its_format() -> None:
 @pytest.mark.attack("hostile text in any field")
 def test_no_other_output_leaves_its_format() -> None:
     draw = Random(7)
+    injected = 0
     for _ in range(8):
         choices = Choices(draw.randbytes(4000))
         with a_project("outputs") as mind:
             outputs.fill(mind, choices)
             outputs.check_agents(mind, choices)
-            outputs.check_hooks(mind, choices)
+            injected += outputs.check_hooks(mind, choices)
             outputs.check_block(mind)
+            outputs.check_exports(mind)
             outputs.check_report(mind)
             outputs.check_completions(mind)
+    assert injected > 5
 
 
 @pytest.mark.attack("hostile text in any field")
@@ -70,8 +82,69 @@ def test_no_output_about_commits_leaves_its_format() -> None:
                 ["diff", "HEAD~1", "--format=markdown"], ["restore", IDS[0], "--at=HEAD~1"],
                 ["status"], ["trust", "--follow"], ["scan", "--history"], ["list", "--at=HEAD~1"],
             ):  # fmt: skip
-                outputs.check_line(mind, words, {})
+                is_page = "--format=markdown" in words
+                outputs.check_line(mind, words, {"format": "markdown"} if is_page else {})
                 outputs.check_line(mind, [*words, "--json"], {})
+
+
+def _compared(times: int) -> None:
+    """Checks differences of memories with hostile text in every field."""
+    for number in range(times):
+        choices = Choices(Random(number).randbytes(400))
+        texts = (in_markdown(choices) for _ in range(5))
+        title, id, file, *others = texts
+        row = DiffRow(
+            id=id, type=choices.one_of(list(Kind)), title=title, file=file,
+            change=choices.one_of(list(VERBS)), fields=("title", "content"),
+            supersedes=(others[0],), contradicts=(others[1],), outcome_changed=True,
+        )  # fmt: skip
+        check_page(markdown([row, row]))
+
+
+def _exported(times: int) -> None:
+    for number in range(times):
+        with a_project("outputs") as mind:
+            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
+            outputs.check_exports(mind)
+
+
+def _noted(times: int) -> None:
+    for number in range(times):
+        with a_project("outputs") as mind:
+            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
+            mind.trust.follow(True)
+            outputs.check_block(mind)
+
+
+def _injected(times: int) -> None:
+    for number in range(times):
+        choices = Choices(Random(number).randbytes(4000))
+        with a_project("outputs") as mind:
+            outputs.fill(mind, choices)
+            outputs.check_hooks(mind, choices)
+
+
+@pytest.mark.attack("hostile text in any field")
+def test_no_text_is_an_element_of_a_comment() -> None:
+    _compared(300)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "check"),
+    [
+        (revisions, "escaped", _compared),
+        (documents, "literal", _exported),
+        (madr, "literal", _exported),
+        (note, "_begun", _noted),
+        (note, "_begun", _injected),
+    ],
+    ids=["a comment", "an export", "records", "notes", "hooks"],
+)
+def test_a_page_that_lets_text_through_is_noticed(
+    module: ModuleType, name: str, check: Callable[[int], None]
+) -> None:
+    with patch.object(module, name, lambda text, *_: text), pytest.raises(AssertionError):
+        check(20)
 
 
 def _listed(times: int) -> None:

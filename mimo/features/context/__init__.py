@@ -13,7 +13,7 @@ from datetime import timedelta
 from mimo.errors import Conflict, Invalid
 from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance
-from mimo.memory.note import Note, first_sentence, masked, plain, tasks
+from mimo.memory.note import LONGEST, Note, first_sentence, masked, plain, tasks
 from mimo.text.calendar import short_day
 from mimo.text.clean import compiled
 
@@ -264,7 +264,9 @@ def line_of_user(note: Note) -> Line:
 def _statement(note: Note) -> str:
     words = plain(note.text.lstrip("# ").removeprefix(note.title), 200)
     title = plain(note.title, 120)
-    return f"{title}: {words}" if title and words and title != words else title or words
+    # Together they can be another mark: `[a]` and a colon are the target of links elsewhere.
+    both = title and words and title != words
+    return plain(f"{title}: {words}", 2 * LONGEST) if both else title or words
 
 
 def _fact(note: Note) -> str:

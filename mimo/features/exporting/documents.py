@@ -40,6 +40,9 @@ _TITLE, _ABOUT = 120, 200
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d|index|log|memory)(?=\.|$)")
 """Names of devices on Windows, and of files that formats give a meaning."""
 
+_MARKUP = re.compile(r"[\\`*\[\]<>~]|&(?=#?\w+;)|(?<![^\W_])_+|_+(?![^\W_])")
+"""The marks of Markdown within a line; an underscore within a word is none."""
+
 CLAUDE_LINES, CLAUDE_BYTES = 200, 25_000
 """As much of MEMORY.md as Claude Code loads."""
 _CLAUDE_LINE, _HOOK = 150, 30
@@ -96,7 +99,7 @@ def file_names(memories: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def literal(text: str, limit: int = _TITLE) -> str:
     """Returns text as one line of Markdown that is shown as it is written."""
-    return re.sub(r"[\\`*\[\]<>]", r"\\\g<0>", plain(text, limit))
+    return _MARKUP.sub(lambda mark: re.sub(r".", r"\\\g<0>", mark[0]), plain(text, limit))
 
 
 def about(memory: Memory) -> str:

@@ -27,7 +27,7 @@ from mimo.store.memories import NewFile, records_of
 from mimo.store.revisions import Commit, Step, is_memory
 from mimo.text import calendar
 
-_MARKUP = re.compile(r"([\\`*_\[\]<>|])")
+_MARKUP = re.compile(r"([\\`*_~\[\]<>|])")
 _REFERENCES = re.compile(r"[@#!~&]")
 """Characters that begin a mention or a reference on a forge, which notifies users."""
 _APART = "&#8203;"

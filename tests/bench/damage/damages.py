@@ -57,7 +57,7 @@ class Point(NamedTuple):
 def named(file: str) -> str:
     """Returns the name of a file, with `*` for its random part and for the name of a past state."""
     name = re.sub(r"-[0-9a-f]{16}\.rows$", "-*.rows", Path(file).name)
-    return f"past/*/{name}" if "/past/" in file else name
+    return f"past/*/{name}" if "past" in Path(file).parts else name
 
 
 def points(states: Mapping[str, Files], earlier: Files) -> Iterator[Point]:

@@ -93,7 +93,7 @@ def plain(text: str, limit: int = LONGEST) -> str:
 
 
 def _begun(words: str) -> str:
-    """Returns a line whose beginning is no mark, also not one of several lines."""
+    """Returns a line without marks at its beginning, which joined lines can have, too."""
     words = compiled(_MARKS).sub("", words)
     if compiled(_RULE).fullmatch(words):
         return ""

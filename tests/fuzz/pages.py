@@ -29,7 +29,7 @@ _STRONG = re.compile(rf"{_VERBS}|supersedes|contradicts|(?:{_OUTCOME}) → (?:{_
 _SWALLOWS = re.compile(
     r"(?i)</|<[!?]|<(?:title|textarea|style|xmp|iframe|noembed|noframes|script|plaintext)\b"
 )
-"""What ends an element, or takes what follows in a page as its own text."""
+"""Tags that end an element, or take the rest of a page as their own text."""
 
 PROJECT = r"(?:Decisions of )?(?:shop|outputs)"
 """The first heading of an export: the name of the project."""

@@ -17,6 +17,7 @@ from sqlite3 import Connection
 
 from mimo import disk
 from mimo.frozen import NamedTuple
+from mimo.index.database import beside
 from mimo.index.matrix import NO_ROWS, Matrix, Rows, RowsDamaged, is_mark, products
 from mimo.index.pages import Span, due
 from mimo.index.schema import marks, portions
@@ -216,8 +217,12 @@ class OtherLayout(sqlite3.DatabaseError):
 def connect(path: Path | None, model: str) -> Connection:
     """Returns a connection to a file of vectors of `model`; creates a missing file.
 
-    Raises `OtherLayout`, and another `sqlite3.DatabaseError` if the file is damaged.
+    Raises `OtherLayout`, another `sqlite3.DatabaseError` if the file is damaged, and `OSError` if
+    it or its log is not a regular file.
     """
+    if path:
+        for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
+            disk.check(beside(path, suffix))
     connection = disk.connect(path)
     try:
         disk.limit_waits(connection)

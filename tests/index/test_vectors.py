@@ -272,6 +272,20 @@ def test_rows_with_something_else_in_their_place_are_made_again(
     assert opened(tmp_path).get(some(0, 20)) == some(0, 20)
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_folder_in_the_place_of_a_log_costs_the_vectors_only(
+    tmp_path: Path, opened: Opened, suffix: str
+) -> None:
+    opened(tmp_path).put(some(0, 20))
+    opened.close()
+    (tmp_path / f"vectors.db{suffix}").mkdir()
+
+    made = opened(tmp_path)
+    made.put(some(0, 20))
+
+    assert opened(tmp_path).get(some(0, 20)) == some(0, 20)
+
+
 def test_a_folder_removed_while_open_is_created_again(tmp_path: Path, opened: Opened) -> None:
     folder = tmp_path / "index"
     made = opened(folder)

@@ -16,6 +16,7 @@ from mimo.features.history.revisions import DiffRow, markdown
 from mimo.memory import note
 from mimo.memory.changes import VERBS
 from mimo.memory.model import Kind
+from mimo.mind import Mind
 from tests.conftest import git
 from tests.fuzz import outputs
 from tests.fuzz.choices import Choices
@@ -101,27 +102,21 @@ def _compared(times: int) -> None:
         check_page(markdown([row, row]))
 
 
-def _exported(times: int) -> None:
-    for number in range(times):
-        with a_project("outputs") as mind:
-            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
-            outputs.check_exports(mind)
+def _filled(check: Callable[[Mind, Choices], object]) -> Callable[[int], None]:
+    def tried(times: int) -> None:
+        for number in range(times):
+            choices = Choices(Random(number).randbytes(4000))
+            with a_project("outputs") as mind:
+                outputs.fill(mind, choices)
+                check(mind, choices)
+
+    return tried
 
 
-def _noted(times: int) -> None:
-    for number in range(times):
-        with a_project("outputs") as mind:
-            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
-            mind.trust.follow(True)
-            outputs.check_block(mind)
-
-
-def _injected(times: int) -> None:
-    for number in range(times):
-        choices = Choices(Random(number).randbytes(4000))
-        with a_project("outputs") as mind:
-            outputs.fill(mind, choices)
-            outputs.check_hooks(mind, choices)
+_exported = _filled(lambda mind, _: outputs.check_exports(mind))
+_noted = _filled(lambda mind, _: outputs.check_block(mind))
+_listed = _filled(lambda mind, _: outputs.check_line(mind, ["list"], {}))
+_injected = _filled(outputs.check_hooks)
 
 
 @pytest.mark.attack("hostile text in any field")
@@ -145,13 +140,6 @@ def test_a_page_that_lets_text_through_is_noticed(
 ) -> None:
     with patch.object(module, name, lambda text, *_: text), pytest.raises(AssertionError):
         check(20)
-
-
-def _listed(times: int) -> None:
-    for number in range(times):
-        with a_project("outputs") as mind:
-            outputs.fill(mind, Choices(Random(number).randbytes(4000)))
-            outputs.check_line(mind, ["list"], {})
 
 
 @pytest.mark.parametrize("name", ["inert", "one_line"])

@@ -68,10 +68,9 @@ class Loop:
         self._user: Mind | None = None
         """The user's memory for all projects, if there is one."""
         self._unsettled: dict[Path, float] = {}
-        """The times at which the files of projects are checked once more.
+        """The times at which changed projects are checked once more.
 
-        After some changes, more may have been missed: a file may be created in a new folder before
-        that is watched.
+        Another change may have been missed, such as a file in a new folder before that is watched.
         """
         self.active: dict[Path, datetime] = {}
         """The time of the last activity in each project with an open session."""

@@ -1,7 +1,7 @@
 """Access to the machine that every other module builds on.
 
 The user's folder and the clock; reading regular files only; private places, whose files are the
-user's alone; the time that one command waits for locks and databases; and opening databases.
+user's alone; and the time that one command waits for locks and databases.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from mimo.errors import Invalid, Untrusted
+from mimo.errors import Invalid, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from typing import Any
 
     from _typeshed import ReadableBuffer
@@ -447,15 +446,20 @@ class Patience:
         self._left, self._since = 0.0, time.monotonic()
         self.held.add(path)
 
+    def count(self, seconds: float) -> None:
+        """Counts the last seconds as waiting."""
+        now = time.monotonic()
+        left = min(WAIT_SECONDS, self._left + now - seconds - self._since)
+        self._left, self._since = max(0.0, left - seconds), now
+
     @contextmanager
     def spent(self) -> Iterator[None]:
         """Counts the time of the block as waiting."""
-        left, start = self.left, time.monotonic()
+        start = time.monotonic()
         try:
             yield
         finally:
-            self._since = time.monotonic()
-            self._left = max(0.0, left - (self._since - start))
+            self.count(time.monotonic() - start)
 
 
 _CURRENT: ContextVar[Patience | None] = ContextVar("_CURRENT", default=None)
@@ -476,49 +480,14 @@ def current() -> Patience:
     return _CURRENT.get() or Patience()
 
 
-# Databases.
-
-
-def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> sqlite3.Connection:
-    """Returns a connection to a database, None for one in memory; transactions are explicit.
-
-    Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. Raises `OSError` if
-    the path is not a regular file, and `sqlite3.DatabaseError`.
-    """
-    import sqlite3
-
-    patience = _CURRENT.get()
-    if patience is not None and path in patience.held:
-        raise _held(path)
-    name = ":memory:"
-    if path is not None:
-        check(path)
-        if mode == "rwc":
-            make_database(path)
-        # As `Path.as_uri`, for which `urllib` is loaded.
-        place = path.absolute().as_posix().replace("%", "%25").replace("?", "%3F")
-        name = f"file://{'' if place[0] == '/' else '/'}{place.replace('#', '%23')}?mode={mode}"
-    connection = sqlite3.connect(
-        name, uri=path is not None, timeout=0, isolation_level=None, check_same_thread=False
+def busy(path: Path, pid: int | None = None) -> StorageFailed:
+    """Returns the error for a file that another process has locked."""
+    holder = f"process {pid}" if pid else "another process"
+    return StorageFailed(
+        f"`{path}` is held by {holder}",
+        hint="wait until it is done, or end it",
+        details={"path": str(path), "pid": pid},
     )
-    try:  # If a process is stopped while it sets up the memory of all, SQLite tries for 10 s.
-        connection.execute("PRAGMA schema_version")
-    except sqlite3.DatabaseError as error:  # The first use of the connection reports the others.
-        if path and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
-            connection.close()
-            if patience is not None:
-                patience.end(path)
-            raise _held(path) from error
-    connection.execute(f"PRAGMA busy_timeout = {round(1000 * wait)}")
-    return connection
-
-
-def _held(path: Path) -> sqlite3.OperationalError:
-    import sqlite3
-
-    error = sqlite3.OperationalError(f"`{path}` is held by another process")
-    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
-    return error
 
 
 def make_database(path: Path) -> None:
@@ -531,23 +500,6 @@ def make_database(path: Path) -> None:
     except FileExistsError:
         if private_place(path):
             tighten(path)
-
-
-def begin(connection: sqlite3.Connection, wait: float = WAIT_SECONDS) -> None:
-    """Begins a writing transaction, and waits for those of other processes.
-
-    Raises `sqlite3.OperationalError` after `wait` seconds, or the time that the command has left.
-    """
-    patience = current()
-    limit_waits(connection, wait)
-    with patience.spent():
-        connection.execute("BEGIN IMMEDIATE")
-
-
-def limit_waits(connection: sqlite3.Connection, wait: float = WAIT_SECONDS) -> None:
-    """Limits how long statements wait for other processes."""
-    milliseconds = round(1000 * min(wait, current().left))
-    connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
 
 
 def sha256(data: bytes) -> bytes:

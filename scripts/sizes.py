@@ -21,13 +21,13 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 310
-MOST_LINES = 80_650
+MOST_LINES = 80_700
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (68, 1015, 24),
-    "add": (66, 1030, 23),
-    "hook": (30, 374, 19),
+    "search": (69, 1015, 24),
+    "add": (67, 1030, 23),
+    "hook": (31, 376, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -193,6 +193,9 @@ class Unguarded:
     def user(self) -> None:
         """Returns nothing: there is no memory for all projects."""
 
+    def check_format(self) -> None:
+        """A real one would refuse a store of a later version."""
+
     def check(self) -> None:
         """It has no home that another user could own."""
 

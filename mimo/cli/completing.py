@@ -356,7 +356,7 @@ def _from_index(query: str, start: str, project: str | None) -> list[Item]:
 def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from contextlib import closing
 
-    from mimo import disk
+    from mimo import sqlite
     from mimo.index.database import generations, path_of
     from mimo.index.pages import Held, Pages
     from mimo.store.projects import known_owner
@@ -364,7 +364,7 @@ def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     owner = known_owner(home)
     path = path_of(folder, generations(folder)[-1])
     file = Held.of(path)  # Lives longer than the connection.
-    with closing(disk.connect(path, mode="ro", wait=0.2)) as connection:
+    with closing(sqlite.connect(path, mode="ro", wait=0.2)) as connection:
         made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
         if owner is None or made_by != (owner,) or not Pages(path).are_sound(file.descriptor):
             return []

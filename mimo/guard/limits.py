@@ -13,7 +13,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo import disk
+from mimo import sqlite
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
@@ -111,7 +111,7 @@ class Limits:
                     if lasting:
                         raise
             if self._own is None:
-                self._own = disk.connect(None)
+                self._own = sqlite.connect(None)
                 self._own.execute(_SCHEMA)
             return _take_all(self._own, limits, now)
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from sqlite3 import Connection
 
-from mimo import disk
+from mimo import disk, sqlite
 from mimo.frozen import NamedTuple
 from mimo.index.database import beside
 from mimo.index.matrix import NO_ROWS, Matrix, Rows, RowsDamaged, is_mark, products
 from mimo.index.pages import Span, due
 from mimo.index.schema import marks, portions
+from mimo.sqlite import Connection
 
 LAYOUT = 3
 """Rises with every change of the tables or of the rows."""
@@ -223,9 +223,9 @@ def connect(path: Path | None, model: str) -> Connection:
     if path:
         for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
             disk.check(beside(path, suffix))
-    connection = disk.connect(path)
+    connection = sqlite.connect(path)
     try:
-        disk.limit_waits(connection)
+        connection.limit = disk.WAIT_SECONDS
         if _layout(connection) > LAYOUT:  # Not even its mode may change.
             raise OtherLayout("a later layout")
         # Of two processes that create the file at once, only one can switch the mode.
@@ -267,7 +267,10 @@ def _layout(connection: Connection) -> int:
 
 def is_later(path: Path) -> bool:
     """Returns whether a later version of mind made a file."""
-    with suppress(sqlite3.DatabaseError, OSError), closing(disk.connect(path, mode="rw")) as opened:
+    with (
+        suppress(sqlite3.DatabaseError, OSError),
+        closing(sqlite.connect(path, mode="rw")) as opened,
+    ):
         return _layout(opened) > LAYOUT
     return False
 
@@ -292,7 +295,7 @@ def state_of(connection: Connection) -> tuple[State, Check]:
 
 @contextmanager
 def _transaction(connection: Connection, wait: float = disk.WAIT_SECONDS) -> Iterator[None]:
-    disk.begin(connection, wait)
+    sqlite.begin(connection, wait)
     try:
         yield
         connection.execute("COMMIT")

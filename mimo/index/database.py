@@ -15,10 +15,11 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from enum import Enum
 from pathlib import Path
 
-from mimo import disk
+from mimo import disk, sqlite
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
 from mimo.index.pages import Held, Pages
+from mimo.sqlite import Connection, is_busy
 from mimo.text.clean import compiled
 
 Approves = Callable[[str], bool]
@@ -76,7 +77,7 @@ class Database:
         self.generation = generation
         self.approves: Approves = lambda _: True
         """The function `approved` in SQL."""
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[Connection] = []
         self._file: Held | None = None
         """The file, which is held before the first connection and until the last one is closed."""
         self._pages = Pages(path) if path else None
@@ -91,7 +92,7 @@ class Database:
             self._idle.append(connection)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[Connection]:
         """Yields a connection on which all reads see the same state.
 
         Raises `IndexDamaged` also if the block fails on a row with values that mind never writes.
@@ -107,7 +108,7 @@ class Database:
                 connection.rollback()
 
     @contextmanager
-    def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[sqlite3.Connection]:
+    def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[Connection]:
         """Yields a connection in a transaction, which is committed if the block succeeds.
 
         Raises `IndexBusy` if another process is writing for longer than `wait` seconds, and
@@ -169,14 +170,14 @@ class Database:
         if not self._pages.are_sound(self._file.descriptor, again=again):
             raise _damaged(self.path, "the checksum of a page does not match")
 
-    def _recording(self, connection: sqlite3.Connection) -> AbstractContextManager[None]:
+    def _recording(self, connection: Connection) -> AbstractContextManager[None]:
         """Returns the context of a commit, in which the checksums of its pages are stored."""
         if self._pages and self._file:
             return self._pages.recording(self._file.descriptor, connection)
         return nullcontext()
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[Connection]:
         with self._turn, translated(self.path):
             if self.path and self._file is None:
                 self._file = Held.of(self.path)
@@ -194,12 +195,12 @@ class Database:
                 else:
                     self._idle.append(connection)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         if self.path:
             for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
                 disk.check(beside(self.path, suffix))
         # `rw`: a removed file must not be created again, empty.
-        connection = disk.connect(self.path, mode="rw", wait=WRITE_WAIT_SECONDS)
+        connection = sqlite.connect(self.path, mode="rw", wait=WRITE_WAIT_SECONDS)
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
@@ -221,14 +222,14 @@ class Database:
 
         return approved
 
-    def _begin(self, connection: sqlite3.Connection, wait: float) -> None:
+    def _begin(self, connection: Connection, wait: float) -> None:
         # The first index is waited for longer: without it, there is nothing to read.
         for seconds in (wait, max(0.0, WRITE_WAIT_SECONDS - wait)):
             try:
-                disk.begin(connection, seconds)
+                sqlite.begin(connection, seconds)
                 return
             except sqlite3.OperationalError as error:
-                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                if not is_busy(error):
                     raise
             if connection.execute("SELECT 1 FROM files LIMIT 1").fetchone():
                 raise IndexBusy(
@@ -303,6 +304,8 @@ def translated(path: Path | None) -> Iterator[None]:
             raise  # A bug in our code.
         if is_damage(error):
             raise _damaged(path, error) from error
+        if path and is_busy(error):
+            raise disk.busy(path) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",
             hint="check the disk's free space and the folder's permissions",
@@ -349,7 +352,7 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
     with translated(path), _writable(folder):
         draft.unlink(missing_ok=True)
         try:
-            with closing(disk.connect(draft)) as connection:
+            with closing(sqlite.connect(draft)) as connection:
                 schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
             Pages(draft).create(Held.of(draft))
@@ -405,7 +408,7 @@ def _tidy(folder: Path, ours: int, owner: str) -> None:
 def is_idle(path: Path) -> bool:
     """Returns whether no other process has the database open."""
     try:
-        with closing(disk.connect(path, mode="rw")) as connection:
+        with closing(sqlite.connect(path, mode="rw")) as connection:
             return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
     except (sqlite3.OperationalError, OSError):
         return False

@@ -20,10 +20,9 @@ from importlib import import_module
 from itertools import islice
 from operator import mul
 from pathlib import Path
-from sqlite3 import Connection
 from typing import TypeVar
 
-from mimo import disk
+from mimo import disk, sqlite
 from mimo.errors import StorageFailed
 from mimo.index.content import (
     BATCH,
@@ -45,6 +44,7 @@ from mimo.index.matrix import (
     products,
     rows_of,
 )
+from mimo.sqlite import Connection, is_busy
 
 NUMPY_PAYS = 8_000
 """The number of cosines that take about as long in plain Python as importing numpy."""
@@ -85,7 +85,7 @@ class Vectors:
         """True if the folder also has vectors of a later version of mind."""
         self.losses = 0
         """The number of times that vectors were found damaged or missing since opening."""
-        with _translated(folder):
+        with self._translated():
             self._open()
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
@@ -321,7 +321,7 @@ class Vectors:
         It may write if it is given a time to `wait` for other processes. If the file is damaged or
         removed, the operation runs on an empty one.
         """
-        with self._turn, _translated(self.folder):
+        with self._turn, self._translated():
             # SQLite would go on writing to a removed file, which no other process sees.
             if self._inode() != self._opened_inode:
                 self._open()
@@ -347,7 +347,7 @@ class Vectors:
         if wait is None:
             connection.execute("BEGIN")
         else:
-            disk.begin(connection, wait)
+            sqlite.begin(connection, wait)
         try:
             content = self._content(connection)
             try:
@@ -413,6 +413,19 @@ class Vectors:
             elif number < self._number or is_idle(path):
                 remove(path)
 
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raises errors of SQLite and of the file system as `StorageFailed`."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            if self._path and isinstance(error, sqlite3.Error) and is_busy(error):
+                raise disk.busy(self._path) from error
+            raise StorageFailed(
+                f"the vectors in `{self.folder}` can't be used ({error})",
+                hint="check the disk's free space and the folder's permissions",
+            ) from error
+
     def _inode(self) -> int:
         """Returns the inode of the file; 0 if it is missing or in memory."""
         try:
@@ -426,18 +439,6 @@ def _is_unusable(error: sqlite3.DatabaseError | OSError) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.EINVAL
     return is_damage(error)
-
-
-@contextmanager
-def _translated(folder: Path | None) -> Iterator[None]:
-    """Raises errors of SQLite and of the file system as `StorageFailed`."""
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        raise StorageFailed(
-            f"the vectors in `{folder}` can't be used ({error})",
-            hint="check the disk's free space and the folder's permissions",
-        ) from error
 
 
 # Cosines of int8 vectors of one length: exact to half a percent after rounding.

@@ -29,7 +29,7 @@ _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
 """`@path`, which an instructions file replaces by the file; with a blank it is plain text."""
 
 _MARK = r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+"
-_RULE = r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)"
+_RULE = r"\s*(?:(?:-\s*)+|(?:[-*_=]\s*){3,}|(?:```|~~~).*)"
 _MARKS = r"\A(?:(?:#{1,6}|[-*+])(?:\s+|\Z)|>\s*)+"
 _BEGINNING = r"\A(?:[0-9]{1,9}[.)](?:\s|\Z)|<(?=[A-Za-z])|\[(?:[^\]\\]|\\.)+\](?=:))"
 """The beginning of a line that is the item of a list, HTML, or the target of links elsewhere."""

@@ -648,7 +648,7 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
     try:
         while not _try(descriptor):
             if time.monotonic() >= deadline:
-                raise busy(path, _named(descriptor))
+                raise disk.busy(path, _named(descriptor))
             with patience.spent():
                 time.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -682,13 +682,3 @@ def _named(descriptor: int) -> int | None:
     except OSError:
         pass  # another user's
     return int(text)
-
-
-def busy(path: Path, pid: int | None = None) -> StorageFailed:
-    """Returns the error for a file that another process has locked."""
-    holder = f"process {pid}" if pid else "another process"
-    return StorageFailed(
-        f"`{path}` is held by {holder}",
-        hint="wait until it is done, or end it",
-        details={"path": str(path), "pid": pid},
-    )

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mimo import disk
+from mimo import disk, sqlite
 from mimo.errors import LaterFormat, StorageFailed
+from mimo.sqlite import Connection, is_busy
 from mimo.store import files
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -32,7 +33,7 @@ class LocalDatabase:
         self._schema = schema
         self._durable = durable
         self._lock = RLock()
-        self._open: sqlite3.Connection | None = None
+        self._open: Connection | None = None
         self._inode: int | None = None
 
     @property
@@ -41,7 +42,7 @@ class LocalDatabase:
         return files.local(self._root, self._name)
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection | None]:
+    def reading(self) -> Iterator[Connection | None]:
         """Gives a connection, or None if the file is missing. Raises `StorageFailed`."""
         with self._lock, self._translated():
             if self._open is None and not self.path.exists():
@@ -50,14 +51,14 @@ class LocalDatabase:
                 yield self._connection()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> Iterator[Connection]:
         """Gives a connection in a transaction, which is committed if the block succeeds.
 
         Raises `StorageFailed`.
         """
         with self._lock, self._translated():
             connection = self._connection()
-            disk.begin(connection)
+            sqlite.begin(connection)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -72,7 +73,7 @@ class LocalDatabase:
                 self._open.close()
                 self._open = None
 
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         if self._open is not None and self._inode != _inode(self.path):
             self.close()  # The file was removed or replaced.
         if self._open is None:
@@ -80,15 +81,15 @@ class LocalDatabase:
             self._inode = _inode(self.path)
         return self._open
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         path = self.path
         try:
             disk.make_folder(path.parent)
-            connection = disk.connect(path)
+            connection = sqlite.connect(path)
         except OSError as error:
             raise files.failure("write", path, error) from error
         try:
-            disk.limit_waits(connection)
+            connection.limit = disk.WAIT_SECONDS
             connection.execute("PRAGMA trusted_schema = OFF")
             if not _schema_of(connection):
                 self._create(connection)
@@ -104,17 +105,17 @@ class LocalDatabase:
             raise
         return connection
 
-    def _check(self, connection: sqlite3.Connection) -> None:
+    def _check(self, connection: Connection) -> None:
         (number,) = connection.execute("PRAGMA user_version").fetchone()
         LaterFormat.check(f"`{self.path}`", number)
         if _schema_of(connection) != [self._schema]:
             raise _damaged(self.path, "mind did not create it")
 
-    def _create(self, connection: sqlite3.Connection) -> None:
+    def _create(self, connection: Connection) -> None:
         """Creates the table, unless another process has."""
         if not self._durable:
             connection.execute("PRAGMA journal_mode = WAL")
-        disk.begin(connection)
+        sqlite.begin(connection)
         if not _schema_of(connection):
             connection.execute(self._schema)
         connection.execute("COMMIT")
@@ -128,15 +129,15 @@ class LocalDatabase:
             if code in _BROKEN:
                 self.close()
                 raise _damaged(self.path, str(error)) from error
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_PROTOCOL):
-                raise files.busy(self.path) from error
+            if is_busy(error):
+                raise disk.busy(self.path) from error
             raise StorageFailed(
                 f"`{self.path}` can't be used: {error}",
                 hint="check the disk's free space and the folder's permissions",
             ) from error
 
 
-def _schema_of(connection: sqlite3.Connection) -> list[str]:
+def _schema_of(connection: Connection) -> list[str]:
     return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
 
 

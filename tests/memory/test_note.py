@@ -101,6 +101,7 @@ def test_every_text_becomes_one_short_printable_line(text: str) -> None:
         ("-\nfoo", "foo"),
         ("#\n+\n1. foo", "1.\u00a0foo"),
         ("#\n_\n_\n_", ""),
+        ("--", ""),
         ("12)", "12)\u00a0"),
         ("1.5 s", "1.5 s"),
         ("<details> and Vec<T>", "‹details> and Vec<T>"),

@@ -6,13 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimo import disk
+from mimo import disk, sqlite
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
@@ -157,7 +157,7 @@ with open(sys.argv[1], "r+b") as file:
 @pytest.mark.skipif(os.name != "posix", reason="SQLite's locks of POSIX")
 def test_a_database_that_is_being_set_up_is_waited_for_once_in_a_command(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    with closing(disk.connect(path)) as made:
+    with closing(sqlite.connect(path)) as made:
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE t (a INTEGER)")
     shared = path.with_name("a.db-shm")
@@ -171,11 +171,38 @@ def test_a_database_that_is_being_set_up_is_waited_for_once_in_a_command(tmp_pat
         with disk.shared():
             for _ in range(3):
                 with pytest.raises(sqlite3.OperationalError, match=r"a\.db` is held"):
-                    disk.connect(path)
+                    sqlite.connect(path)
         holder.kill()
     assert time.monotonic() - started < 1.5 * disk.WAIT_SECONDS
-    with closing(disk.connect(path)) as free:
+    with closing(sqlite.connect(path)) as free:
         assert free.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+@pytest.mark.attack("lock held for ever")
+def test_all_waits_for_databases_share_the_limit_of_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 0.5)
+    paths = [tmp_path / "a.db", tmp_path / "b.db"]
+    with ExitStack() as stack:
+        opened = []
+        for path in paths:
+            holder = stack.enter_context(closing(sqlite.connect(path)))
+            holder.execute("CREATE TABLE t (a INTEGER)")
+            opened += [stack.enter_context(closing(sqlite.connect(path, wait=9))) for _ in range(2)]
+            holder.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        with disk.shared():
+            for connection in opened:
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    connection.execute("SELECT * FROM t")
+                with pytest.raises(sqlite3.OperationalError, match="locked"):
+                    sqlite.begin(connection)
+        waited = time.monotonic() - started
+        assert 0.4 < waited < 1.0
+        with disk.shared(), pytest.raises(sqlite3.OperationalError):
+            opened[0].execute("SELECT * FROM t")
+        assert time.monotonic() - started - waited > 0.4  # The next command may wait again.
 
 
 @pytest.mark.attack("killed while accesses are summed up")

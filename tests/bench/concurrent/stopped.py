@@ -309,7 +309,7 @@ def _work(options: argparse.Namespace) -> int:
             seen.add(key)
             if key in tried or time.monotonic() > end:
                 continue
-            trial = project.probed(command, lock, (*READING, *WRITING))
+            trial = project.probed(command, lock, _probes(command))
             project.scratch.mind("list")
             wrong = [*problems_of(_entered(project.scratch))]
             if trial is not None:
@@ -326,6 +326,12 @@ def _work(options: argparse.Namespace) -> int:
     if options.write:
         write_part(options.write, "stopped", report(trials, tried, len(seen | tried), failed))
     return 1 if failed or not trials else 0
+
+
+def _probes(command: Command) -> list[Sequence[str]]:
+    """Returns the commands to run meanwhile; before `mind init`, there is no memory to name."""
+    probes = (*READING, *WRITING)
+    return [words for words in probes if command.name != "init" or "{" not in " ".join(words)]
 
 
 def _state(trial: Trial | None) -> str:

@@ -1,0 +1,94 @@
+"""Databases of SQLite, whose waits for other processes have the limit of the command."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from mimo import disk
+from mimo.disk import WAIT_SECONDS
+
+
+class Connection(sqlite3.Connection):
+    """A connection that waits no longer for other processes than the command may."""
+
+    limit = 0.0
+    """The seconds that a statement may wait, if the command has so much time left."""
+    _set = 0.0
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """Runs a statement. A wait that ends with an error counts as time of the command."""
+        patience = disk.current()
+        limit = min(self.limit, patience.left)
+        if limit != self._set:
+            super().execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
+            self._set = limit
+        start = time.monotonic()
+        try:
+            return super().execute(*args)
+        except sqlite3.OperationalError as error:
+            if is_busy(error):
+                patience.count(time.monotonic() - start)
+            raise
+
+
+def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connection:
+    """Returns a connection to a database, None for one in memory; transactions are explicit.
+
+    Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. A statement waits up
+    to `wait` seconds for other processes. Raises `OSError` if the path is not a regular file, and
+    `sqlite3.DatabaseError`.
+    """
+    patience = disk.current()
+    if path in patience.held:
+        raise _held(path)
+    name = ":memory:"
+    if path is not None:
+        disk.check(path)
+        if mode == "rwc":
+            disk.make_database(path)
+        # As `Path.as_uri`, for which `urllib` is loaded.
+        place = path.absolute().as_posix().replace("%", "%25").replace("?", "%3F")
+        name = f"file://{'' if place[0] == '/' else '/'}{place.replace('#', '%23')}?mode={mode}"
+    connection = sqlite3.connect(
+        name,
+        uri=path is not None,
+        timeout=0,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
+    )
+    try:  # If a process is stopped while it sets up the memory of all, SQLite tries for 10 s.
+        connection.execute("PRAGMA schema_version")
+    except sqlite3.DatabaseError as error:  # The first use of the connection reports the others.
+        if path and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
+            connection.close()
+            patience.end(path)
+            raise _held(path) from error
+    connection.limit = wait
+    return connection
+
+
+def _held(path: Path) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(f"`{path}` is held by another process")
+    error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
+    return error
+
+
+def begin(connection: Connection, wait: float = WAIT_SECONDS) -> None:
+    """Begins a writing transaction, and waits for those of other processes.
+
+    Raises `sqlite3.OperationalError` after `wait` seconds, or the time that the command has left.
+    """
+    connection.limit = wait
+    start = time.monotonic()
+    connection.execute("BEGIN IMMEDIATE")
+    disk.current().count(time.monotonic() - start)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Returns whether another process held a lock for too long."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)

@@ -180,12 +180,20 @@ class Project:
         prepared(self.scratch)
         warm(self.scratch)
         self.scratch.save("base")
+        self._probes: dict[str, list[Sequence[str]]] = {}
 
     def prepare(self, command: Command) -> None:
         """Makes the state before a command."""
         self.scratch.load("base")
         command.before(self.scratch)
         self.scratch.save(command.name)
+        # Some commands restore the memory that others name.
+        missing = {f"{{{name}}}" for name, id in self.scratch.ids.items() if not self._has(id)}
+        probes = (*READING, *WRITING)
+        self._probes[command.name] = [words for words in probes if not missing & {*words}]
+
+    def _has(self, id: str) -> bool:
+        return self.scratch.mind("show", id).status == 0
 
     def taken(self, command: Command) -> list[Lock]:
         """Returns the locks that a command takes."""
@@ -202,7 +210,7 @@ class Project:
         self.locks.arm(at)
         return main(list(words))
 
-    def probed(self, command: Command, lock: Lock, probes: Sequence[Sequence[str]]) -> Trial | None:
+    def probed(self, command: Command, lock: Lock) -> Trial | None:
         """Stops a command at a lock, and runs others meanwhile; None if it ended before."""
         self.scratch.load(command.name)
         self.locks.clear()  # Otherwise the process of the last trial passes for one that stopped.
@@ -223,7 +231,8 @@ class Project:
             time.sleep(0.005)
         try:
             processes, held = {holder, self.locks.stopped()}, self.locks.taken()
-            return Trial(held, processes, [self._probe(words) for words in probes])
+            probes = [self._probe(words) for words in self._probes[command.name]]
+            return Trial(held, processes, probes)
         finally:
             os.killpg(holder, signal.SIGKILL)
             os.waitpid(holder, 0)
@@ -309,7 +318,7 @@ def _work(options: argparse.Namespace) -> int:
             seen.add(key)
             if key in tried or time.monotonic() > end:
                 continue
-            trial = project.probed(command, lock, _probes(command))
+            trial = project.probed(command, lock)
             project.scratch.mind("list")
             wrong = [*problems_of(_entered(project.scratch))]
             if trial is not None:
@@ -326,12 +335,6 @@ def _work(options: argparse.Namespace) -> int:
     if options.write:
         write_part(options.write, "stopped", report(trials, tried, len(seen | tried), failed))
     return 1 if failed or not trials else 0
-
-
-def _probes(command: Command) -> list[Sequence[str]]:
-    """Returns the commands to run meanwhile; before `mind init`, there is no memory to name."""
-    probes = (*READING, *WRITING)
-    return [words for words in probes if command.name != "init" or "{" not in " ".join(words)]
 
 
 def _state(trial: Trial | None) -> str:

@@ -43,6 +43,7 @@ _LEFT_OUT = re.compile(
     r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
     r"|/\.local/(limits\.db(-journal|-wal|-shm)?|exposure\.json|adding|sessions/.*)$"  # Passing.
+    r"|/\.local/ingested\.json$"  # Without it, ingested files are compared by their digests.
     r"|/logs/"
 )
 """Files that are not compared. Every other file is, so that no new kind is forgotten."""
@@ -136,7 +137,7 @@ def lost(
             lacks = remains and Counter(here) <= Counter(new)
             if not (
                 (name.startswith("trust of ") and "could not be approved" in errors)
-                or (name.startswith("undo of new ") and "can't undo this" in errors and lacks)
+                or ("can't undo this" in errors and _lacks_undo(name, lacks, new, here))
                 or (name.startswith(may_lack) and lacks)
             ):
                 yield f"acknowledged, but {name} is not as it should be"
@@ -150,6 +151,17 @@ def lost(
             yield f"{name} is lost"
         elif _is_changed(name.removeprefix("undo of "), before, now):
             yield f"the earlier text of {name} is lost"
+
+
+def _lacks_undo(name: str, lacks: bool, new: Sequence[str], here: Sequence[str]) -> bool:
+    """Returns whether a command is missing in the trash that only created files.
+
+    If it was an undo, the earlier command does not count as undone.
+    """
+    if name.startswith("undo of new ") and lacks:
+        return True
+    undone = sorted(text.replace(", undone: ", ": ", 1) for text in new)
+    return name.startswith("undo of ") and undone == sorted(here)
 
 
 def _is_changed(name: str, before: Facts, now: Facts) -> bool:

@@ -41,7 +41,7 @@ from mimo.operations.connections import Connection, most
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
 from mimo.operations.publishing import working_copy
-from mimo.server import log_to_stderr, return_memory, until_a_signal
+from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App
 from mimo.server.counting import Counts
 from mimo.server.hosting import INDEX, Hosting
@@ -375,7 +375,7 @@ def main(
     Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
     """
     log_to_stderr(Brief("mind: %(message)s"))
-    return_memory()
+    disk.return_memory()
     disk.permit_many_files()
     home = home_of(os.environ)
     projects.check_home(home)

@@ -27,11 +27,11 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from mimo.commands import all_commands
-from mimo.disk import home_of, working_directory
+from mimo.disk import home_of, return_memory, working_directory
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
-from mimo.server import log_to_stderr, return_memory, until_a_signal
+from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import App
 from mimo.server.exposure import Listing, Mode, mode_of
 

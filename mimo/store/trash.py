@@ -91,6 +91,8 @@ class Recorder:
         self._written: Entry | None = None
         self._lines = 0
         self._exempt: set[str] = set()
+        self._has_lost = False
+        """True if a file was created without an entry."""
         self.undoes: str | None = None
 
     @cached_property
@@ -116,10 +118,12 @@ class Recorder:
         try:
             if kept:
                 self._write(kept)
-                self._note(None)
+                if not self._has_lost:
+                    self._note(None)
         except StorageFailed as error:
             if any(copy.before is not None for copy in kept):
                 raise
+            self._has_lost = True
             self._note(f"`mind undo` can't undo this: {error.message}")
 
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:

@@ -15,7 +15,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.config import load
-from mimo.errors import Conflict, NotFound
+from mimo.errors import Conflict, NotFound, StorageFailed
 from mimo.guard.policy import Call, Operation
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
@@ -25,6 +25,7 @@ from mimo.operations.undoing import Action
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render
 from mimo.store import files
+from mimo.store.trash import Trash
 from tests.conftest import Clock, git
 
 COMMANDS = all_commands()
@@ -447,6 +448,27 @@ def test_a_replaced_text_is_on_the_disk_if_the_command_first_created_a_file(
         files.replace(root / "old.md", b"after")
 
     assert named[0] == root / ".mind/.local/trash"
+
+
+def test_a_later_change_does_not_hide_that_an_earlier_one_cannot_be_undone(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = mind.project.root
+    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+
+    def full(*_: object, **__: object) -> None:
+        raise StorageFailed("the disk is full")
+
+    with undoing.recorded(mind, call, command="import", is_tool=True):
+        with monkeypatch.context() as patched:
+            patched.setattr(Trash, "append", full)
+            files.replace(root / "first.md", b"1")
+        files.replace(root / "second.md", b"2")
+    assert "can't undo this: the disk is full" in (mind.notice or "")
+
+    with undoing.recorded(mind, call, command="import", is_tool=True):
+        files.replace(root / "third.md", b"3")
+    assert not mind.notice
 
 
 @pytest.fixture

@@ -332,6 +332,7 @@ def run(mind: Mind) -> None:
             hint="`mind daemon stop` stops it",
         )
     disk.permit_many_files()
+    disk.return_memory()
     with daemon.held(mind.home), _logging(mind):
         # Without a project of its own: projects may be registered and removed while it runs.
         everywhere = Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ)

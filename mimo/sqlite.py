@@ -5,10 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
 
 from mimo import disk
 from mimo.disk import WAIT_SECONDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Connection(sqlite3.Connection):

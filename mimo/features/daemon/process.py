@@ -170,7 +170,9 @@ class Loop:
         now = time.monotonic()
         for root in [root for root, due in self._unsettled.items() if due <= now]:
             del self._unsettled[root]
-            if root in self._projects:
+            if not (root / ".mind").is_dir():
+                self.update_projects()
+            elif root in self._projects:
                 self._refresh(root)
 
     def check(self) -> None:

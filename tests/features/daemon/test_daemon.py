@@ -1,6 +1,7 @@
 """The daemon: its reactions to changes, and a real one that starts and stops."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +113,22 @@ def test_removed_and_new_projects_are_noticed(
     (project / ".mind").rename(project / "gone")
     loop.take(frozenset({project / "gone"}))
     assert set(watched_projects(home)) == {str(other)}
+
+
+def test_a_removed_project_is_not_made_again(
+    loop: Loop, mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = mind.folder / "facts" / "fact_a.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    monkeypatch.setattr("mimo.features.daemon.process._SETTLE_SECONDS", 0)
+    loop.update_projects()
+    loop._restart_watching()  # Each project is checked once more afterwards.
+
+    shutil.rmtree(project)
+    loop._settle()
+
+    assert not project.exists()
 
 
 def test_it_counts_as_started_before_the_first_index_is_made(

@@ -457,8 +457,9 @@ class Patience:
     def __init__(self) -> None:
         """Starts with the full time."""
         self._left = WAIT_SECONDS
-        self.held = set[Path]()
         self._since = time.monotonic()
+        self.held = set[Path]()
+        """Databases on which all of the time was spent, until it is given back."""
 
     @property
     def left(self) -> float:

@@ -41,15 +41,16 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
     """Returns a connection to a database, None for one in memory; transactions are explicit.
 
     Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. A statement waits up
-    to `wait` seconds for other processes. Raises `OSError` if the path is not a regular file, and
-    `sqlite3.DatabaseError`.
+    to `wait` seconds for other processes. Raises `OSError` if it or its log is not a regular file,
+    and `sqlite3.DatabaseError`.
     """
     patience = disk.current()
-    if path in patience.held:
+    if path in patience.held and patience.left < WAIT_SECONDS:
         raise _held(path)
     name = ":memory:"
     if path is not None:
-        disk.check(path)
+        for suffix in ("", "-wal", "-shm"):  # If one is a folder, SQLite would never open it.
+            disk.check(path.with_name(path.name + suffix))
         if mode == "rwc":
             disk.make_database(path)
         # As `Path.as_uri`, for which `urllib` is loaded.

@@ -66,8 +66,7 @@ def main(
         rendering.prepare()
         run = partial(run_command, open)
         if (line := read(registry, args)) is not None:
-            with shared():
-                status = run(line.spec, line.arguments(), line.options)
+            status = run(line.spec, line.arguments(), line.options)
         else:  # click takes longer to load than a short command runs.
             from mimo.cli import external, program
 
@@ -92,6 +91,7 @@ def main(
         return report(unexpected)
 
 
+@shared()
 def run_command(
     open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> int:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from mimo import disk, sqlite
 from mimo.frozen import NamedTuple
-from mimo.index.database import beside
 from mimo.index.matrix import NO_ROWS, Matrix, Rows, RowsDamaged, is_mark, products
 from mimo.index.pages import Span, due
 from mimo.index.schema import marks, portions
@@ -220,12 +219,8 @@ def connect(path: Path | None, model: str) -> Connection:
     Raises `OtherLayout`, another `sqlite3.DatabaseError` if the file is damaged, and `OSError` if
     it or its log is not a regular file.
     """
-    if path:
-        for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
-            disk.check(beside(path, suffix))
-    connection = sqlite.connect(path)
+    connection = sqlite.connect(path, wait=disk.WAIT_SECONDS)
     try:
-        connection.limit = disk.WAIT_SECONDS
         if _layout(connection) > LAYOUT:  # Not even its mode may change.
             raise OtherLayout("a later layout")
         # Of two processes that create the file at once, only one can switch the mode.

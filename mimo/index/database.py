@@ -196,9 +196,6 @@ class Database:
                     self._idle.append(connection)
 
     def _connect(self) -> Connection:
-        if self.path:
-            for suffix in ("-wal", "-shm"):  # If one is a folder, SQLite would never open it.
-                disk.check(beside(self.path, suffix))
         # `rw`: a removed file must not be created again, empty.
         connection = sqlite.connect(self.path, mode="rw", wait=WRITE_WAIT_SECONDS)
         try:

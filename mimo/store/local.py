@@ -85,11 +85,10 @@ class LocalDatabase:
         path = self.path
         try:
             disk.make_folder(path.parent)
-            connection = sqlite.connect(path)
+            connection = sqlite.connect(path, wait=disk.WAIT_SECONDS)
         except OSError as error:
             raise files.failure("write", path, error) from error
         try:
-            connection.limit = disk.WAIT_SECONDS
             connection.execute("PRAGMA trusted_schema = OFF")
             if not _schema_of(connection):
                 self._create(connection)

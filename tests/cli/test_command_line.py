@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import click
 import pytest
 
+from mimo import disk
 from mimo.cli.completing import completions
 from mimo.cli.main import main
 from mimo.commands import Registry
@@ -281,6 +282,20 @@ def test_a_positional_list_takes_all_words(ask: Any) -> None:
 )
 def test_common_options_stand_before_or_after_the_command(ask: Any, argv: list[str]) -> None:
     assert ask(*argv)["project"] == "p"
+
+
+def test_all_waits_of_a_line_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = []
+
+    def opened(_: Path | None) -> Any:
+        shared.append(disk.current() is disk.current())
+        raise NoProject("there is no project here", hint="run `mind init` first")
+
+    main(["note", "x"], commands=registry(), open=opened)
+    monkeypatch.setattr("mimo.cli.main.read", lambda *_: None)  # Then click reads the line.
+    main(["note", "x"], commands=registry(), open=opened)
+
+    assert shared == [True, True]
 
 
 def test_a_command_may_have_an_option_that_others_share(ask: Any) -> None:

@@ -19,22 +19,29 @@ class Connection(sqlite3.Connection):
 
     limit = 0.0
     """The seconds that a statement may wait, if the command has so much time left."""
-    _set = 0.0
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
-        """Runs a statement. A wait that ends with an error counts as time of the command."""
-        patience = disk.current()
-        limit = min(self.limit, patience.left)
-        if limit != self._set:
-            super().execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
-            self._set = limit
-        start = time.monotonic()
+        """Runs a statement, and once more if it must wait; the wait counts as that of the command.
+
+        A statement that ended a transaction with its error is not repeated.
+        """
+        was_in_transaction, start = self.in_transaction, time.monotonic()
         try:
             return super().execute(*args)
         except sqlite3.OperationalError as error:
-            if is_busy(error):
-                patience.count(time.monotonic() - start)
-            raise
+            if not is_busy(error):
+                raise
+            patience = disk.current()
+            patience.count(time.monotonic() - start)
+            limit = min(self.limit, patience.left)
+            if _is_stuck(error) or not limit or self.in_transaction != was_in_transaction:
+                raise
+            with patience.spent():
+                super().execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
+                try:
+                    return super().execute(*args)
+                finally:
+                    super().execute("PRAGMA busy_timeout = 0")
 
 
 def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connection:
@@ -66,8 +73,9 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
     )
     try:  # If a process is stopped while it sets up the memory of all, SQLite tries for 10 s.
         connection.execute("PRAGMA schema_version")
+        patience.held.discard(path)
     except sqlite3.DatabaseError as error:  # The first use of the connection reports the others.
-        if path and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL:
+        if path and _is_stuck(error):
             connection.close()
             patience.end(path)
             raise _held(path) from error
@@ -87,12 +95,15 @@ def begin(connection: Connection, wait: float = WAIT_SECONDS) -> None:
     Raises `sqlite3.OperationalError` after `wait` seconds, or the time that the command has left.
     """
     connection.limit = wait
-    start = time.monotonic()
     connection.execute("BEGIN IMMEDIATE")
-    disk.current().count(time.monotonic() - start)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Returns whether another process held a lock for too long."""
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
+
+
+def _is_stuck(error: sqlite3.Error) -> bool:
+    """Returns whether SQLite itself has waited for a process that sets up the memory of all."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL

@@ -261,13 +261,12 @@ def _layout(connection: Connection) -> int:
 
 
 def is_later(path: Path) -> bool:
-    """Returns whether a later version of mind made a file."""
-    with (
-        suppress(sqlite3.DatabaseError, OSError),
-        closing(sqlite.connect(path, mode="rw")) as opened,
-    ):
+    """Returns whether a later version of mind made a file.
+
+    Raises `sqlite3.DatabaseError` and `OSError` if its layout can't be read.
+    """
+    with closing(sqlite.connect(path, mode="rw")) as opened:
         return _layout(opened) > LAYOUT
-    return False
 
 
 def checked(rows: Rows) -> Check:

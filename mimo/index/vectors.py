@@ -408,7 +408,11 @@ class Vectors:
             path = path_of(folder, number, self._name)
             if number == self._number:
                 continue
-            if is_later(path):
+            try:
+                is_kept = is_later(path)
+            except (sqlite3.DatabaseError, OSError) as error:
+                is_kept = not _is_unusable(error)  # It can't be read now.
+            if is_kept:
                 self._has_later = True
             elif number < self._number or is_idle(path):
                 remove(path)

@@ -111,6 +111,25 @@ def test_vectors_of_a_later_version_are_left_alone(tmp_path: Path, opened: Opene
     assert before.items() <= contents(tmp_path).items()
 
 
+def test_vectors_that_a_later_version_is_writing_are_left_alone(
+    tmp_path: Path, opened: Opened
+) -> None:
+    opened(tmp_path).put(some(0, 3))
+    opened.close()
+    before = later(tmp_path)
+    opened(tmp_path).put(some(5, 6))  # Its own, beside them.
+    opened.close()
+
+    with closing(sqlite3.connect(tmp_path / "vectors.db", isolation_level=None)) as writing:
+        writing.execute("BEGIN EXCLUSIVE")
+        own = opened(tmp_path)
+        own.put(some(5, 9))
+        own.prune([name(6)])
+        own.close()
+
+    assert before.items() <= contents(tmp_path).items()
+
+
 def test_a_later_version_finds_its_vectors_after_an_earlier_one(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:

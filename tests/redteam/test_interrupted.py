@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
@@ -181,8 +182,30 @@ def test_a_database_that_is_being_set_up_is_waited_for_once_in_a_command(
             monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 0.0)
             monkeypatch.setattr("mimo.sqlite.WAIT_SECONDS", 0.0)
             sqlite.connect(path).close()
+            monkeypatch.undo()
+            disk.current().count(1.0)  # Once it is free, other waits do not count for it.
+            sqlite.connect(path).close()
     with closing(sqlite.connect(path)) as free:
         assert free.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+@pytest.mark.attack("lock held for ever")
+def test_waits_for_databases_that_end_well_count_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with (
+        closing(sqlite.connect(path)) as holder,
+        closing(sqlite.connect(path, wait=9)) as waiting,
+        disk.shared(),
+    ):
+        holder.execute("CREATE TABLE t (a INTEGER)")
+        for statement in ("SELECT * FROM t", "BEGIN IMMEDIATE"):
+            holder.execute("BEGIN EXCLUSIVE")
+            end = threading.Timer(0.3, holder.execute, ["COMMIT"])
+            end.start()
+            waiting.execute(statement)
+            assert disk.current().left < disk.WAIT_SECONDS - 0.2
+            end.join()
+        waiting.execute("ROLLBACK")
 
 
 @pytest.mark.attack("lock held for ever")

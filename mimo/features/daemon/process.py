@@ -157,8 +157,7 @@ class Loop:
         for root, mind in tuple(self._projects.items()):
             if not any(_is_below(path, (root,)) for path in changed):
                 continue
-            if not (root / ".mind").is_dir():
-                self.update_projects()
+            if not self._has_folder(root):
                 continue
             self.active[root] = self._mind.now()
             folders = _memory_folders(mind)
@@ -168,12 +167,19 @@ class Loop:
 
     def _settle(self) -> None:
         now = time.monotonic()
-        for root in [root for root, due in self._unsettled.items() if due <= now]:
+        roots = [root for root, due in self._unsettled.items() if due <= now]
+        for root in roots:
             del self._unsettled[root]
-            if not (root / ".mind").is_dir():
-                self.update_projects()
-            elif root in self._projects:
+        for root in roots:  # A missing folder makes a new list of projects, and new times.
+            if self._has_folder(root) and root in self._projects:
                 self._refresh(root)
+
+    def _has_folder(self, root: Path) -> bool:
+        """Returns whether a project exists; if not, it is no longer watched."""
+        if (root / ".mind").is_dir():
+            return True
+        self.update_projects()
+        return False
 
     def check(self) -> None:
         """Does the work that no change starts: sessions end, projects disappear, watching fails."""

@@ -115,20 +115,26 @@ def test_removed_and_new_projects_are_noticed(
     assert set(watched_projects(home)) == {str(other)}
 
 
-def test_a_removed_project_is_not_made_again(
-    loop: Loop, mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+def test_removed_projects_are_not_made_again(
+    loop: Loop, mind: Mind, project: Path, tmp_path: Path, home: Path, clock, monkeypatch
 ) -> None:
     path = mind.folder / "facts" / "fact_a.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
+    other = tmp_path / "other"
+    other.mkdir()
+    init(other, home, now=clock())
     monkeypatch.setattr("mimo.features.daemon.process._SETTLE_SECONDS", 0)
     loop.update_projects()
     loop._restart_watching()  # Each project is checked once more afterwards.
 
     shutil.rmtree(project)
+    shutil.rmtree(other)
     loop._settle()
 
     assert not project.exists()
+    assert not other.exists()
+    assert watched_projects(home) == ()
 
 
 def test_it_counts_as_started_before_the_first_index_is_made(

@@ -339,6 +339,13 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
     if result.returncode:
         lines = printed.splitlines()
         reason = git.complaint(result.stderr or result.stdout)
+        if is_locked:
+            lock = reason.partition("'")[2].rpartition("'")[0]
+            raise StorageFailed(
+                f"`{lock}` is held by another process",
+                hint="wait until git is done; if no git is running, remove the file",
+                details={"path": lock},
+            )
         raise StorageFailed(
             f"git {words[0]}: {reason}",
             hint="; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`",

@@ -53,6 +53,8 @@ def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
     broken = list(
         faults(placed, log.key, count=count, last=last, from_start=not newest, flushed=log.flushed)
     )
+    if log.path.is_symlink() or (log.path.exists() and not log.path.is_file()):
+        broken.append(Fault(log.path.name, 1, "calls are not recorded: it is not a regular file"))
     if left := log.torn:
         message = f"the last write was interrupted: {left:,} bytes of an incomplete record"
         torn = sum(1 for _ in log.links(log.path)) + 1

@@ -124,6 +124,18 @@ def test_only_writing_a_value_fails_if_it_cannot_be_recorded(
 
 
 @pytest.mark.attack("record of calls from a clone")
+def test_verify_reports_that_calls_cannot_be_recorded(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_of(mind).mkdir(parents=True)
+    call(mind, "mind_add", content="The kettle holds two litres")
+
+    status, answer = run(mind, capsys, "audit", "verify")
+
+    assert status == 1
+    assert "calls are not recorded" in answer["faults"][0]["what"]
+
+
 def test_show_survives_records_with_other_types(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -198,7 +198,10 @@ class Trash:
         return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
-        """Removes the oldest entries beyond the limits, but never the newest entry."""
+        """Removes the oldest entries beyond the limits.
+
+        The newest entry and entries of a later version of mind are never removed.
+        """
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
         held = 0
         for number, id_ in enumerate(reversed(ids)):
@@ -210,6 +213,7 @@ class Trash:
 
     def append(
         self, id: str, number: int, lines: Sequence[dict[str, Any]], *, durable: bool
+                    self.entry(id_)  # Raises for a later format.
     ) -> None:
         """Adds lines to an entry, numbered from `number`. Raises `StorageFailed`."""
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))

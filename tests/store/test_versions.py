@@ -435,12 +435,33 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "undo")
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
+        mind(top, LATER, "undo", "--purge", "all")
+    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "rm", "--purge", mind(top, LATER, "show", "auth")["id"])
     assert len(mind(top, LATER, "undo", "--list")["changes"]) == count
     with pytest.raises(RuntimeError, match=r'"unread": \[\s*".mind/.local/trash/'):
         mind(top, LATER, "scan")
 
     assert contents(top) == before
+
+
+def test_a_change_in_the_trash_of_a_later_version_is_never_too_old(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = store(VERSIONS[-1])
+    folder = top / "shop/.mind/.local/trash"
+    earlier = set(folder.iterdir())
+    with monkeypatch.context() as patch:
+        entry = trash._of_entry
+        patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
+        mind(top, LATER, "edit", "auth", "--add-tag", "later")
+    (later,) = set(folder.iterdir()) - earlier
+
+    for days in (1000, 2000):
+        mind(top, LATER + timedelta(days=days), "edit", "auth", "--add-tag", f"tag{days}")
+
+    assert later in folder.iterdir()
+    assert not earlier & set(folder.iterdir())
 
 
 def test_a_run_of_a_later_version_stays(store: Store) -> None:

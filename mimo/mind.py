@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
-from mimo.config import ZONE, Config, load
+from mimo.config import FORMAT, ZONE, Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
@@ -553,7 +553,8 @@ class Mind:
         """The key-value store."""
         from mimo.store.values import Values
 
-        return Values(self.project.root, projects.index_owner(self.home, self.randomness))
+        owner = projects.index_owner(self.home, self.randomness)
+        return Values(self.project.root, owner, is_later=self.config.format > FORMAT)
 
     @part
     def guard(self) -> Guard:

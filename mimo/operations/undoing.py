@@ -202,10 +202,12 @@ def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
 def purge(mind: Mind, wanted: str) -> int:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
-    Raises `NotFound`, `AmbiguousId` and `StorageFailed`.
+    Raises `NotFound`, `AmbiguousId` and `StorageFailed`, and `LaterFormat` before a change.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
+    for id_ in ids:
+        store.entry(id_)  # Raises for a later format.
     for id_ in ids:
         store.remove(id_)
     return len(ids)

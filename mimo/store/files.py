@@ -465,11 +465,13 @@ def torn(path: Path) -> int:
         os.close(descriptor)
 
 
-def append(path: Path, data: bytes, *, durable: bool = True) -> None:
+def append(path: Path, data: bytes, *, durable: bool = True, flush_name: bool = False) -> None:
     """Adds complete lines to a log, which is created if it is missing. Raises `StorageFailed`.
 
     Processes append one after the other. After a failure the log is unchanged. Data that is not
     `durable` may be lost if the machine fails. Empty data only checks that the log is writable.
+    Durable data flushes the name of a new log. `flush_name` is for a log whose earlier lines were
+    not durable, so that its name may not be on the disk.
     """
     with reported("write", path):
         disk.make_folder(path.parent)
@@ -487,7 +489,7 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
                     left = left[os.write(descriptor, left) :]
                 if durable:
                     os.fsync(descriptor)
-                    if not end:
+                    if flush_name or not end:
                         disk.flush_folder(path.parent)
             except BaseException:
                 with suppress(OSError):

@@ -90,6 +90,8 @@ class Recorder:
         self._note = note
         self._written: Entry | None = None
         self._lines = 0
+        self._is_durable = False
+        """True if the name of the entry is on the disk."""
         self._exempt: set[str] = set()
         self._has_lost = False
         """True if a file was created without an entry."""
@@ -151,8 +153,10 @@ class Recorder:
         lines += [_of_kept(copy) for copy in kept]
         # An undo that only restores files also changes which entries count as undone.
         durable = bool(entry.undoes) or any(copy.before is not None for copy in kept)
-        self._trash.append(entry.id, self._lines, lines, durable=durable)
+        flush_name = durable and not self._is_durable
+        self._trash.append(entry.id, self._lines, lines, durable=durable, flush_name=flush_name)
         self._written, self._lines = entry, self._lines + len(lines)
+        self._is_durable |= durable
 
     def forget_if(self, unchanged: Callable[[Kept], bool]) -> None:
         """Removes the entry of a failed command if all its files are unchanged."""
@@ -198,7 +202,10 @@ class Trash:
         return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
-        """Removes the oldest entries beyond the limits, but never the newest entry."""
+        """Removes the oldest entries beyond the limits.
+
+        The newest entry and entries of a later version of mind are never removed.
+        """
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
         held = 0
         for number, id_ in enumerate(reversed(ids)):
@@ -206,19 +213,24 @@ class Trash:
                 held += self._path(id_).lstat().st_size
                 beyond = held > self._most_bytes or number >= _MOST_ENTRIES
                 if number and (beyond or id_ < oldest):
+                    self.entry(id_)  # Raises for a later format.
                     files.remove(self._path(id_))
 
     def append(
-        self, id: str, number: int, lines: Sequence[dict[str, Any]], *, durable: bool
+        self,
+        id: str,
+        number: int,
+        lines: Sequence[dict[str, Any]],
+        *,
+        durable: bool,
+        flush_name: bool,
     ) -> None:
-        """Adds lines to an entry, numbered from `number`. Raises `StorageFailed`."""
+        """Adds lines to an entry, numbered from `number`.
+
+        Raises `StorageFailed`; the entry is then unchanged.
+        """
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
-        path = self._path(id)
-        files.append(path, data, durable=durable)
-        if durable and number:
-            # The first lines may have been written without a flush of the entry's name.
-            with files.reported("write", path):
-                disk.flush_folder(path.parent)
+        files.append(self._path(id), data, durable=durable, flush_name=flush_name)
 
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user.

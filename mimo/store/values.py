@@ -208,9 +208,13 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
 class Values:
     """The values of one project; may be used by several threads and processes at once."""
 
-    def __init__(self, root: Path, owner: str) -> None:
-        """Takes a project's root and the user's secret; nothing is read yet."""
+    def __init__(self, root: Path, owner: str, *, is_later: bool = False) -> None:
+        """Takes a project's root and the user's secret; nothing is read yet.
+
+        With `is_later`, a later version of mind wrote the store: expired values stay in it.
+        """
         self._root = root
+        self._is_later = is_later
         self.secret = disk.sha256(f"cursors {owner}".encode())
         self._files = ValueFiles(root)
         self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
@@ -265,11 +269,12 @@ class Values:
     def expire(self, now: datetime) -> int:
         """Removes expired values and returns their number; does nothing if it can't write.
 
+        Readers leave them out in any case.
         The time to live of values with a later time than now starts again.
         """
         values = {"now": now.timestamp()}
         due = f"SELECT 1 FROM entries WHERE NOT {_ALIVE} OR written > :now LIMIT 1"
-        if not self._rows(due, values):
+        if self._is_later or not self._rows(due, values):
             return 0
         with suppress(StorageFailed), self._database.writing() as connection:
             removed = connection.execute(f"DELETE FROM entries WHERE NOT {_ALIVE}", values).rowcount

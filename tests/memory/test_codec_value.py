@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mimo.errors import Invalid
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.value import exactly, packed, parse, render
+from mimo.memory.codec.value import exactly, other_keys, packed, parse, render
 
 TEXT = st.text(max_size=20) | st.sampled_from(["no", "1", "0x10", "~", "---", "```", "a: b", "*x"])
 SCALARS = (
@@ -30,6 +30,22 @@ def encodable(value: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("note: |\n  a\n" + "\n" * 40_000 + "  b\n", "larger than 64 KiB"),
+        ('"' + r"\x7f" * 190 + '": 1\n', "could not find expected ':'"),
+        ("".join(f"k{number}: 1\n" for number in range(198)), "more than 200 keys"),
+    ],
+    ids=["text", "key", "count"],
+)
+def test_other_keys_are_refused_if_they_could_not_be_read_again(header: str, reason: str) -> None:
+    other = other_keys(f"---\n{header}---\n```json\n1\n```\n".encode())
+
+    with pytest.raises(Invalid, match=f"can't be written again: .*{reason}"):
+        render("agent.x", "k", 2, other)
 
 
 @given(VALUES.filter(encodable))
@@ -68,6 +84,12 @@ def test_every_value_is_restored_exactly(value: Any) -> None:
 @pytest.mark.req("002-20")
 def test_unusual_values_are_restored_exactly(value: Any) -> None:
     assert exactly(parse(render("agent.x", "k", value))[2], value)
+
+
+def test_a_header_is_measured_in_bytes() -> None:
+    value = "🙂" * 16_374
+
+    assert parse(render("agent.x", "k" * 99, value)) == ("agent.x", "k" * 99, value)
 
 
 def test_values_beyond_the_depth_limit_are_refused() -> None:

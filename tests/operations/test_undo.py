@@ -1,5 +1,6 @@
 """`mind undo`: what commands removed or replaced comes back, byte for byte."""
 
+import errno
 import os
 import shutil
 import stat
@@ -448,6 +449,45 @@ def test_a_replaced_text_is_on_the_disk_if_the_command_first_created_a_file(
         files.replace(root / "old.md", b"after")
 
     assert named[0] == root / ".mind/.local/trash"
+
+
+def test_the_name_of_an_entry_is_flushed_once(mind: Mind, named: list[Path]) -> None:
+    root = mind.project.root
+    for name in ("a.md", "b.md", "c.md"):
+        (root / name).write_text("before")
+    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+    with undoing.recorded(mind, call, command="import", is_tool=True):
+        files.replace(root / "new.md", b"new")
+        named.clear()
+        for name in ("a.md", "b.md", "c.md"):
+            files.replace(root / name, b"after")
+
+    assert named.count(root / ".mind/.local/trash") == 1
+
+
+def test_texts_are_restored_after_a_failed_flush_of_the_name(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = mind.project.root
+    for name in ("a.md", "b.md"):
+        (root / name).write_text("before")
+    call = Call(tool="mind_import", operation=Operation.WRITE, at=mind.now())
+
+    def broken(folder: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), f"{folder}")
+
+    with undoing.recorded(mind, call, command="import", is_tool=True) as recorder:
+        files.replace(root / "new.md", b"new")
+        with monkeypatch.context() as patched:
+            patched.setattr(disk, "flush_folder", broken)
+            with pytest.raises(StorageFailed):
+                files.replace(root / "a.md", b"after")
+        assert (root / "a.md").read_text() == "before"
+        files.replace(root / "b.md", b"after")
+
+    assert recorder.id
+    kept = {copy.path: copy.before for copy in mind.trash.kept(recorder.id)}
+    assert kept == {"new.md": None, "b.md": b"before"}
 
 
 def test_a_later_change_does_not_hide_that_an_earlier_one_cannot_be_undone(

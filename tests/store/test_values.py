@@ -236,6 +236,23 @@ def test_a_broken_file_is_reported_and_unchanged(
     assert (project / ".mind" / "values" / path).read_text(encoding="utf-8") == text
 
 
+def test_other_keys_that_would_grow_too_large_leave_the_file_unchanged(
+    values: Values, project: Path
+) -> None:
+    blank = "\n" * 40_000
+    write(project, "agent.a/k.md", f"---\nnote: |\n  a{blank}  b\nvalue: 1\n---\n")
+    path = project / path_of("agent.a", "k")
+    before = path.read_bytes()
+
+    with pytest.raises(Invalid, match="larger than 64 KiB") as caught:
+        values.put("agent.a", "k", 2, None, NOW)
+
+    assert "nothing was changed" in (caught.value.hint or "")
+    assert path.read_bytes() == before
+    assert got(values, "agent.a", "k") == 1
+    assert values.remove("agent.a", "k", NOW)
+
+
 def test_a_header_with_another_namespace_is_refused(values: Values, project: Path) -> None:
     write(project, "public.a/k.md", "---\nnamespace: agent.a\nkey: k\nvalue: 1\n---\n")
 

@@ -16,7 +16,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Shape, Spec, Surface
 from mimo.config import FORMAT
 from mimo.errors import LaterFormat
-from mimo.features import ingest
+from mimo.features import ingest, values
 from mimo.features.daemon.process import Loop
 from mimo.mind import Mind
 from mimo.store import files, projects, trash
@@ -403,6 +403,24 @@ def test_a_temporary_value_of_a_later_version_stays(store: Store) -> None:
     assert path.read_bytes() == before
 
 
+def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> None:
+    top = store(VERSIONS[-1])
+    for key, seconds in (("soon", "1000"), ("late", "3000")):
+        mind(top, LATER, "value", "put", "agent.build", key, "1", "--ttl-seconds", seconds)
+    later_store(top)
+    before = contents(top)
+    then = LATER + timedelta(seconds=2000)
+
+    with pytest.raises(RuntimeError, match="there is no `soon`"):
+        mind(top, then, "value", "get", "agent.build", "soon")
+    assert mind(top, then, "value", "list", "agent.build")["keys"] == ["last", "late"]
+    assert mind(top, LATER - timedelta(days=1), "value", "get", "agent.build", "late")["value"] == 1
+    with closing(Mind(**opened(top))) as memory:
+        assert values.expire(memory, then) == 0
+
+    assert contents(top) == before
+
+
 def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -417,12 +435,33 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "undo")
     with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
+        mind(top, LATER, "undo", "--purge", "all")
+    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
         mind(top, LATER, "rm", "--purge", mind(top, LATER, "show", "auth")["id"])
     assert len(mind(top, LATER, "undo", "--list")["changes"]) == count
     with pytest.raises(RuntimeError, match=r'"unread": \[\s*".mind/.local/trash/'):
         mind(top, LATER, "scan")
 
     assert contents(top) == before
+
+
+def test_a_change_in_the_trash_of_a_later_version_is_never_too_old(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = store(VERSIONS[-1])
+    folder = top / "shop/.mind/.local/trash"
+    earlier = set(folder.iterdir())
+    with monkeypatch.context() as patch:
+        entry = trash._of_entry
+        patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
+        mind(top, LATER, "edit", "auth", "--add-tag", "later")
+    (later,) = set(folder.iterdir()) - earlier
+
+    for days in (1000, 2000):
+        mind(top, LATER + timedelta(days=days), "edit", "auth", "--add-tag", f"tag{days}")
+
+    assert later in folder.iterdir()
+    assert not earlier & set(folder.iterdir())
 
 
 def test_a_run_of_a_later_version_stays(store: Store) -> None:

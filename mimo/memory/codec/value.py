@@ -25,6 +25,7 @@ MAX_FILE_BYTES = 8 * MAX_BYTES
 
 _KEYS = ("namespace", "key", "value")
 _LONGEST_HEADER = 16 * 1024
+"""Most bytes of a value in the header, and of the other keys beside it."""
 _OPENING = re.compile(r"^```(?:json)?[ \t]*\r?\n", re.MULTILINE)
 _CLOSING = re.compile(r"^```[ \t]*$", re.MULTILINE)
 
@@ -51,16 +52,20 @@ def render(
 ) -> bytes:
     """Returns the file of a value that `packed` has accepted.
 
-    `other` are further keys of its header. Raises `Invalid` if they can't be written.
+    `other` are further keys of its header. Raises `Invalid` if they could not be read again.
     """
     header = front_matter.emitted_lines({"namespace": namespace, "key": key, **other})
-    is_short = len(header) <= _LONGEST_HEADER
+    is_short = len(header.encode()) <= _LONGEST_HEADER
     if is_short and (lines := _as_yaml(value)) is not None:
-        return f"---\n{header}{lines}---\n".encode()
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    if len(text) > _LONGEST_HEADER:
-        text = packed(value)
-    return f"---\n{header}---\n```json\n{text}\n```\n".encode()
+        data = f"---\n{header}{lines}---\n".encode()
+    else:
+        text = json.dumps(value, ensure_ascii=False, indent=2)
+        if len(text) > _LONGEST_HEADER:
+            text = packed(value)
+        data = f"---\n{header}---\n```json\n{text}\n```\n".encode()
+    if other:
+        _check_kept(data, other)
+    return data
 
 
 def parse(data: bytes) -> tuple[str | None, str | None, Any]:
@@ -89,6 +94,20 @@ def other_keys(data: bytes) -> dict[str, Any]:
     return {key: value for key, value in header.items() if key not in _KEYS}
 
 
+def _check_kept(data: bytes, other: Mapping[str, Any]) -> None:
+    """Raises `Invalid` unless a file has these other keys: they may be longer than before."""
+    try:
+        if other_keys(data) == other:
+            return
+        reason = "they would be read differently"
+    except Unreadable as error:
+        reason = error.reason
+    raise Invalid(
+        f"the other keys in the header of the value's file can't be written again: {reason}",
+        hint="shorten them, or remove them from the file; nothing was changed",
+    )
+
+
 def exactly(value: Any, other: Any) -> bool:
     """Returns whether two JSON values are the same: `1` is neither `1.0` nor `true`."""
     return json.dumps(value) == json.dumps(other)
@@ -100,7 +119,7 @@ def _as_yaml(value: Any) -> str | None:
         return None
     try:
         lines = "\n".join(_lines("value", value, "")) + "\n"
-        if len(lines) > _LONGEST_HEADER:
+        if len(lines.encode()) > _LONGEST_HEADER:
             return None
         read = front_matter.load_flat(lines) or front_matter.read(lines).data
     except (Invalid, Unreadable, front_matter.NotAMapping):

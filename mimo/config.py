@@ -400,6 +400,15 @@ def load(*, user: Path | None, project: Path | None) -> Config:
     return Config(values=values, origins=origins, warnings=tuple(warnings))
 
 
+def format_of(data: bytes) -> int:
+    """Returns the format in a project's settings; `FORMAT` if it can't be read."""
+    try:
+        value = _parsed(data).get("format")
+    except (ValueError, RecursionError):
+        return FORMAT
+    return value if type(value) is int else FORMAT
+
+
 def _take(
     key: str, value: Any, scope: Scope, values: dict[str, Any], origins: dict[str, str]
 ) -> str | None:
@@ -438,17 +447,25 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
         reason = "not a regular file" if linked else error.strerror
         warnings.append(f"{path}: {reason}, so it is not read")
         return {}
-    if (plain := _plain(data)) is not None:
-        return plain
-    import tomllib
-
     try:
-        return _flat(tomllib.loads(data.decode()))
+        return _parsed(data)
     except RecursionError:
         warnings.append(f"{path}: nested too deeply, so it is not read")
     except ValueError as error:
         warnings.append(f"{path}: {error}, so it is not read")
     return {}
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """Returns the settings in a file, with dotted keys.
+
+    Raises `ValueError` or `RecursionError` if they can't be read.
+    """
+    if (plain := _plain(data)) is not None:
+        return plain
+    import tomllib
+
+    return _flat(tomllib.loads(data.decode()))
 
 
 def _plain(data: bytes) -> dict[str, Any] | None:

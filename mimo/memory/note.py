@@ -31,8 +31,16 @@ _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
 _MARK = r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+"
 _RULE = r"\s*(?:(?:-\s*)+|(?:[-*_=]\s*){3,}|(?:```|~~~).*)"
 _MARKS = r"\A(?:(?:#{1,6}|[-*+])(?:\s+|\Z)|>\s*)+"
-_BEGINNING = r"\A(?:[0-9]{1,9}[.)](?:\s|\Z)|<(?=[A-Za-z])|\[(?:[^\]\\]|\\.)+\](?=:))"
-"""The beginning of a line that is the item of a list, HTML, or the target of links elsewhere."""
+_TARGET = r"\[(?:[^\]\\]|\\.)+\](?=:\s*(?:<|\S*(?:\s*\Z|\s[\"'(])))"
+"""`[name]: url`, if only its title can follow; any other text makes it a sentence."""
+
+_BEGINNING = (
+    r"\A(?:[0-9]{1,9}[.)](?:\s|\Z)|\[[ xX]\](?:\s|\Z)|<(?=[A-Za-z])(?!https?://)|" + _TARGET + ")"
+)
+"""The beginning of a line that is the item of a list, a task, HTML, or the target of links.
+
+`<https://…>` is a link within a line.
+"""
 
 _FIRST = frozenset("#-+*>_=<[0123456789")
 """The first letters of these."""
@@ -83,7 +91,7 @@ def plain(text: str, limit: int = LONGEST) -> str:
     """
     words = " ".join(_lines(clean(masked(text[:_READ]))))
     if words[:1] in _FIRST:
-        words = _begun(words)
+        words = _begun(words, limit)
     if "<" in words:
         words = compiled(_OURS).sub("‹", words)  # noqa: RUF001 - looks the same, and opens nothing
     words = words.replace("-->", "--›").replace("```", "'''").replace("~~~", "'''")  # noqa: RUF001
@@ -92,12 +100,15 @@ def plain(text: str, limit: int = LONGEST) -> str:
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 
 
-def _begun(words: str) -> str:
-    """Returns a line without marks at its beginning, which joined lines can have, too."""
+def _begun(words: str, limit: int) -> str:
+    """Returns a line without marks at its beginning, which joined lines can have, too.
+
+    It is read as it will be cut.
+    """
     words = compiled(_MARKS).sub("", words)
     if compiled(_RULE).fullmatch(words):
         return ""
-    begins = compiled(_BEGINNING).match(words)
+    begins = compiled(_BEGINNING).match(words, 0, limit - 1)
     if not begins:
         return words
     # A no-break space ends no mark.

@@ -18,6 +18,7 @@ from mimo.memory.codec import front_matter
 from mimo.memory.model import Outcome
 
 _ITEM = re.compile(r"( *)[-*] ")
+_TASK = re.compile(r"\[[ xX]\]\s", re.ASCII)
 _PLACE = re.compile(r"[\w./%~-]+")
 """A link to a file of the export."""
 
@@ -70,6 +71,8 @@ def check_page(page: str, title: str = "", *, formatted: bool = False) -> None:
             assert token.map, page
             assert token.map[1] == token.map[0] + 1, page
         if token.type == "inline":
+            # Tasks are an extension of GitHub, which this reader does not have.
+            assert not _TASK.match(token.content), page
             _check_line(token, formatted=formatted)
 
 

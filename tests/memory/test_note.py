@@ -107,6 +107,17 @@ def test_every_text_becomes_one_short_printable_line(text: str) -> None:
         ("<details> and Vec<T>", "‹details> and Vec<T>"),
         ("[docs]: http://x", "[docs]\u00a0: http://x"),
         ("[docs] and more", "[docs] and more"),
+        ("[docs]: http://x 'its title", "[docs]\u00a0: http://x 'its title"),
+        ("[docs]:\nhttp://x\n(title)", "[docs]\u00a0: http://x (title)"),
+        ("[docs]: <a b> c", "[docs]\u00a0: <a b> c"),
+        ("[WIP]: do it", "[WIP]: do it"),
+        ("[WIP]:\ndo\nit", "[WIP]: do it"),
+        ("<https://x.example> has it", "<https://x.example> has it"),
+        ("<https-only> has it", "‹https-only> has it"),
+        ("[x] done", "[x]\u00a0done"),
+        ("# [ ] open", "[ ]\u00a0open"),
+        ("-\n[X]", "[X]\u00a0"),
+        ("[xy] is named", "[xy] is named"),
         ("a <script>b", "a ‹script>b"),
     ],
 )
@@ -114,9 +125,19 @@ def test_no_line_begins_with_a_mark(text: str, line: str) -> None:
     assert plain(text) == line
 
 
-@given(st.text("-+*#>_=.)1[]:<a! \n\t`~\\|"))
-def test_every_line_is_one_paragraph_of_a_list(text: str) -> None:
-    check_page(f"- {plain(text)}", formatted=True)
+def test_a_cut_line_is_not_the_target_of_links() -> None:
+    assert plain("[WIP]: do it in a day", 11) == "[WIP]\u00a0: do…"
+
+
+@pytest.mark.parametrize("after", ["", " (Dec 10)", ' → "x"'])
+@given(
+    st.text("-+*#>_=.)1[]:<a! \n\t`~\\|")
+    | st.lists(st.sampled_from([*"[]:<>()'\"ax \n", "[a]:", "[x] ", "<https://"])).map("".join),
+    st.integers(5, LONGEST),
+)
+def test_every_line_is_one_paragraph_of_a_list(after: str, text: str, limit: int) -> None:
+    if line := plain(text, limit):
+        check_page(f"- {line}{after}", formatted=True)
 
 
 def test_first_sentence_of_a_reason_is_used() -> None:

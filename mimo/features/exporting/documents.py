@@ -40,8 +40,11 @@ _TITLE, _ABOUT = 120, 200
 _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d|index|log|memory)(?=\.|$)")
 """Names of devices on Windows, and of files that formats give a meaning."""
 
-_MARKUP = re.compile(r"[\\`*\[\]<>~]|&(?=#?\w+;)|(?<![^\W_])_+|_+(?![^\W_])")
-"""The marks of Markdown within a line; an underscore within a word is none."""
+_MARKUP = re.compile(r"[\\`*\[\]<>]|(?<=\S)~|~(?=~)|&(?=#?\w+;)|(?<![^\W_])_+|_+(?![^\W_])")
+"""The marks of Markdown within a line.
+
+An underscore within a word is not one. A single `~` that begins a word can't end a struck text.
+"""
 
 CLAUDE_LINES, CLAUDE_BYTES = 200, 25_000
 """As much of MEMORY.md as Claude Code loads."""

@@ -40,9 +40,10 @@ def main(args: Sequence[str]) -> int:
     files = [Path(name) for name in args[:3]]
     path = args[3] if len(args) >= 4 else ".mind/memory.md"
     # git calls from the top of the working tree, and the project may be a folder of it.
-    driver = _Driver(Path.cwd() / path.rpartition(".mind/")[0])
+    folder = path.rpartition(".mind/")[0]
+    driver = _Driver(Path.cwd() / folder)
     status = _CONFLICT
-    if driver.is_later():
+    if driver.is_later() or _is_other_later(Path.cwd(), folder):
         return status
     with suppress(Exception):  # git can still merge the texts
         status = driver.merge_files(files, path)
@@ -112,6 +113,28 @@ class _Driver:
                 self._trust.approve([digest(merged)])
 
 
+def _is_other_later(top: Path, folder: str) -> bool:
+    """Returns whether a later version of mind wrote the store of the branch that is merged.
+
+    git writes its settings to the working tree only after the merge. A rebase writes those of the
+    upstream before it; in a cherry-pick, git does not name the other commit.
+    """
+    heads = _merged_heads()
+    if not heads:
+        return False
+    from mimo.config import FORMAT, format_of
+    from mimo.store.git import output
+
+    texts = (output(top, "cat-file", "blob", f"{head}:{folder}.mind/config.toml") for head in heads)
+    return any(format_of(text.encode()) > FORMAT for text in texts if text)
+
+
+def _merged_heads() -> list[str]:
+    """Returns the ids of the merged commits. Only `git merge` and `git pull` name them."""
+    mark = "GITHEAD_"
+    return [name.removeprefix(mark) for name in os.environ if name.startswith(mark)]
+
+
 def _in_project(path: str) -> str:
     """Returns a path relative to the project, from one relative to the repository."""
     return f".mind/{path.rpartition('.mind/')[2]}"
@@ -132,9 +155,9 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
 
     The folder belongs to one git process, so it exists if another call has done this. A result is
     stored by its path and the ids of its three texts, and is thus right for any call that finds
-    it. Only `git merge` and `git pull` name the other branch, in a variable.
+    it.
     """
-    heads = [name for name in os.environ if name.startswith("GITHEAD_")]
+    heads = _merged_heads()
     if len(heads) != 1 or folder.exists():
         return
     from shutil import rmtree
@@ -146,7 +169,7 @@ def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
         rmtree(old, ignore_errors=True)
     folder.mkdir()
     top, project = Path.cwd(), path.rpartition(".mind/")[:2]
-    changes = _changed_by_both(top, heads[0].removeprefix("GITHEAD_"))
+    changes = _changed_by_both(top, heads[0])
     others = [
         other
         for other in changes.keys() - {path}

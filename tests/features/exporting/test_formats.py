@@ -165,6 +165,20 @@ def test_a_title_is_text_in_every_index(title: str) -> None:
         assert headings <= 3
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("~/x takes ~5 s", "~/x takes ~5 s"),
+        ("~x~ and ~~y~~", r"~x\~ and \~\~y\~\~"),
+        ("HEAD~1 to HEAD~2", r"HEAD\~1 to HEAD\~2"),
+        ("<https://x.example>", r"\<https://x.example\>"),
+        ("[WIP]: do it", r"\[WIP\]: do it"),
+    ],
+)
+def test_literal_text_escapes_marks_that_can_have_an_effect(text, line):
+    assert literal(text) == line
+
+
 @given(TEXT)
 def test_literal_text_is_one_line(text):
     assert len(literal(text).splitlines()) <= 1

@@ -320,3 +320,28 @@ def test_a_merge_is_trusted_where_both_sides_were(repository, mind, decided, app
     record = finding.one(mind, decided)
     assert set(record.memory.tags) == {"auth", "web", "api"}
     assert mind.trust.approved(record.place.digest) is approved
+
+
+@pytest.mark.parametrize("command", ["merge", "rebase"])
+@pytest.mark.parametrize("top", [".", ".."])
+def test_a_branch_of_a_later_format_is_left_to_git(project, path, mind, command, top):
+    git(project, "init", "-q", "-b", "main", top)
+    syncing.install(project)
+    id_ = saving.store(mind, saving.draft(Kind.FACT, "Tea", confidence=0.5)).memory.id
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "first")
+    settings = project / ".mind" / "config.toml"
+
+    def upgrade():
+        edit(mind, id_, confidence=0.9)
+        settings.write_text("# By a later mind.\nformat = 2\n", encoding="utf-8")
+
+    on_branch(project, "one", lambda: edit(mind, id_, confidence=0.4))
+    on_branch(project, "two", upgrade)
+    git(project, "checkout", "-q", "one")
+
+    git(project, command, "two", check=False)
+
+    (file,) = project.glob(".mind/facts/*.md")
+    assert git(project, "status", "--short", "--", str(file)).startswith("UU")
+    assert "<<<<<<<" in file.read_text(encoding="utf-8")

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.bench.soak import daemon, runs
+from tests.bench.soak import daemon, mix, runs, server
 from tests.bench.soak.clients import MIND
+from tests.bench.soak.mix import Requests
 from tests.bench.soak.process import Cost, Usage, usage
-from tests.bench.soak.runs import Part
+from tests.bench.soak.runs import NOT_JUDGED, Part
 
 PART = Part(
     counts=(1_000,),
@@ -79,6 +81,56 @@ def test_a_daemon_that_does_not_see_changes_is_noticed(
     soak = daemon.Soak(tmp_path, projects=1)
     soak.run(40, minutes=5)
     assert "`fact_filling.md` was not indexed in time" in soak.failures[0]
+
+
+@pytest.fixture
+def short_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortens the runs of the servers."""
+    monkeypatch.setattr(server, "PARTS", 2)
+    monkeypatch.setattr(server, "fill", lambda *_: 10_000_000)
+    monkeypatch.setattr(mix, "_OF_EACH", 1)
+    monkeypatch.setattr(mix, "_OF_LARGE", 1)
+
+
+@linux
+@pytest.mark.usefixtures("short_servers")
+@pytest.mark.parametrize("kind", ["stdio", "http"])
+def test_a_server_answers_all_requests(tmp_path: Path, kind: str) -> None:
+    run = server.soak(kind, tmp_path, 80, minutes=5)
+    assert run.failures == []
+    assert [result for _, result in run.outcomes if "unexpected" in result] == []
+    assert [part.counts for part in run.parts] == [(40,), (40,)]
+
+
+@linux
+@pytest.mark.usefixtures("short_servers")
+@pytest.mark.parametrize("kind", ["stdio", "http"])
+def test_a_crash_of_a_server_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    part, once = server.Run.part, Requests.once
+
+    def noted(run: server.Run, *arguments: Any) -> bool:
+        def killing(own: Requests) -> Any:
+            if own.number > 50:
+                run.process.kill()
+                run.process.wait()
+            return once(own)
+
+        monkeypatch.setattr(Requests, "once", killing)
+        return part(run, *arguments)
+
+    monkeypatch.setattr(server.Run, "part", noted)
+    run = server.soak(kind, tmp_path, 2_000, minutes=5)
+    assert "a client failed" in run.faults()[0]
+    assert "it ended by itself, with status -9" in run.faults()
+
+
+def test_only_complete_runs_are_judged() -> None:
+    assert runs.verdict([], parts=10, of=10) == "Nothing grew."
+    assert runs.verdict([], parts=7, of=10) == "Nothing grew in 7 of 10 parts."
+    assert runs.verdict([], parts=1, of=10) == NOT_JUDGED
+    assert runs.verdict(["a crash"], parts=1, of=10) == "Grew or failed: a crash"
 
 
 def test_differences_of_the_index_are_noticed(tmp_path: Path) -> None:

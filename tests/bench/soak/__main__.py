@@ -7,28 +7,30 @@ import tempfile
 from pathlib import Path
 
 from scripts.marked import write_part
+from tests.bench.parts import NOTHING_TRIED
 from tests.bench.soak import daemon, server
-from tests.bench.soak.runs import table
+from tests.bench.soak.runs import NOT_JUDGED, PARTS, table, verdict
 
 TITLES = {"stdio": "`mind mcp`", "http": "`mind mcp --http`, two clients", "daemon": "the daemon"}
 
 
-def report(kind: str, options: argparse.Namespace) -> tuple[str, list[str]]:
-    """Returns the figures of a run, and its faults."""
+def report(kind: str, options: argparse.Namespace) -> tuple[str, str]:
+    """Returns the figures of a run, and its outcome."""
     with tempfile.TemporaryDirectory(prefix="mind-soak-") as name:
         folder = Path(name).resolve()
         if kind == "daemon":
             soak = daemon.Soak(folder)
             soak.run(options.bursts, options.minutes)
-            return table(daemon.HEADS, soak.parts), soak.faults()
+            result = verdict(soak.faults(), len(soak.parts), PARTS)
+            return table(daemon.HEADS, soak.parts), result
         run = server.soak(kind, folder, options.requests, options.minutes)
         for (asked, result), number in sorted(run.outcomes.items()):
             print(f"{asked}: {result} {number:,}")
-        return table(server.HEADS, run.parts), run.faults()
+        return table(server.HEADS, run.parts), verdict(run.faults(), len(run.parts), PARTS)
 
 
 def main() -> int:
-    """Returns 1 if something grew, or an answer was unexpected."""
+    """Returns 1 if something grew or failed, 2 if the time was too short to judge a run."""
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", nargs="*", default=[*TITLES])
     parser.add_argument("--requests", type=int, default=1_000_000)
@@ -38,14 +40,16 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the page with the figures")
     options = parser.parse_args()
     options.figures.mkdir(parents=True, exist_ok=True)
-    has_grown = False
+    status = 0
     for kind in options.kind:
         print(TITLES[kind], flush=True)
-        table, faults = report(kind, options)
-        result = "\n".join(f"Grew or failed: {fault}" for fault in faults) or "Nothing grew."
+        table, result = report(kind, options)
         print(result)
         (options.figures / f"{kind}.json").write_text(json.dumps([table, result]), "utf-8")
-        has_grown = has_grown or bool(faults)
+        if result == NOT_JUDGED:
+            status = status or NOTHING_TRIED
+        elif not result.startswith("Nothing grew"):
+            status = 1
     if options.write:
         parts = []
         for kind, title in TITLES.items():
@@ -54,7 +58,7 @@ def main() -> int:
                 table, result = json.loads(file.read_text("utf-8"))
                 parts.append(f"**{title[0].upper()}{title[1:]}.** {result}\n\n{table}")
         write_part(options.write, "soak", "\n\n".join(parts))
-    return 1 if has_grown else 0
+    return status
 
 
 if __name__ == "__main__":

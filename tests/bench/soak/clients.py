@@ -37,6 +37,9 @@ class Pipe:
         self.ask("initialize", HELLO)
         self.send(_READY)
 
+    def close(self) -> None:
+        """Nothing is to be closed beside the process."""
+
     def line(self, data: bytes) -> None:
         """Sends a line as it is."""
         assert self.process.stdin is not None

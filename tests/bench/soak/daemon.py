@@ -12,7 +12,6 @@ import math
 import os
 import random
 import shutil
-import signal
 import sqlite3
 import subprocess
 import time
@@ -21,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.bench.soak.clients import MIND
-from tests.bench.soak.process import cost, leftovers, until
+from tests.bench.soak.process import cost, ended, until
 from tests.bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
 from tests.bench.stores import note
 
@@ -216,8 +215,7 @@ class Soak:
         finally:
             for each in self._projects:
                 each.close()
-            daemon.send_signal(signal.SIGTERM)
-            self._end(daemon)
+            self.failures += ended(daemon, self._folder, END_SECONDS)
 
     def faults(self) -> list[str]:
         """Returns what failed, and what grew by more than the tolerance."""
@@ -267,19 +265,6 @@ class Soak:
             self.failures.append(f"{commits:,} commits to the index for {bursts:,} bursts")
         self.parts.append(part(took, before, pid, self._folder, changes, commits))
         return True
-
-    def _end(self, daemon: "subprocess.Popen[bytes]") -> None:
-        try:
-            status = daemon.wait(timeout=END_SECONDS)
-        except subprocess.TimeoutExpired:
-            daemon.kill()
-            status = daemon.wait()
-        left = leftovers(self._folder)
-        if status or left:
-            self.failures.append(f"status {status}, left behind: {left}")
-        errors = (self._folder / "stderr").read_text(encoding="utf-8")
-        if "Traceback" in errors:
-            self.failures.append(errors)
 
 
 def _filled(project: Project) -> int:

@@ -1,8 +1,10 @@
 """The resources that a process and its folders take."""
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +79,34 @@ def until(holds: Callable[[], bool], seconds: float, condition: str) -> None:
         if time.monotonic() - start > seconds:
             raise SystemExit(f"after {seconds:g} seconds still not true: {condition}")
         time.sleep(0.05)
+
+
+def ended(
+    process: "subprocess.Popen[bytes]", folder: Path, seconds: float, expected: int = 0
+) -> list[str]:
+    """Ends a process by SIGTERM, after some seconds by SIGKILL; returns the faults of its end.
+
+    It must have the expected status. Its standard error is the file `stderr` in the folder.
+    """
+    faults = []
+    if (early := process.poll()) is not None:
+        faults.append(f"it ended by itself, with status {early}")
+    process.terminate()
+    try:
+        status = process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
+    for stream in filter(None, (process.stdin, process.stdout)):
+        with suppress(BrokenPipeError):
+            stream.close()
+    left = leftovers(folder)
+    if status != expected or left:
+        faults.append(f"status {status}, left behind: {left}")
+    errors = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    if "Traceback" in errors:
+        faults.append(errors[-3000:])
+    return faults
 
 
 def leftovers(folder: Path) -> list[str]:

@@ -67,10 +67,11 @@ def part(took: Iterable[float], before: Cost, pid: int, folder: Path, *counts: i
 def growth(parts: Sequence[Part], vectors: float) -> list[str]:
     """Returns the figures that grew by more than the tolerance, or exceed their limits.
 
-    `vectors` is the number of bytes of vectors when earlier ones were first removed.
+    `vectors` is the number of bytes of vectors when earlier ones were first removed. Fewer than two
+    parts show no growth.
     """
     if len(parts) < 2:
-        return ["fewer than two parts"]
+        return []
     first, last = parts[0], parts[-1]
     measured = {
         "resident": (first.cost.resident_kb, last.cost.resident_kb),
@@ -94,6 +95,19 @@ def growth(parts: Sequence[Part], vectors: float) -> list[str]:
         if most > limit:
             faults.append(f"{name} have {most:,} bytes, more than {limit:,.0f}")
     return faults
+
+
+def verdict(faults: Sequence[str], parts: int, of: int) -> str:
+    """Returns the outcome of a run with its faults, and with so many of its parts."""
+    if faults:
+        return "\n".join(f"Grew or failed: {fault}" for fault in faults)
+    if parts < 2:
+        return NOT_JUDGED
+    return "Nothing grew." if parts == of else f"Nothing grew in {parts} of {of} parts."
+
+
+NOT_JUDGED = "Not judged: the run ended early."
+"""The outcome of a run that had no time for two parts."""
 
 
 def heads(*counted: str) -> str:

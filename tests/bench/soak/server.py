@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -12,10 +13,12 @@ from threading import Thread
 
 from tests.bench.soak.clients import MIND, Http, Pipe, token_of
 from tests.bench.soak.mix import MEMORIES, Requests
-from tests.bench.soak.process import cost, leftovers, until
+from tests.bench.soak.process import cost, ended, until
 from tests.bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
 
 HEADS = heads("requests")
+END_SECONDS = 30.0
+"""The time in which SIGTERM must end the server; after it, SIGKILL does."""
 
 
 class Run:
@@ -28,9 +31,13 @@ class Run:
         self.vectors = math.inf
         """The bytes of all vectors when those of earlier texts were first removed."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.failures: list[str] = []
 
     def part(self, clients: list[Requests], count: int, deadline: float) -> bool:
-        """Lets the clients send their shares of some requests; False if the time is up."""
+        """Lets the clients send their shares of some requests.
+
+        Returns False if the time is up, or a client failed.
+        """
         took: list[float] = []
         before = cost(self.process.pid)
         share = count // len(clients)
@@ -45,6 +52,18 @@ class Run:
         return True
 
     def _ask(self, client: Requests, count: int, took: list[float], deadline: float) -> None:
+        with self.noting():
+            self._send(client, count, took, deadline)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Keeps an error of a client or of its server as a failure."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - any error of a thread
+            self.failures.append(f"a client failed: {error!r}")
+
+    def _send(self, client: Requests, count: int, took: list[float], deadline: float) -> None:
         done = 0
         while done < count and time.monotonic() < deadline:
             start = time.perf_counter()
@@ -56,16 +75,16 @@ class Run:
                 start = time.perf_counter()
 
     def faults(self) -> list[str]:
-        """Returns what grew by more than the tolerance, and unexpected answers."""
+        """Returns what failed or grew by more than the tolerance, and unexpected answers."""
         faults = [f"{kind}: {result}" for kind, result in self.outcomes if "unexpected" in result]
-        return [*faults, *growth(self.parts, self.vectors)]
+        return [*self.failures, *faults, *growth(self.parts, self.vectors)]
 
 
 @contextmanager
 def serving(
     kind: str, folder: Path, root: Path, environ: dict[str, str]
-) -> Iterator[tuple["subprocess.Popen[bytes]", list[Requests]]]:
-    """Starts a server, and yields it with its connected clients."""
+) -> Iterator[tuple[Run, list[Requests]]]:
+    """Starts a server, and yields a run of it with its connected clients; then ends it."""
     errors = folder / "stderr"
     words = ["mcp", "--toolsets", "default", *(["--http", "0"] if kind == "http" else [])]
     with errors.open("wb") as stderr:
@@ -77,19 +96,24 @@ def serving(
             stdout=stderr if kind == "http" else subprocess.PIPE,
             stderr=stderr,
         )
+    run = Run(folder, process)
+    clients: list[Requests] = []
     try:
         if kind == "http":
             until(lambda: "listening on" in errors.read_text(), 30, "it listens")
             port = int(errors.read_text().partition("127.0.0.1:")[2].partition("/")[0])
             token = token_of(folder / "home")
-            yield process, [Requests(Http(port, token, root.name), seed) for seed in (1, 2)]
+            clients = [Requests(Http(port, token, root.name), seed) for seed in (1, 2)]
         else:
-            yield process, [Requests(Pipe(process), 1)]
+            clients = [Requests(Pipe(process), 1)]
+        with run.noting():
+            yield run, clients
     finally:
-        process.terminate()
         start = time.monotonic()
-        status = process.wait(timeout=30)
-        print(f"ended {time.monotonic() - start:.2f} s after SIGTERM with status {status}")
+        run.failures += ended(process, folder, END_SECONDS, 128 + signal.SIGTERM)
+        for each in clients:
+            each.client.close()
+        print(f"ended {time.monotonic() - start:.2f} s after SIGTERM")
 
 
 def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
@@ -98,8 +122,7 @@ def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
     root = project(folder / "shop", environ, MEMORIES)
     subprocess.run([*MIND, "index"], cwd=root, env=environ, check=True, capture_output=True)
     deadline = time.monotonic() + 60 * minutes
-    with serving(kind, folder, root, environ) as (process, clients):
-        run = Run(folder, process)
+    with serving(kind, folder, root, environ) as (run, clients):
         run.vectors = fill(root, clients[0].store_and_delete)
         run.outcomes.update(asked for client in clients for asked in client.warm_up())
         print(HEADS, flush=True)
@@ -107,6 +130,5 @@ def soak(kind: str, folder: Path, requests: int, minutes: float) -> Run:
             if not run.part(clients, requests // PARTS, deadline):
                 break
             print(row(number + 1, run.parts[-1]), flush=True)
-    print(f"left behind: {leftovers(folder) or 'nothing'}")
     print(f"on standard error: {(folder / 'stderr').stat().st_size} bytes")
     return run

@@ -21,6 +21,7 @@ def report_of(report: Report) -> str:
     milliseconds = 1000 * report.seconds / len(rows)
     errors = Counter(row.outcome.error for row in rows if row.outcome.error)
     killed = sum(row.outcome.killed for row in rows)
+    conflicts = sum(row.outcome.is_conflict for row in rows)
     behind = sum(row.outcome.is_behind for row in rows)
     codes = ", ".join(f"{count:,} {code}" for code, count in errors.most_common()) or "none"
     summary = f"""\
@@ -30,6 +31,7 @@ def report_of(report: Report) -> str:
 on {report.registers:,} registers were checked: **{len(report.wrong)} are wrong**, and the state at
 the end has **{len(report.problems)} faults**. {killed:,} command lines were killed.
 {sum(errors.values()):,} operations failed: {codes}.
+In {conflicts:,} of these, another process had changed the file since it was read.
 {behind:,} answers stated that the index missed files."""
     lines = [
         summary,

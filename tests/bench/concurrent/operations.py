@@ -34,6 +34,24 @@ CAN_BE_KILLED = ("add", "edit", "tag", "untag", "rm", "keep", "put")
 """Operations of which the history states all that an interrupted one may have done."""
 
 
+_CHANGED = re.compile(r"(has changed|was removed) since (it was read|`.+`; nothing was undone)$")
+"""The messages of operations that changed nothing, as another process has changed the file."""
+
+_HELD = re.compile(
+    r"` is held by (another process|process \d+)"
+    r"|another process has been (writing|committing to) the index `"
+    r"|\.lock': File exists"
+)
+
+_PERMITTED = {
+    "NOT_FOUND": (re.compile("not found|^there is no|has nothing to undo"),),
+    "AMBIGUOUS_ID": (re.compile("decisions on `.+` compete"),),
+    "VALIDATION_ERROR": (re.compile("is not a tag of the memory"),),
+    "STORAGE_ERROR": (_CHANGED, _HELD),
+}
+"""The messages of errors that operations may meet, by their codes."""
+
+
 class Call(NamedTuple):
     """One operation: as a tool of the server, and as a command line."""
 
@@ -55,6 +73,17 @@ class Outcome(NamedTuple):
     killed: bool = False
     is_behind: bool = False
     """True if the answer states that the index misses some files."""
+
+    @property
+    def is_permitted(self) -> bool:
+        """Returns whether the operation did its work, or ended with an error that it may meet."""
+        permitted = _PERMITTED.get(self.error or "", ())
+        return not self.error or any(pattern.search(self.message) for pattern in permitted)
+
+    @property
+    def is_conflict(self) -> bool:
+        """Returns whether another process had changed the file, so that nothing was done."""
+        return bool(self.error == "STORAGE_ERROR" and _CHANGED.search(self.message))
 
 
 class Table:
@@ -131,14 +160,14 @@ class Mix:
             word += "bdfgklmnprstvzxj"[digit % 16] + "aeio"[digit // 16]
         return f"q{word}"
 
-    def _text(self, name: str) -> tuple[str, str]:
-        version = self._word()
-        return version, f"{name} {version} {words(self._draw, 6)}"
+    def _text(self, name: str) -> str:
+        # Lists show the first 80 characters.
+        return f"{name} {self._word()} {words(self._draw, 6)}"[:80].strip()
 
     def _add(self, slot: int) -> Call:
         name = self._word()
-        version, text = self._text(name)
-        about = {"memory": name, "slot": slot, "text": version}
+        text = self._text(name)
+        about = {"memory": name, "slot": slot, "text": text}
         return Call(
             "add",
             "mind_add",
@@ -149,11 +178,9 @@ class Mix:
 
     def _edit(self, id: str) -> Call:
         # The name of a memory stays, as it is how readers are understood.
-        version, _ = self._text("")
-        name = id.split("_")[1]
-        text = f"{name} {version} {words(self._draw, 6)}"
+        text = self._text(id.split("_")[1])
         words_ = ("edit", id, "--content", text)
-        return Call("edit", "mind_edit", {"id": id, "content": text}, words_, {"text": version})
+        return Call("edit", "mind_edit", {"id": id, "content": text}, words_, {"text": text})
 
     def _tag(self, id: str) -> Call:
         tag = self._draw.choice(_TAGS)
@@ -328,11 +355,13 @@ def _name(memory: Mapping[str, Any]) -> str:
 
 
 def _seen(memory: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the parts of a memory that an answer shows."""
-    seen: dict[str, Any] = {"text": memory["title"].split(" ")[1]}
-    seen["tags"] = frozenset(memory.get("tags", ()))
+    """Returns the parts of a memory that an answer shows. A list has no content but the title."""
+    text = memory["content"] if "content" in memory else memory["title"]
+    seen: dict[str, Any] = {"text": text, "tags": frozenset(memory.get("tags", ()))}
     if "sections" in memory:  # of `show`, which has the links
         seen["links"] = frozenset(link["to"] for link in memory["links"])
+    if "protected" in memory:
+        seen["kept"] = memory["protected"]
     return seen
 
 

@@ -125,8 +125,7 @@ def _own(every: Iterable[Point], part: int, jobs: int) -> list[Point]:
 
 def _kept(options: argparse.Namespace) -> Path:
     """Returns the file of what earlier runs of the same code and seed tried."""
-    code = version("tests/bench/damage")
-    return Path(options.state, f"damage-{options.seed}-{code}.json")
+    return Path(options.state, f"damage-{options.seed}-{version()}.json")
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ import os
 import random
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,9 +92,18 @@ def _places(kind: str, data: bytes, old: bytes) -> Collection[int]:
         return [at for at in pages if any(page_of(data, at))]
     if kind == STALE:
         return [at for at in pages if page_of(old, at) not in (b"", page_of(data, at))]
+    if kind == "pages swapped":
+        return [at for at in pages if _others(data, at)]
     if kind in PAGES:
         return pages
     return pages if kind in LENGTHS else (0,)
+
+
+def _others(data: bytes, at: int) -> Sequence[int]:
+    """Returns the pages that have other content than a page, of the same length."""
+    own, pages = page_of(data, at), range(-(-len(data) // PAGE))
+    theirs = {other: page_of(data, other) for other in pages}
+    return [other for other, page in theirs.items() if len(page) == len(own) and page != own]
 
 
 def page_of(data: bytes, at: int) -> bytes:
@@ -113,11 +122,9 @@ def damaged(point: Point, data: bytes, earlier: Files) -> bytes:
     elif point.kind in ("64 bytes zeroed", "page zeroed"):
         changed[start:end] = bytes(end - start)
     elif point.kind == "pages swapped":
-        pages = len(data) // PAGE
-        other = (point.at + chance.randrange(1, max(2, pages))) % max(1, pages)
+        other = chance.choice(_others(data, point.at))
         own, theirs = page_of(data, point.at), page_of(data, other)
-        if len(own) == len(theirs):
-            changed[start:end], changed[other * PAGE : (other + 1) * PAGE] = theirs, own
+        changed[start:end], changed[other * PAGE : (other + 1) * PAGE] = theirs, own
     elif point.kind == STALE:
         old = page_of(earlier[point.file], point.at)
         changed[start : start + len(old)] = old

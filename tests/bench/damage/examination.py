@@ -3,13 +3,18 @@
 import gc
 import json
 import shutil
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
-from mimo.errors import MindError
+from mimo.errors import MindError, StorageFailed
 from mimo.index.database import Database, State
+from mimo.index.meanings import Compared, Meanings
 from mimo.index.pages import Pages
 from mimo.memory.model import Filter
 from mimo.mind import Mind
@@ -17,8 +22,6 @@ from mimo.operations import finding
 from tests.bench.damage import store
 from tests.bench.damage.damages import CACHED, CLOSED, LIVE, OPEN, RANGES, Files, Point, damage
 from tests.bench.torture.scratch import Scratch
-
-_NOTICES = ("not indexed yet", "has yet to make", "were read instead")
 
 _TOGETHER = 16
 """The number of pages of which one is examined with all questions, for each kind of damage."""
@@ -35,6 +38,23 @@ class Outcome(NamedTuple):
     """True if the index was found to be damaged when it was opened."""
     is_shared: bool = False
     """True if the questions were asked for an earlier range of the same page only."""
+
+
+_Made = list[set[bytes] | None]
+"""The encoder's vectors that each comparison of a command had; None for one that failed."""
+
+
+class Different(NamedTuple):
+    """An answer that is not as expected."""
+
+    words: tuple[str, ...]
+    name: str
+    answer: str
+    expected: str
+    made: _Made
+
+    def __str__(self) -> str:
+        return f"`{self.name}`: {_difference(self.expected, self.answer)}"
 
 
 class Examination:
@@ -67,29 +87,45 @@ class Examination:
 
     def try_(self, point: Point, *, blind: bool = False) -> Outcome:
         """Returns the outcome of a point; `blind` switches the checksums of pages off."""
-        is_of_log = point.state == LIVE and _is_of_log(point.file)
-        state = OPEN if is_of_log else CLOSED if point.state == LIVE else point.state
-        files = self.states[state]
-        self._put_back(files, state)
-        path = self.scratch.tree / point.file
-        if point.state == LIVE:
-            run = self.scratch.fork(lambda: self._live(point, path, blind=blind))
-            return _outcome(run.status, run.output, run.errors)
-        damage(point, path, files[point.file], self.earlier, self._other)
-        is_detected = not blind and self._is_detected(path)
+        self._put_back_for(point)
+        if point.state != LIVE:
+            self._damage(point)
+        is_detected = not blind and self._is_detected(point)
         # The damaged index is replaced: what follows is the same for all of its pages.
         same = (point.state, point.file, point.kind, -1 if is_detected else point.page // _TOGETHER)
         if is_detected and same in self._asked:
             return Outcome([], is_detected=True, is_shared=True)
         questions = store.about(point.name, point.at) if same in self._asked else store.QUESTIONS
         self._asked.add(same)
-        run = self.scratch.fork(lambda: self._ask(point, questions, blind=blind))
-        return _outcome(run.status, run.output, run.errors)._replace(is_detected=is_detected)
+        first = sum(map(ord, repr(point))) % len(questions)
+        questions = [*questions[first:], *questions[:first]]
+        run = self.scratch.fork(partial(self._ask, point, questions, blind=blind))
+        if run.status:
+            return Outcome([f"it ended with {run.status}: {run.errors[-500:]}"], is_detected)
+        return Outcome(json.loads(run.output), is_detected)
 
-    def _is_detected(self, path: Path) -> bool:
+    def _put_back_for(self, point: Point) -> None:
+        """Puts back the files of the state of a point."""
+        is_log_in_use = point.state == LIVE and _is_of_log(point.file)
+        state = OPEN if is_log_in_use else CLOSED if point.state == LIVE else point.state
+        self._put_back(self.states[state], state)
+
+    def _damage(self, point: Point) -> None:
+        path = self.scratch.tree / point.file
+        damage(point, path, path.read_bytes(), self.earlier, self._other)
+
+    def _is_detected(self, point: Point) -> bool:
         """Returns whether an index of this file is damaged before anything is read from it."""
-        if not path.name.startswith("index.db"):
+        path = self.scratch.tree / point.file
+        if point.state == LIVE or not path.name.startswith("index.db"):
             return False
+        try:
+            return self._is_damaged(path)
+        finally:
+            self._put_back_for(point)  # SQLite has merged and removed the logs.
+            self._damage(point)
+
+    def _is_damaged(self, path: Path) -> bool:
         database = Database(path.with_name("index.db"))
         try:
             return database.state(self._owner) is not State.USABLE
@@ -99,38 +135,49 @@ class Examination:
             database.close()
 
     def _ask(self, point: Point, questions: store.Questions, *, blind: bool) -> int:
+        """Asks until the answers are complete again, and prints those that are wrong."""
         if blind:
             Pages.are_sound = lambda *_, **__: True  # type: ignore[method-assign]
-        first = sum(map(ord, repr(point))) % len(questions)
-        questions = [*questions[first:], *questions[:first]]
-        differences: list[str] = []
-        for _ in range(_TRIES):
-            answers = store.ask(self.scratch, questions)
-            wrong = [name for name, answer in answers.items() if answer != self.expected[name]]
-            differences = [
-                f"`{name}`: {_difference(self.expected[name], answers[name])}" for name in wrong
-            ]
-            if not wrong or not all(_may_differ(point, answers[name]) for name in wrong):
-                break
-        print(json.dumps(differences))
+        incomplete: list[Different] = []
+        differences: list[Different] = []
+        with self._held() if point.state == LIVE else nullcontext():
+            if point.state == LIVE:
+                if before := self._differences(questions):
+                    raise SystemExit(f"before the damage: {before}")
+                self._damage(point)
+            for _ in range(_TRIES):
+                incomplete += differences
+                differences = self._differences(questions)
+                if not differences or not _loses_vectors(point):
+                    break
+        wrong = [*differences, *filter(self._is_wrong, incomplete)]
+        print(json.dumps(list(map(str, wrong))))
         return 0
 
-    def _live(self, point: Point, path: Path, *, blind: bool) -> int:
-        """Asks in one process that has the index open, before the damage and after it."""
-        if blind:
-            Pages.are_sound = lambda *_, **__: True  # type: ignore[method-assign]
+    def _differences(self, questions: store.Questions) -> list[Different]:
+        """Returns the answers that are not as expected."""
+        different = []
+        for words in questions:
+            with _noting() as made:
+                ((name, answer),) = store.ask(self.scratch, [words]).items()
+            if answer != (expected := self.expected[name]):
+                different.append(Different(words, name, answer, expected, made))
+        return different
+
+    def _is_wrong(self, different: Different) -> bool:
+        """Returns whether an answer is not that of a sound index with the same vectors."""
+        self._put_back(self.states[CLOSED], CLOSED)
+        with _limited_to(different.made):
+            answers = store.ask(self.scratch, [different.words])
+        return answers != {different.name: different.answer}
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Lets all commands of this process use one open memory, as those of a server do."""
         mind = Mind.open(self.scratch.project)
-        before = _answers(mind)
-        damage(point, path, path.read_bytes(), self.earlier, self._other)
-        after = _answers(mind)
-        for _ in range(_TRIES if _loses_vectors(point) else 0):
-            after = _answers(mind)
+        with patch.object(Mind, "open", lambda *_, **__: mind), patch.object(mind, "close"):
+            yield
         mind.close()
-        pairs = zip(before, after, strict=True)
-        print(
-            json.dumps([f"{new[:300]} instead of {old[:300]}" for old, new in pairs if old != new])
-        )
-        return 0
 
     def _files(self) -> Files:
         return {
@@ -186,19 +233,51 @@ def _is_of_log(file: str) -> bool:
 
 
 def _loses_vectors(point: Point) -> bool:
-    """Returns whether more of the encoder's vectors are lost than one search makes again."""
+    """Returns whether more of the encoder's vectors are lost than one search makes again.
+
+    Meanwhile, an answer may be that of a sound index that has only the vectors made so far.
+    """
+    # With a link in it, the folder is not safe, and a new index in the user's cache is used.
+    if point.kind.startswith("a link"):
+        return True
     is_of_few = point.name.endswith(".rows") and point.kind in RANGES and point.at > 0
     return point.name.startswith("meanings") and not is_of_few
 
 
-def _may_differ(point: Point, answer: str) -> bool:
-    """Returns whether an answer may be incomplete for a while.
+@contextmanager
+def _noting() -> Iterator[_Made]:
+    """Notes the encoder's vectors that each comparison has."""
+    original, made = Meanings.compared, _Made()
 
-    It states so, or many vectors of the encoder are lost: a search makes some of them.
-    """
-    # With a link in it, the folder is not safe, and a new index in the user's cache is used.
-    are_lost = _loses_vectors(point) or point.kind.startswith("a link")
-    return (are_lost and '"results"' in answer) or any(notice in answer for notice in _NOTICES)
+    def compared(
+        own: Meanings, sql: sqlite3.Connection, text: str, filter: Filter
+    ) -> Compared | None:
+        made.append(None)
+        result = original(own, sql, text, filter)
+        names = sql.execute("SELECT DISTINCT vector FROM units")
+        made[-1] = own.vectors.known(name for (name,) in names)
+        return result
+
+    with patch.object(Meanings, "compared", compared):
+        yield made
+
+
+@contextmanager
+def _limited_to(made: _Made) -> Iterator[None]:
+    """Lets each comparison have these vectors of the encoder only, and make none."""
+    original, left = Meanings.compared, iter(made)
+
+    def compared(
+        own: Meanings, sql: sqlite3.Connection, text: str, filter: Filter
+    ) -> Compared | None:
+        names = next(left)
+        if names is None:
+            raise StorageFailed("the vectors can't be read")
+        own.vectors.prune(names)
+        return original(own, sql, text, filter)
+
+    with patch.object(Meanings, "compared", compared), patch.object(Meanings, "_catch_up"):
+        yield
 
 
 def _difference(expected: str, answer: str) -> str:
@@ -207,26 +286,3 @@ def _difference(expected: str, answer: str) -> str:
     return (
         f"{answer[max(0, start - 60) : start + 200]!r} instead of {expected[start : start + 200]!r}"
     )
-
-
-def _outcome(status: int, output: str, errors: str) -> Outcome:
-    if status:
-        return Outcome([f"it ended with {status}: {errors[-500:]}"])
-    return Outcome(json.loads(output))
-
-
-def _answers(mind: Mind) -> list[str]:
-    """Returns answers of an open memory."""
-    from mimo.features.search.commands import search
-
-    past = finding.at(mind, "HEAD").mind
-    ask: list[Callable[[], object]] = [
-        lambda: search(mind, "kettle").results,
-        lambda: search(mind, "who repairs the harbour lamp").results,
-        lambda: search(mind, "로그인 토큰").results,
-        lambda: mind.index.records(Filter()),
-        lambda: mind.index.graph(("fact_05",), depth=3, types=(), most=9, now=mind.now()),
-        lambda: search(past, "kettle").results,
-        lambda: past.index.records(Filter()),
-    ]
-    return [repr(question()) for question in ask]

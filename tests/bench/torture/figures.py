@@ -61,13 +61,16 @@ _INDEX_TURNS = 5
 _SUMS = ("shared", "shared_but_index", "seconds")
 
 
-def version(own: str = "tests/bench/torture") -> str:
-    """Returns a hash of the code that is tried, and of the folder of that which tries it."""
+_SAMPLES = ("tests/sample_procedures.py", "tests/mama_databases.py")
+
+
+def version() -> str:
+    """Returns a hash of the code that is tried, and of that which tries it."""
     hashed = hashlib.sha256()
-    for folder in ("mimo", own):
-        for path in sorted(Path(folder).rglob("*")):
-            if path.suffix in (".py", ".c"):
-                hashed.update(path.read_bytes())
+    in_folders = (path for folder in ("mimo", "tests/bench") for path in Path(folder).rglob("*"))
+    for path in sorted([*in_folders, *map(Path, _SAMPLES)]):
+        if path.is_file() and "__pycache__" not in path.parts:
+            hashed.update(f"{path}\n".encode() + path.read_bytes())
     return hashed.hexdigest()[:16]
 
 

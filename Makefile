@@ -219,8 +219,8 @@ torture: setup  ## Let calls of writing commands fail, then the power, and check
 concurrent: setup ## Let processes of all kinds work on one project, and check the history (PROCESSES=8 OPERATIONS=10000 SEED=1 MINUTES=600 WRITE=docs/reliability.md)
 	$(RUN) -m tests.bench.concurrent --processes $(or $(PROCESSES),8) --operations $(or $(OPERATIONS),10000) --seed $(or $(SEED),1) --minutes $(or $(MINUTES),600) $(if $(WRITE),--write $(WRITE))
 
-stopped: setup  ## Stop a command at each lock that it takes, and run others meanwhile (MINUTES=60 WRITE=docs/reliability.md)
-	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(WRITE),--write $(WRITE))
+stopped: setup  ## Stop commands at each lock, and run others meanwhile (MINUTES=60 WRITE=docs/reliability.md; ALL=1 for each lock of each command)
+	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(ALL),--all) $(if $(WRITE),--write $(WRITE))
 
 damage: setup   ## Damage each part of the index, and compare the answers (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
 	$(RUN) -m tests.bench.damage --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/damage $(if $(WRITE),--write $(WRITE))

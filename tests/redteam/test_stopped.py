@@ -25,3 +25,22 @@ def test_commands_end_in_time_beside_a_stopped_process(
     assert tried is not None
     assert int(tried[1]) == 2, run.stdout
     record_property("tried", int(tried[1]))
+
+
+@pytest.mark.parametrize("words", [["--minutes", "0"], ["--lock", "no-such-lock"]])
+def test_a_run_that_tries_nothing_is_no_success(tmp_path: Path, words: list[str]) -> None:
+    if stopped.built(tmp_path) is None:
+        pytest.skip("this needs Linux and a C compiler")
+    command = [sys.executable, "-m", "tests.bench.concurrent.stopped", "--only", "add", *words]
+    run = unmeasured(command, check=False)
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert "nothing was tried" in run.stderr
+
+
+def test_a_run_without_a_compiler_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(stopped, "built", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["stopped"])
+    assert stopped.main() == 2
+    assert "C compiler" in capsys.readouterr().err

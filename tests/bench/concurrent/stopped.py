@@ -3,11 +3,11 @@
     python -m tests.bench.concurrent.stopped [--only COMMAND] [--lock PATH] [--all] [--write FILE]
 
 Each of the writing commands that `make torture` tries runs once with a small library in C
-(locks.c), which lists the locks that it takes. Then it runs once for each of them, and is stopped
-by SIGSTOP there. Reading commands must answer meanwhile; writing ones must answer, or end with an
-error that names a lock that is held. The library adds up the time that these commands sleep or wait
-for a lock, which must stay below the limit. Without `--all`, each lock is tried with the first
-command that takes it only.
+(locks.c), which lists the locks that it takes. Then it runs once for each of them that no earlier
+command took (with `--all`, for each of them), and is stopped by SIGSTOP there. Reading commands
+must answer meanwhile; writing ones must answer, or end with an error that names a lock that is
+held. The library adds up the time that these commands sleep or wait for a lock, which must stay
+below the limit.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from mimo import disk
 from scripts.marked import write_part
+from tests.bench.parts import NOTHING_TRIED, is_vain
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture.commands import COMMANDS, Command, prepared
 from tests.bench.torture.examination import problems_of, warm
@@ -334,7 +335,7 @@ def _work(options: argparse.Namespace) -> int:
     print(f"{len(trials)} locks, {failed} with faults")
     if options.write:
         write_part(options.write, "stopped", report(trials, tried, len(seen | tried), failed))
-    return 1 if failed or not trials else 0
+    return NOTHING_TRIED if is_vain(len(trials), len(seen | tried)) else min(failed, 1)
 
 
 def _state(trial: Trial | None) -> str:
@@ -383,7 +384,7 @@ def _entered(scratch: Scratch) -> Scratch:
 
 
 def main() -> int:
-    """Returns 1 if a command did not end in time, or with an unclear error."""
+    """Returns 1 if a command did not end in time, or with an unclear error; 2 if none was tried."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
     parser.add_argument("--lock", action="append", help="the end of a lock's path to try only")
@@ -397,8 +398,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mind-stopped-", dir=IN_MEMORY) as name:
         library = built(Path(name))
         if library is None:
-            print("skipped: this needs Linux and a C compiler (`cc`)")
-            return 0
+            print("nothing was tried: this needs Linux and a C compiler (`cc`)", file=sys.stderr)
+            return NOTHING_TRIED
         words = [sys.executable, "-m", "tests.bench.concurrent.stopped", *sys.argv[1:]]
         command = [*words, "--folder", f"{name}/work"]
         Path(name, "work").mkdir()

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import (
-    BY_MEANING,
     Examination,
     Facts,
-    Fresh,
     examined,
     lost,
     warm,
@@ -30,7 +28,7 @@ class Torture:
         self._after: dict[str, Facts] = {}
         self._now: dict[str, int] = {}
         self._examined: dict[tuple[str, bytes], Examination] = {}
-        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
         self._commands = {command.name: command for command in commands}
         self.figures = Figures()
         prepared(scratch)
@@ -52,7 +50,7 @@ class Torture:
         self._run(command)
         result = self._run(command)
         _, kinds = scratch.shim.disarm()
-        if result.status:
+        if not command.acknowledged(result):
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
         self._after[command.name] = examined(scratch, command).facts
         for at, number in enumerate(kinds, 1):
@@ -97,6 +95,8 @@ class Torture:
             problems.append(f"internal error: {result.errors.strip()[-300:]}")
         if result.status == -signal.SIGALRM:
             problems.append("it hangs")
+        elif result.status < 0 and not fault.kills:
+            problems.append(f"it was ended by signal {-result.status}")
         if result.status > 0 and "error:" not in result.errors:
             problems.append(f"exit status {result.status} without an error")
         contents = scratch.contents(result.pid)
@@ -105,7 +105,7 @@ class Torture:
         figures.shared_but_index += key not in self._examined and fresh in self._fresh
         if key not in self._examined:
             self._examined[key] = examined(
-                scratch, command, self._fresh.get(fresh), by_meaning=point.at % BY_MEANING == 0
+                scratch, command, self._fresh.get(fresh, ()), at=point.at
             )
             self._fresh[fresh] = self._examined[key].fresh
         now = self._examined[key]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import BY_MEANING, Facts, Fresh, examined, lost, warm
+from tests.bench.torture.examination import Facts, examined, lost, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -33,7 +33,7 @@ class Losses:
         self._after: dict[str, Facts] = {}
         self._losses: dict[Point, tuple[Loss, bytes]] = {}
         """Each with the hash of what the disk holds without the index."""
-        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
         self.figures = Figures()
         prepared(scratch)
         warm(scratch)
@@ -74,11 +74,11 @@ class Losses:
         scratch = self._scratch
         assert scratch.shim is not None
         scratch.load(command.name)
-        record = Record(scratch.tree, scratch.top / "stdout")
+        record = Record(scratch.tree, scratch.top / "stdout", command.until)
         scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
         result = scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
         scratch.shim.disarm()
-        if result.status:
+        if not command.acknowledged(result):
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
         record.read(scratch.shim.record.read_bytes())
         return record
@@ -98,13 +98,12 @@ class Losses:
         loss, without_index = self._losses[point]
         scratch.load(name)
         make(record.tree(loss), record.before(), scratch.tree)
-        fresh = self._fresh.get((name, without_index))
+        fresh = self._fresh.get((name, without_index), ())
         with _restarted():
-            by_meaning = point.at % BY_MEANING == 0
-            now = examined(scratch, self._commands[name], fresh, by_meaning=by_meaning)
+            now = examined(scratch, self._commands[name], fresh, at=point.at)
         self._fresh[name, without_index] = now.fresh
         figures.tried[point] = None
-        figures.shared_but_index += fresh is not None
+        figures.shared_but_index += bool(fresh)
         acknowledged = loss.after >= record.answered
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]

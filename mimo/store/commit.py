@@ -339,8 +339,8 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
     if result.returncode:
         lines = printed.splitlines()
         reason = git.complaint(result.stderr or result.stdout)
-        raise StorageFailed(
-            f"git {words[0]}: {reason}",
-            hint="; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`",
-        )
+        hint = "; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`"
+        if is_locked:
+            hint = "wait until the other git process ends; if it was killed, remove that file"
+        raise StorageFailed(f"git {words[0]}: {reason}", hint=hint)
     return printed

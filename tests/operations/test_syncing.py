@@ -271,8 +271,10 @@ def test_a_sync_names_a_lock_of_git_that_stays(repository, mind, monkeypatch):
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
     lock = repository / ".git" / "index.lock"
     lock.write_bytes(b"")
-    with pytest.raises(StorageFailed, match=r"index\.lock"):
+    with pytest.raises(StorageFailed, match=r"index\.lock") as caught:
         sync(mind)
+
+    assert caught.value.hint.endswith("if it was killed, remove that file")
 
 
 def test_a_removal_that_is_staged_already_is_committed(repository, mind):

@@ -18,8 +18,8 @@ class Command(NamedTuple):
     """Its standard input."""
     until: str = ""
     """The part of its answer after which the input ends."""
-    is_repeatable: bool = False
-    """Whether it is repeated after the fault, and must then succeed."""
+    recover: Callable[[Scratch], None] | None = None
+    """Prepares its repetition after the fault, which must succeed; None if it is not repeated."""
 
     def acknowledged(self, result: Result) -> bool:
         """Returns whether a run reported success."""
@@ -75,6 +75,18 @@ def _changed(scratch: Scratch) -> None:
 
 def _removed(scratch: Scratch) -> None:
     done(scratch, "rm", scratch.ids["fact"])
+
+
+def _unlock(scratch: Scratch) -> None:
+    """Removes what a git that was killed leaves, as git asks the user to."""
+    for path in (*scratch.project.glob(".git/**/*.lock"), *scratch.project.glob(".merge_file_*")):
+        path.unlink()
+
+
+def _reset(scratch: Scratch) -> None:
+    """Ends a merge that was killed."""
+    _unlock(scratch)
+    scratch.git("reset", "--quiet", "--hard")
 
 
 def _no_private(scratch: Scratch) -> None:
@@ -303,8 +315,8 @@ COMMANDS = (
     Command("trust ID", ("trust", "{fact}"), _untrusted),
     Command("untrust", ("untrust",)),
     Command("review settle", ("review", "settle", "decision_db_20260101_aaaaaa", "1"), _competing),
-    Command("sync", ("sync",), _unsynced, is_repeatable=True),
-    Command("merge driver", ("git", "merge", "--quiet", "--no-edit", "main"), _branched),
+    Command("sync", ("sync",), _unsynced, recover=_unlock),
+    Command("merge driver", ("git", "merge", "--no-edit", "main"), _branched, recover=_reset),
     Command("import", ("import", "mama", "--db", "../mama.db"), _foreign_database),
     Command("import of a folder", ("import", "../notes", "--from", "obsidian"), _notes),
     Command("import --rollback", ("import", "../notes", "--rollback"), _imported),
@@ -325,8 +337,8 @@ COMMANDS = (
     Command("keep --off", ("keep", "{fact}", "--off"), _kept),
     Command("procedure run", ("procedure", "run", "greet", "--context", '{"who": 1}'), _procedure),
     Command("index --rebuild", ("index", "--rebuild")),
-    Command("init", ("init",), _no_project, is_repeatable=True),
-    Command("doctor --fix", ("doctor", "--fix"), _unfixed, is_repeatable=True),
+    Command("init", ("init",), _no_project, recover=_unlock),
+    Command("doctor --fix", ("doctor", "--fix"), _unfixed, recover=_unlock),
     Command("config", ("config", "decay.rate", "0.05")),
     Command("config --user", ("config", "--user", "decay.rate", "0.05")),
     Command("config --unset", ("config", "decay.rate", "--unset"), _configured),

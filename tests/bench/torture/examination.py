@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mimo.guard.audit import AuditLog
@@ -40,28 +41,29 @@ def _same(text: str) -> str:
 
 
 _LEFT_OUT = re.compile(
-    r"/\.mind-[^/]*\.tmp$|/\.mind-export-[^/]*/|lock$|\.db-(journal|wal|shm)$"  # A part of a write, or no data.
+    r"/\.mind-[^/]*\.tmp$|/\.mind-export-[^/]*/|lock$"  # A part of a write, or no data.
+    r"|/\.merge_file_[^/]*$"  # The same, of git.
+    r"|\.db-(journal|wal|shm)$"  # Of databases whose rows are compared.
     r"|/\.local/(audit\.jsonl|trash/)"  # Read by record and by entry.
     r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
-    r"|/\.local/(limits\.db(-journal|-wal|-shm)?|adding)$"  # Passing.
+    r"|/\.local/(limits\.db|adding)$"  # Passing.
     r"|/logs/"
 )
 """Files that are not compared. Every other file is, so that no new kind is forgotten."""
 _FOLDERS_LEFT_OUT = {".git", ".index", "cache"}
 """Git's own, which git is asked for, and indexes, whose answers are compared."""
-_OF_GIT = (
-    "log --all --format=%s",
-    "status --porcelain --untracked-files=all",
-    "config --local --list",
-)
+_STATUS = "git status --porcelain --untracked-files=all"
+_OF_GIT = ("git log --all --format=%s", _STATUS, "git config --local --list")
 """The questions to git. The status compares its commit and its index with the files."""
 _GROWS = re.compile(r"/executions/.*\.jsonl$")
 """Logs of which an interrupted run may have written any number of lines."""
 _ENTRIES = re.compile(r"/\.local/ingested\.json$|/clients/folders\.json$")
 """JSON files whose entries are compared one by one."""
 _MAY_BE_OLD = re.compile(
-    r"/\.local/(exposure\.json|sessions/.*)$"  # Of a session.
+    r"/\.local/exposure\.json$|/sessions/"  # Of a session.
+    r"|/private/\.gitignore$"  # `.mind/.gitignore` has a rule, too, and the next write tries again.
+    r"|/\.mind/index-owner$"  # Each command writes it that opens an index.
     r"|/\.local/ingested\.json$"  # Without an entry, the digests of the files are compared.
     r"|/clients/folders\.json$"  # An empty folder that can't be removed stays in it.
 )
@@ -86,8 +88,8 @@ def facts(scratch: Scratch) -> Facts:
         for text in parts:
             add(name, text)
     for command in _OF_GIT:
-        for line in scratch.git(*command.split()).splitlines():
-            add(f"git {command}", line)
+        for line in scratch.git(*command.split()[1:]).splitlines():
+            add(command, line)
     if (scratch.project / ".mind/.local").is_dir():
         mind = Mind.open(scratch.project)
         for each in filter(None, (mind, mind.user())):
@@ -197,6 +199,8 @@ def _half_done(
     name: str, old: Sequence[str], new: Sequence[str], here: Sequence[str], also: Sequence[str]
 ) -> str:
     """Returns why data is neither as before a command nor as after it, empty if it is."""
+    if name == _STATUS:
+        return ""  # Of commands that change git's index, it is compared once they were repeated.
     if _GROWS.search(name):
         first, text, last = ("".join(texts) for texts in (old, here, new))
         is_whole = text.startswith(first) and last.startswith(text)
@@ -205,6 +209,18 @@ def _half_done(
         return "neither as before nor as after"
     remains = Counter(old) & Counter(new) <= Counter(here)
     return "lost" if len(here) < min(len(old), len(new)) or not (remains or also) else ""
+
+
+def unlike(after: Facts, again: Facts) -> Iterator[str]:
+    """Yields what is not as after an undisturbed run, although the command was repeated.
+
+    Both runs have records, and changes that can be undone.
+    """
+    for name in sorted({*after, *again} if again else ()):
+        if after.get(name) != again.get(name) and not (
+            name.startswith(("record of ", "undo of ")) or _MAY_BE_OLD.search(name)
+        ):
+            yield f"repeated, but {name} is not as it should be"
 
 
 def _lacks_undo(name: str, lacks: bool, new: Sequence[str], here: Sequence[str]) -> bool:
@@ -259,6 +275,8 @@ class Examination(NamedTuple):
     """Their own faults."""
     fresh: Sequence[object] = ()
     """The answers of a rebuilt index, which do not depend on the one that was left."""
+    again: Facts = MappingProxyType({})
+    """The facts after the command was repeated; none if it was not."""
 
 
 def examined(
@@ -271,22 +289,26 @@ def examined(
     run = scratch.fork(lambda: _examine(scratch, command, fresh, at))
     if run.status:
         return Examination({}, [f"it can't be examined: {run.errors.strip()[-500:]}"])
-    held, problems, answers = run.answer
-    return Examination({name: tuple(texts) for name, texts in held.items()}, problems, answers)
+    held, problems, answers, again = run.answer
+    first, second = ({name: tuple(texts) for name, texts in each.items()} for each in (held, again))
+    return Examination(first, problems, answers, second)
 
 
 def _examine(scratch: Scratch, command: Command, fresh: Sequence[object], at: int) -> int:
-    held = dict(facts(scratch))
+    held, again = dict(facts(scratch)), {}
     problems = []
-    if command.is_repeatable:
-        again = scratch.call(*command.words_in(scratch))
-        if again.status:
-            problems.append(f"it can't be repeated: {again.errors.strip()}")
+    if command.recover:
+        command.recover(scratch)
+        run = scratch.call(*command.words_in(scratch))
+        if run.status:
+            problems.append(f"it can't be repeated: {run.errors.strip()}")
+        again = dict(facts(scratch))
     adds_first = at % ADDS_FIRST == 0
     if adds_first:
         problems += _added(scratch)
     listed = scratch.call(*LIST)
     held |= _trusts(listed)
+    again |= _trusts(listed) if again else {}
     problems += problems_of(scratch)
     here = _answers(scratch, listed, _QUESTIONS if at % BY_MEANING == 0 else _QUESTIONS[:-1])
     if not adds_first:
@@ -299,7 +321,7 @@ def _examine(scratch: Scratch, command: Command, fresh: Sequence[object], at: in
             problems.append(
                 f"the index differs from a fresh one: {' '.join(words)}: {answer}, not {right}"
             )
-    print(json.dumps((held, problems, fresh)))
+    print(json.dumps((held, problems, fresh, again)))
     return 0
 
 

@@ -11,6 +11,7 @@ from tests.bench.torture.examination import (
     Facts,
     examined,
     lost,
+    unlike,
     warm,
 )
 from tests.bench.torture.figures import Figures, Point, summary, table
@@ -114,7 +115,7 @@ class Torture:
         output = output if result.status >= 0 else ""
         # Of other calls, mind goes on if it can't write the record.
         problems += lost(did, before, after, now.facts, output, ("record of another call",))
-        problems += now.problems
+        problems += [*unlike(after, now.again), *now.problems]
         return problems
 
 

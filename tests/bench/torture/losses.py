@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Facts, examined, lost, warm
+from tests.bench.torture.examination import Facts, examined, lost, unlike, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -109,7 +109,7 @@ class Losses:
         before, after = self._before[name], self._after[name]
         # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
         missing = lost(acknowledged, before, after, now.facts, "", ("undo of new ",))
-        return [*missing, *now.problems]
+        return [*missing, *unlike(after, now.again), *now.problems]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""

@@ -345,18 +345,17 @@ def _ignore_all(folder: Path) -> None:
     `.mind/.gitignore` protects the folder, and `mind doctor` reports it.
     """
     path = folder / IGNORE_FILE
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         if path.lstat().st_size:
             return
     temporary = temporary_name(path)
     with suppress(OSError):
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
         try:
-            try:
-                os.write(descriptor, f"{IGNORE_ALL}\n".encode())
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(f"{IGNORE_ALL}\n".encode())
+                file.flush()
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
             temporary.replace(path)
         except OSError:
             temporary.unlink()  # The next write tries again.

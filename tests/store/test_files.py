@@ -196,12 +196,13 @@ def test_temporary_files_of_killed_processes_are_removed_after_an_hour(tmp_path)
 
 def test_a_kill_leaves_no_empty_ignore_file_in_a_private_folder(tmp_path, monkeypatch):
     private = tmp_path / ".mind/private"
+    private.mkdir(parents=True)
 
     def killed(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "write", killed)
+        patched.setattr(os, "fsync", killed)
         with pytest.raises(KeyboardInterrupt):
             disk.make_folder(private)
 

@@ -211,12 +211,12 @@ def _half_done(
     return "lost" if len(here) < min(len(old), len(new)) or not (remains or also) else ""
 
 
-def unlike(after: Facts, again: Facts) -> Iterator[str]:
+def _unlike(after: Facts, again: Facts) -> Iterator[str]:
     """Yields what is not as after an undisturbed run, although the command was repeated.
 
     Both runs have records, and changes that can be undone.
     """
-    for name in sorted({*after, *again} if again else ()):
+    for name in sorted({*after, *again}):
         if after.get(name) != again.get(name) and not (
             name.startswith(("record of ", "undo of ")) or _MAY_BE_OLD.search(name)
         ):
@@ -279,6 +279,24 @@ class Examination(NamedTuple):
     """The facts after the command was repeated; none if it was not."""
 
 
+def faults_of(
+    command: Command,
+    acknowledged: bool,
+    before: Facts,
+    after: Facts,
+    now: Examination,
+    errors: str,
+    may_lack: tuple[str, ...],
+) -> Iterator[str]:
+    """Yields everything that is wrong after a run; see `lost`."""
+    # git itself removes a file before it makes the new one, so only its repetition is compared.
+    if acknowledged or command.words[0] != "git":
+        yield from lost(acknowledged, before, after, now.facts, errors, may_lack)
+    if now.again:
+        yield from _unlike(after, now.again)
+    yield from now.problems
+
+
 def examined(
     scratch: Scratch, command: Command, fresh: Sequence[object] = (), *, at: int = 0
 ) -> Examination:
@@ -295,20 +313,19 @@ def examined(
 
 
 def _examine(scratch: Scratch, command: Command, fresh: Sequence[object], at: int) -> int:
-    held, again = dict(facts(scratch)), {}
+    held = dict(facts(scratch))
     problems = []
     if command.recover:
         command.recover(scratch)
         run = scratch.call(*command.words_in(scratch))
         if run.status:
             problems.append(f"it can't be repeated: {run.errors.strip()}")
-        again = dict(facts(scratch))
     adds_first = at % ADDS_FIRST == 0
     if adds_first:
         problems += _added(scratch)
     listed = scratch.call(*LIST)
     held |= _trusts(listed)
-    again |= _trusts(listed) if again else {}
+    again = {**facts(scratch), **_trusts(listed)} if command.recover else {}
     problems += problems_of(scratch)
     here = _answers(scratch, listed, _QUESTIONS if at % BY_MEANING == 0 else _QUESTIONS[:-1])
     if not adds_first:

@@ -10,8 +10,7 @@ from tests.bench.torture.examination import (
     Examination,
     Facts,
     examined,
-    lost,
-    unlike,
+    faults_of,
     warm,
 )
 from tests.bench.torture.figures import Figures, Point, summary, table
@@ -114,9 +113,8 @@ class Torture:
         output = f"{result.errors}{result.output}"
         output = output if result.status >= 0 else ""
         # Of other calls, mind goes on if it can't write the record.
-        problems += lost(did, before, after, now.facts, output, ("record of another call",))
-        problems += [*unlike(after, now.again), *now.problems]
-        return problems
+        may_lack = ("record of another call",)
+        return [*problems, *faults_of(command, did, before, after, now, output, may_lack)]
 
 
 def report(figures: Figures) -> str:

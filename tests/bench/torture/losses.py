@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Facts, examined, lost, unlike, warm
+from tests.bench.torture.examination import Facts, examined, faults_of, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -108,8 +108,9 @@ class Losses:
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]
         # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
-        missing = lost(acknowledged, before, after, now.facts, "", ("undo of new ",))
-        return [*missing, *unlike(after, now.again), *now.problems]
+        may_lack = ("undo of new ",)
+        command = self._commands[name]
+        return [*faults_of(command, acknowledged, before, after, now, "", may_lack)]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""

@@ -181,7 +181,7 @@ class Loss(NamedTuple):
 class Record:
     """The events of one run, and the disk before it."""
 
-    def __init__(self, top: Path, answers: Path, until: str) -> None:
+    def __init__(self, top: Path, answers: Path, until: str = "") -> None:
         """Reads the disk before the run; `answers` is the file of its standard output.
 
         The run has answered once it printed `until`.

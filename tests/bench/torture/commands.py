@@ -21,6 +21,11 @@ class Command(NamedTuple):
     recover: Callable[[Scratch], None] | None = None
     """Prepares its repetition after the fault, which must succeed; None if it is not repeated."""
 
+    @property
+    def is_gits(self) -> bool:
+        """Returns whether it is a command of git, which runs mind."""
+        return self.words[0] == "git"
+
     def acknowledged(self, result: Result) -> bool:
         """Returns whether a run reported success."""
         if self.words == ("mcp",):

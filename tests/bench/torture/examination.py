@@ -212,7 +212,7 @@ def _half_done(
 
 
 def _unlike(after: Facts, again: Facts) -> Iterator[str]:
-    """Yields what is not as after an undisturbed run, although the command was repeated.
+    """Yields what is not as after an undisturbed run, although both were repeated.
 
     Both runs have records, and changes that can be undone.
     """
@@ -283,17 +283,16 @@ def faults_of(
     command: Command,
     acknowledged: bool,
     before: Facts,
-    after: Facts,
+    after: Examination,
     now: Examination,
     errors: str,
     may_lack: tuple[str, ...],
 ) -> Iterator[str]:
     """Yields everything that is wrong after a run; see `lost`."""
     # git itself removes a file before it makes the new one, so only its repetition is compared.
-    if acknowledged or command.words[0] != "git":
-        yield from lost(acknowledged, before, after, now.facts, errors, may_lack)
-    if now.again:
-        yield from _unlike(after, now.again)
+    if acknowledged or not command.is_gits:
+        yield from lost(acknowledged, before, after.facts, now.facts, errors, may_lack)
+    yield from _unlike(after.again, now.again)
     yield from now.problems
 
 

@@ -25,7 +25,7 @@ class Torture:
         """Prepares the trees, and counts the calls of each command."""
         self._scratch = scratch
         self._before: dict[str, Facts] = {}
-        self._after: dict[str, Facts] = {}
+        self._after: dict[str, Examination] = {}
         self._now: dict[str, int] = {}
         self._examined: dict[tuple[str, bytes], Examination] = {}
         self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
@@ -52,7 +52,7 @@ class Torture:
         _, kinds = scratch.shim.disarm()
         if not command.acknowledged(result):
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
-        self._after[command.name] = examined(scratch, command).facts
+        self._after[command.name] = examined(scratch, command)
         for at, number in enumerate(kinds, 1):
             kind, is_index = KINDS[number & 127], number > 127
             suited = (fault.name for fault in FAULTS if kind in fault.kinds)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Facts, examined, faults_of, warm
+from tests.bench.torture.examination import Examination, Facts, examined, faults_of, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -30,7 +30,7 @@ class Losses:
         self._commands = {command.name: command for command in commands}
         self._records: dict[str, Record] = {}
         self._before: dict[str, Facts] = {}
-        self._after: dict[str, Facts] = {}
+        self._after: dict[str, Examination] = {}
         self._losses: dict[Point, tuple[Loss, bytes]] = {}
         """Each with the hash of what the disk holds without the index."""
         self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
@@ -53,7 +53,7 @@ class Losses:
         # The second run is that of a project whose files the index knows.
         record = self._run(command)
         _explained(name, record.everything(), tree(scratch.tree))
-        self._after[name] = examined(scratch, command).facts
+        self._after[name] = examined(scratch, command)
         self._records[name] = record
         before = record.before()
         seen, contents = set(), set()

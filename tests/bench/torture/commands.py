@@ -84,8 +84,9 @@ def _removed(scratch: Scratch) -> None:
 
 def _unlock(scratch: Scratch) -> None:
     """Removes what a git that was killed leaves, as git asks the user to."""
-    for path in (*scratch.project.glob(".git/**/*.lock"), *scratch.project.glob(".merge_file_*")):
-        path.unlink()
+    for name in (".git/**/*.lock", ".merge_file_*", ".mind-*.tmp"):
+        for path in scratch.project.glob(name):
+            path.unlink()
 
 
 def _reset(scratch: Scratch) -> None:
@@ -182,11 +183,6 @@ def _branched(scratch: Scratch) -> None:
 
 
 _CREATE = '{"command": "create", "path": "/memories/pot.md", "file_text": "The pot is blue"}'
-_RENAME = '{"command": "rename", "old_path": "/memories/pot.md", "new_path": "/memories/pots.md"}'
-
-
-def _pot(scratch: Scratch) -> None:
-    scratch.mind("memory-tool", input=_CREATE)
 
 
 def _event(name: str, **fields: str) -> str:
@@ -376,7 +372,6 @@ COMMANDS = (
     Command("hook at a prompt", ("hook",), input=_event("UserPromptSubmit", prompt="tea at four")),
     Command("hook at a stop", ("hook",), _in_session, input=_event("Stop")),
     Command("memory tool: create", ("memory-tool",), input=_CREATE),
-    Command("memory tool: rename", ("memory-tool",), _pot, input=_RENAME),
     Command(
         "mcp",
         ("mcp",),

@@ -377,8 +377,11 @@ def _answers(scratch: Scratch, listed: Result, questions: Sequence[Sequence[str]
     """Returns the answers of list and of the searches, with all fields of each memory."""
     answers = [listed.answer, *(scratch.call(*words).answer for words in questions[1:])]
     for answer in answers:
-        for row in (answer or {}).get("results", ()):
-            row["confidence"] = round(row["confidence"], 1)  # It decreases with time.
+        for row in (answer or {}).get("memories", (answer or {}).get("results", ())):
+            # A fact of its own; the first `add` of a project begins its approvals.
+            row.pop("trust", None)
+            if "confidence" in row:
+                row["confidence"] = round(row["confidence"], 1)  # It decreases with time.
     return answers
 
 

@@ -71,7 +71,7 @@ _MAY_BE_OLD = re.compile(
 
 
 def facts(scratch: Scratch) -> Facts:
-    """Returns what a person could lose; the index is not asked."""
+    """Returns the data that a user could lose, without asking the index."""
     found: dict[str, list[str]] = {}
 
     def add(name: str, text: str) -> None:
@@ -119,7 +119,7 @@ def _parts(name: str, text: str) -> list[str]:
 
 
 def _trusts(listed: Result) -> dict[str, tuple[str, ...]]:
-    """Returns the trust of each memory in a list, except the one that the examination added."""
+    """Returns the trust of each memory in a list."""
     found: dict[str, list[str]] = {}
     for row in (listed.answer or {}).get("memories", []):
         found.setdefault(_same(f"trust of {row['id']}"), []).append(row["trust"])

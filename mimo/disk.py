@@ -50,6 +50,9 @@ IGNORE_FILE = ".gitignore"
 IGNORE_ALL = "*"
 """The rule in a private folder that keeps all its files out of git, the rule's file included."""
 
+TEMPORARY_PREFIX = ".mind-"
+TEMPORARY_SUFFIX = ".tmp"
+
 WAIT_SECONDS = 10.0
 """Maximum total time that a command waits, beyond the time that it works in between."""
 
@@ -336,24 +339,39 @@ def flush(path: Path) -> None:
 
 
 def _ignore_all(folder: Path) -> None:
-    """Creates the ignore file of a private folder unless it has one.
+    """Creates the ignore file of a private folder unless it has one that is not empty.
 
     A pull request can change `.mind/.gitignore`, but not this file. If it can't be written, only
     `.mind/.gitignore` protects the folder, and `mind doctor` reports it.
     """
-    path = f"{folder}/{IGNORE_FILE}"
-    if os.path.lexists(path):
-        return
+    path = folder / IGNORE_FILE
     with suppress(OSError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        if path.lstat().st_size:
+            return
+    temporary = temporary_name(path)
+    with suppress(OSError):
         try:
-            os.write(descriptor, f"{IGNORE_ALL}\n".encode())
-            os.fsync(descriptor)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(f"{IGNORE_ALL}\n".encode())
+                file.flush()
+                os.fsync(descriptor)
+            temporary.replace(path)
         except OSError:
-            os.unlink(path)  # noqa: PTH108 - the next write tries again
+            temporary.unlink()  # The next write tries again.
             raise
-        finally:
-            os.close(descriptor)
+        flush_folder(folder)
+
+
+def temporary_name(path: Path) -> Path:
+    """Returns a new name beside `path`, for a file that gets that name once it is complete."""
+    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+    return path.parent / name
+
+
+def is_temporary(name: str) -> bool:
+    """Returns whether a file of this name is a part of a write."""
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
 def private_folders(store: Path) -> Iterator[Path]:

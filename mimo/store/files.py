@@ -69,8 +69,6 @@ _Watcher = Callable[[Mapping[Path, bytes | None]], None]
 WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
 """Called with the new contents of files, None for removed files, before any of them changes."""
 
-TEMPORARY_PREFIX = ".mind-"
-TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
 _LARGE_FOLDER = 500_000
 """The size of a folder itself, in bytes, with some 10,000 files."""
@@ -345,8 +343,7 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
 @contextmanager
 def _opened(path: Path, mode: int) -> Iterator[tuple[BinaryIO, Path]]:
     """Gives a new open file beside `path` and its name, which is removed afterwards."""
-    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
-    temporary = path.parent / name
+    temporary = disk.temporary_name(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.NO_FOLLOW | disk.CLOSE_ON_EXEC
     try:
         with os.fdopen(os.open(temporary, flags, disk.mode_for(path, mode)), "wb") as file:
@@ -385,7 +382,9 @@ def _clean(folder: Path) -> None:
             return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(TEMPORARY_SUFFIX):
+            if entry.name.startswith(disk.TEMPORARY_PREFIX) and entry.name.endswith(
+                disk.TEMPORARY_SUFFIX
+            ):
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                 if age > _STALE_SECONDS:
                     Path(entry.path).unlink(missing_ok=True)

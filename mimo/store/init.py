@@ -45,7 +45,7 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 
 _IGNORED = (
     *(f"{folder}/" for folder in sorted(disk.PRIVATE_FOLDERS)),
-    f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}",
+    f"{disk.TEMPORARY_PREFIX}*{disk.TEMPORARY_SUFFIX}",
 )
 _MERGED = (
     "*.md merge=mind",

@@ -14,6 +14,7 @@ from mimo.commands import all_commands
 from mimo.commands.spec import Effect
 from tests.bench.torture import shim
 from tests.bench.torture.commands import COMMANDS, UNTRIED
+from tests.bench.torture.examination import lost
 
 POINTS = 14
 
@@ -151,6 +152,16 @@ def test_an_examination_notices_damage(tmp_path: Path) -> None:
     assert any(re.match("undo of .* is lost", problem) for problem in noticed["undone"][1])
     assert any("wait@1.0.md is neither" in problem for problem in noticed["approval"][1])
     assert any("trust of shop/.mind/procedures" in problem for problem in noticed["approval"][1])
+
+
+def test_a_failed_approval_excuses_only_texts_that_the_command_writes() -> None:
+    before = {"a.md": ("A",), "trust of a.md": ("trusted",)}
+    after = {**before, "b.md": ("B",), "trust of b.md": ("trusted",)}
+    errors = "note: it could not be approved and counts as untrusted"
+
+    assert not [*lost(True, before, after, {**after, "trust of b.md": ("untrusted",)}, errors)]
+    assert [*lost(True, before, after, {**after, "trust of a.md": ("untrusted",)}, errors)]
+    assert [*lost(False, before, after, {**before, "trust of a.md": ("untrusted",)}, errors)]
 
 
 @pytest.mark.parametrize("module", ["torture", "histories"])

@@ -1,6 +1,7 @@
 """The model of a disk: what a loss of power may leave of recorded writes."""
 
 import stat
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.bench.torture.power import (
     make,
     tree,
 )
+from tests.bench.torture.shim import KINDS
 
 FILE, FOLDER = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755
 
@@ -96,3 +98,20 @@ def test_a_tree_is_made_from_another(top: Path) -> None:
     assert digests(after, before) != digests(before, before)
     make(before, after, top)
     assert tree(top) == before
+
+
+def test_a_run_has_answered_once_it_printed_the_awaited_text(top: Path) -> None:
+    answers = top.parent / "stdout"
+    answers.touch()
+    inode, note = answers.stat().st_ino, (top / "notes/a.md").stat().st_ino
+
+    def called(kind: int, inode: int, data: bytes, mode: int = FILE) -> bytes:
+        return struct.pack("=2i4q", kind, mode, inode, 0, len(data), 2) + b"\0\0" + data
+
+    made = Record(top, answers, '"id":2')
+    first, other = called(-1, inode, b'{"id":1}\n{"i'), called(-1, inode, b'"id":2', mode=0)
+    write = called(KINDS.index("write"), note, b"new")
+    made.read(first + write + other + write + called(-1, inode, b'd":2}\n') + write)
+
+    assert len(made.events) == 3
+    assert made.answered == 2

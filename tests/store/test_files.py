@@ -11,7 +11,7 @@ from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.store import files
 
-LEFT = f"{files.TEMPORARY_PREFIX}9-abc{files.TEMPORARY_SUFFIX}"
+LEFT = f"{disk.TEMPORARY_PREFIX}9-abc{disk.TEMPORARY_SUFFIX}"
 
 
 def names(folder):
@@ -192,3 +192,37 @@ def test_temporary_files_of_killed_processes_are_removed_after_an_hour(tmp_path)
     os.utime(left, (hour_ago, hour_ago))
     files.write_new(tmp_path / "a.md", b"x")
     assert names(tmp_path) == [fresh.name, "a.md"]
+
+
+def test_a_kill_leaves_no_empty_ignore_file_in_a_private_folder(tmp_path, monkeypatch):
+    private = tmp_path / ".mind/private"
+    private.mkdir(parents=True)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", killed)
+        with pytest.raises(KeyboardInterrupt):
+            disk.make_folder(private)
+
+    assert not (private / ".gitignore").exists()
+
+    disk.make_folder(private)
+
+    assert (private / ".gitignore").read_text() == "*\n"
+
+
+def test_an_empty_ignore_file_of_a_private_folder_is_replaced_and_any_other_kept(tmp_path):
+    rules = tmp_path / ".mind/private/.gitignore"
+    rules.parent.mkdir(parents=True)
+    rules.touch()
+    disk.make_folder(rules.parent)
+
+    assert rules.read_text() == "*\n"
+
+    rules.write_text("*\n!shared.md\n")
+    disk.make_folder(rules.parent)
+
+    assert rules.read_text() == "*\n!shared.md\n"
+    assert list(rules.parent.iterdir()) == [rules]

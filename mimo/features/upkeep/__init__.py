@@ -85,15 +85,19 @@ def examine(mind: Mind) -> Iterator[Check]:
 
 
 def repair(mind: Mind) -> None:
-    """Repairs everything without a decision: modes of private files, git's settings and lists."""
+    """Repairs everything without a decision: modes of private files, git's settings and lists.
+
+    Raises `StorageFailed` and, if git's settings can't be written, `Invalid`.
+    """
     mind, _ = _openable(mind)
     if mind.has_project:
         mind.config.check_format()
     for path in _exposed(mind):
         disk.tighten(path)
     if mind.has_project:
-        syncing.install(mind.project.root)
         init.complete(mind.project.root)
+        if git.has_repository(mind.project.root):
+            git.install_driver(mind.project.root)
 
 
 def _openable(mind: Mind) -> tuple[Mind, MindError | None]:

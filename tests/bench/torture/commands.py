@@ -18,6 +18,13 @@ class Command(NamedTuple):
     """Its standard input."""
     until: str = ""
     """The part of its answer after which the input ends."""
+    recover: Callable[[Scratch], None] | None = None
+    """Prepares its repetition after the fault, which must succeed; None if it is not repeated."""
+
+    @property
+    def is_gits(self) -> bool:
+        """Returns whether it is a command of git, which runs mind."""
+        return self.words[0] == "git"
 
     def acknowledged(self, result: Result) -> bool:
         """Returns whether a run reported success."""
@@ -25,6 +32,8 @@ class Command(NamedTuple):
             answers = [json.loads(line) for line in result.output.splitlines()]
             results = [answer.get("result", {}) for answer in answers if answer.get("id") == 2]
             return any(answer and not answer.get("isError") for answer in results)
+        if self.words == ("memory-tool",):
+            return result.status == 0 and not (result.answer or {"is_error": True})["is_error"]
         return result.status == 0
 
     def words_in(self, scratch: Scratch) -> list[str]:
@@ -71,6 +80,114 @@ def _changed(scratch: Scratch) -> None:
 
 def _removed(scratch: Scratch) -> None:
     done(scratch, "rm", scratch.ids["fact"])
+
+
+def _unlock(scratch: Scratch) -> None:
+    """Removes what a git that was killed leaves, as git asks the user to."""
+    for name in (".git/**/*.lock", ".merge_file_*", ".mind-*.tmp"):
+        for path in scratch.project.glob(name):
+            path.unlink()
+
+
+def _reset(scratch: Scratch) -> None:
+    """Ends a merge that was killed."""
+    _unlock(scratch)
+    scratch.git("reset", "--quiet", "--hard")
+
+
+def _no_private(scratch: Scratch) -> None:
+    shutil.rmtree(scratch.project / ".mind/private")
+
+
+def _removed_earlier(scratch: Scratch) -> None:
+    _removed(scratch)
+    changes = done(scratch, "undo", "--list")["changes"]
+    scratch.ids["change"] = changes[0]["id"]
+    _unsynced(scratch)
+
+
+def _undone(scratch: Scratch) -> None:
+    _removed(scratch)
+    done(scratch, "undo")
+
+
+def _committed(scratch: Scratch) -> None:
+    _changed(scratch)
+    done(scratch, "sync")
+
+
+def _linked(scratch: Scratch) -> None:
+    done(scratch, "link", scratch.ids["fact"], scratch.ids["decision"])
+
+
+def _kept(scratch: Scratch) -> None:
+    done(scratch, "keep", scratch.ids["fact"])
+
+
+def _ingested(scratch: Scratch) -> None:
+    done(scratch, "ingest", "docs")
+    scratch.write("docs/guide.md", "# Part 0\n\nMilk boils.\n")
+
+
+def _notes(scratch: Scratch) -> None:
+    scratch.write("../notes/Pot.md", "The pot is blue. See [[Lid]].\n")
+    scratch.write("../notes/Lid.md", "The lid is red.\n")
+
+
+def _imported(scratch: Scratch) -> None:
+    _notes(scratch)
+    done(scratch, "import", "../notes", "--from", "obsidian")
+
+
+def _unfixed(scratch: Scratch) -> None:
+    scratch.git("config", "--unset", "merge.mind.driver")
+    scratch.write(".mind/.gitignore", ".index/\n")
+    (scratch.project / ".mind/private").chmod(0o755)
+
+
+def _configured(scratch: Scratch) -> None:
+    done(scratch, "config", "decay.rate", "0.05")
+
+
+def _installed_codex(scratch: Scratch) -> None:
+    (scratch.home / ".codex").mkdir()
+    (scratch.home / ".codex/config.toml").write_text('model = "o3"  # The large one.\n')
+
+
+def _installed_in_codex(scratch: Scratch) -> None:
+    _installed_codex(scratch)
+    done(scratch, "install", "codex", "--scope", "user")
+
+
+def _in_session(scratch: Scratch) -> None:
+    done(scratch, "config", "hook.capture", "on")
+    for prompt in ("tea at four", "the kettle", "which store?", "and the cups?"):
+        scratch.mind("hook", input=_event("UserPromptSubmit", prompt=prompt))
+
+
+def _session_value(scratch: Scratch) -> None:
+    done(scratch, "value", "put", "session.a", "step", "3")
+
+
+def _branched(scratch: Scratch) -> None:
+    from mimo.store.git import own_driver
+
+    scratch.git("config", "merge.mind.driver", own_driver())
+    scratch.git("branch", "side")
+    done(scratch, "edit", scratch.ids["fact"], "--content", "Tea is served at five")
+    done(scratch, "sync")
+    scratch.git("switch", "--quiet", "side")
+    done(scratch, "edit", scratch.ids["fact"], "--tag", "tea")
+    done(scratch, "edit", scratch.ids["decision"], "--tag", "auth")
+    done(scratch, "sync")
+
+
+_CREATE = '{"command": "create", "path": "/memories/pot.md", "file_text": "The pot is blue"}'
+
+
+def _event(name: str, **fields: str) -> str:
+    """Returns what a client sends to a hook."""
+    return json.dumps({"hook_event_name": name, "session_id": "s1", **fields})
 
 
 def _unsynced(scratch: Scratch) -> None:
@@ -169,7 +286,12 @@ UNTRIED = {
 
 COMMANDS = (
     Command("add", ("add", "Milk goes in first")),
+    Command("add of a first private memory", ("add", "Cups break", "--private"), _no_private),
     Command("save decision", ("save", "decision", "cache", "Redis", "--because", "Fast")),
+    Command(
+        "save decision on a known topic",
+        ("save", "decision", "auth_strategy", "Use sessions", "--because", "Revocable"),
+    ),
     Command("save checkpoint", ("save", "checkpoint", "Login works", "--next", "Write the test")),
     Command("save insight", ("save", "insight", "Safari drops cookies", "--tag", "safari")),
     Command("evolve outcome", ("evolve", "outcome", "auth_strategy", "failed", "--reason", "No")),
@@ -180,15 +302,31 @@ COMMANDS = (
     Command("edit", ("edit", "{fact}", "--content", "Tea is served at six", "--tag", "tea")),
     Command("rm", ("rm", "{fact}")),
     Command("rm of a private memory", ("rm", "{other}")),
+    Command("rm --purge", ("rm", "{fact}", "--purge")),
     Command("ingest", ("ingest", "docs/guide.md", "docs/short.md")),
+    Command("ingest --update", ("ingest", "--update", "docs"), _ingested),
     Command("value put", ("value", "put", "agent.build", "last", '{"ok": true}')),
+    Command(
+        "value put --ttl-seconds",
+        ("value", "put", "agent.build", "last", "1", "--ttl-seconds", "600"),
+    ),
+    Command("value put of a session", ("value", "put", "session.a", "step", "4"), _session_value),
+    Command("value rm of a session", ("value", "rm", "session.a", "step"), _session_value),
     Command("trust", ("trust",), _untrusted),
+    Command("trust ID", ("trust", "{fact}"), _untrusted),
     Command("untrust", ("untrust",)),
     Command("review settle", ("review", "settle", "decision_db_20260101_aaaaaa", "1"), _competing),
-    Command("sync", ("sync",), _unsynced),
+    Command("sync", ("sync",), _unsynced, recover=_unlock),
+    Command("merge driver", ("git", "merge", "--no-edit", "main"), _branched, recover=_reset),
     Command("import", ("import", "mama", "--db", "../mama.db"), _foreign_database),
+    Command("import of a folder", ("import", "../notes", "--from", "obsidian"), _notes),
+    Command("import --rollback", ("import", "../notes", "--rollback"), _imported),
     Command("undo", ("undo",), _removed),
+    Command("undo ID", ("undo", "{change}"), _removed_earlier),
+    Command("undo of an undo", ("undo",), _undone),
+    Command("undo --purge", ("undo", "{change}", "--purge"), _removed_earlier),
     Command("restore", ("restore", "{fact}"), _changed),
+    Command("restore --at", ("restore", "{fact}", "--at", "HEAD~1"), _committed),
     Command(
         "edges add",
         (
@@ -197,14 +335,21 @@ COMMANDS = (
         ),
     ),
     Command("keep", ("keep", "{fact}")),
+    Command("keep --off", ("keep", "{fact}", "--off"), _kept),
     Command("procedure run", ("procedure", "run", "greet", "--context", '{"who": 1}'), _procedure),
     Command("index --rebuild", ("index", "--rebuild")),
-    Command("init", ("init",), _no_project),
+    Command("init", ("init",), _no_project, recover=_unlock),
+    Command("doctor --fix", ("doctor", "--fix"), _unfixed, recover=_unlock),
     Command("config", ("config", "decay.rate", "0.05")),
+    Command("config --user", ("config", "--user", "decay.rate", "0.05")),
+    Command("config --unset", ("config", "decay.rate", "--unset"), _configured),
     Command("context write", ("context", "write")),
     Command("install", ("install", "claude-code")),
     Command("uninstall", ("uninstall", "claude-code"), _installed),
+    Command("install of codex", ("install", "codex", "--scope", "user"), _installed_codex),
+    Command("uninstall of codex", ("uninstall", "codex", "--scope", "user"), _installed_in_codex),
     Command("link", ("link", "{fact}", "{decision}")),
+    Command("link --remove", ("link", "{fact}", "{decision}", "--remove"), _linked),
     Command("memory store", ("memory", "store", "Milk goes in first", "--tag", "milk")),
     Command("memory delete", ("memory", "delete", "{fact}")),
     Command("edges starter", ("edges", "starter")),
@@ -220,9 +365,13 @@ COMMANDS = (
     Command("projects forget", ("projects", "forget", "shop")),
     Command("module install", ("module", "install")),
     Command("add --user", ("add", "--user", "Always use pnpm")),
-    Command(
-        "hook", ("hook",), input='{"hook_event_name": "UserPromptSubmit", "prompt": "tea at four"}'
-    ),
+    Command("export", ("export", "--output", "../memories.jsonl")),
+    Command("export to a folder", ("export", "--format", "markdown", "--output", "../vault")),
+    Command("report", ("report", "../memory.html")),
+    Command("hook at a start", ("hook",), input=_event("SessionStart")),
+    Command("hook at a prompt", ("hook",), input=_event("UserPromptSubmit", prompt="tea at four")),
+    Command("hook at a stop", ("hook",), _in_session, input=_event("Stop")),
+    Command("memory tool: create", ("memory-tool",), input=_CREATE),
     Command(
         "mcp",
         ("mcp",),

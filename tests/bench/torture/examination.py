@@ -1,15 +1,18 @@
 """The examination of what a run left."""
 
+import contextlib
 import gc
-import hashlib
 import json
 import os
 import re
 import shutil
+import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mimo.guard.audit import AuditLog
@@ -38,24 +41,37 @@ def _same(text: str) -> str:
 
 
 _LEFT_OUT = re.compile(
-    r"/\.mind-[^/]*\.tmp$|lock$"  # A part of a write, or no data.
+    r"/\.mind-[^/]*\.tmp$|/\.mind-export-[^/]*/|lock$"  # A part of a write, or no data.
+    r"|/\.merge_file_[^/]*$"  # The same, of git.
+    r"|\.db-(journal|wal|shm)$"  # Of databases whose rows are compared.
     r"|/\.local/(audit\.jsonl|trash/)"  # Read by record and by entry.
     r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
-    r"|/\.local/(limits\.db(-journal|-wal|-shm)?|exposure\.json|adding|sessions/.*)$"  # Passing.
-    r"|/\.local/ingested\.json$"  # Without it, ingested files are compared by their digests.
-    r"|/clients/folders\.json$"  # An empty folder that can't be removed stays in it.
+    r"|/\.local/(limits\.db|adding)$"  # Passing.
     r"|/logs/"
 )
 """Files that are not compared. Every other file is, so that no new kind is forgotten."""
 _FOLDERS_LEFT_OUT = {".git", ".index", "cache"}
-"""Git's own, of which commits are counted, and indexes, whose answers are compared."""
+"""Git's own, which git is asked for, and indexes, whose answers are compared."""
+_STATUS = "git status --porcelain --untracked-files=all"
+_OF_GIT = ("git log --all --format=%s", _STATUS, "git config --local --list")
+"""The questions to git. The status compares its commit and its index with the files."""
 _GROWS = re.compile(r"/executions/.*\.jsonl$")
 """Logs of which an interrupted run may have written any number of lines."""
+_ENTRIES = re.compile(r"/\.local/ingested\.json$|/clients/folders\.json$")
+"""JSON files whose entries are compared one by one."""
+_MAY_BE_OLD = re.compile(
+    r"/\.local/exposure\.json$|/sessions/"  # Of a session.
+    r"|/private/\.gitignore$"  # `.mind/.gitignore` has a rule, too, and the next write tries again.
+    r"|/\.mind/index-owner$"  # Each command writes it that opens an index.
+    r"|/\.local/ingested\.json$"  # Without an entry, the digests of the files are compared.
+    r"|/clients/folders\.json$"  # An empty folder that can't be removed stays in it.
+)
+"""Files that an acknowledged command may have failed to write; what they contain must be whole."""
 
 
-def facts(scratch: Scratch, listed: Result) -> Facts:
-    """Returns what a person could lose, given the list of all memories."""
+def facts(scratch: Scratch) -> Facts:
+    """Returns the data that a user could lose, without asking the index."""
     found: dict[str, list[str]] = {}
 
     def add(name: str, text: str) -> None:
@@ -64,19 +80,49 @@ def facts(scratch: Scratch, listed: Result) -> Facts:
     for path in _files(scratch.tree):
         name, data = path.relative_to(scratch.tree).as_posix(), path.read_bytes()
         if path.suffix == ".db":
-            add(name, hashlib.sha256(data).hexdigest()[:12])
+            parts = _rows(path)
         else:
             # What follows the last line of a log was never written.
             end = data.rfind(b"\n") + 1 if _GROWS.search(name) else len(data)
-            add(name, data[:end].decode("utf-8", "replace"))
-    for row in (listed.answer or {}).get("memories", []):
-        add(f"trust of {row['id']}", row["trust"])
-    add("commits", scratch.git("rev-list", "--count", "--all").strip())
+            parts = _parts(name, data[:end].decode("utf-8", "replace"))
+        for text in parts:
+            add(name, text)
+    for command in _OF_GIT:
+        for line in scratch.git(*command.split()[1:]).splitlines():
+            add(command, line)
     if (scratch.project / ".mind/.local").is_dir():
         mind = Mind.open(scratch.project)
         for each in filter(None, (mind, mind.user())):
             for name, text in _judged(scratch, each):
                 add(name, text)
+    return {name: tuple(sorted(texts)) for name, texts in found.items()}
+
+
+def _rows(path: Path) -> list[str]:
+    """Returns the rows of a database. Opening its copy reverts an interrupted change."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in path.parent.glob(f"{path.name}*"):
+            shutil.copy(file, folder)
+        with contextlib.closing(sqlite3.connect(Path(folder, path.name))) as database:
+            return [line for line in database.iterdump() if line.startswith("INSERT ")]
+
+
+def _parts(name: str, text: str) -> list[str]:
+    """Returns the entries of a file that is compared by entry, of any other its text."""
+    if _ENTRIES.search(name):
+        with contextlib.suppress(ValueError):
+            entries = json.loads(text)
+            return [
+                repr(each) for each in (entries.items() if isinstance(entries, dict) else entries)
+            ]
+    return [text]
+
+
+def _trusts(listed: Result) -> dict[str, tuple[str, ...]]:
+    """Returns the trust of each memory in a list."""
+    found: dict[str, list[str]] = {}
+    for row in (listed.answer or {}).get("memories", []):
+        found.setdefault(_same(f"trust of {row['id']}"), []).append(row["trust"])
     return {name: tuple(sorted(texts)) for name, texts in found.items()}
 
 
@@ -132,26 +178,49 @@ def lost(
         old, new, here = (one.get(name, ()) for one in (before, after, now))
         if here == new:
             continue
+        also = _unapproved(name, errors, before, after)
         remains = Counter(old) & Counter(new) <= Counter(here)
-        also = _unapproved(name, errors)
         if acknowledged:
             lacks = remains and Counter(here) <= Counter(new)
             if not (
-                (name.startswith("trust of ") and "could not be approved" in errors)
+                (_MAY_BE_OLD.search(name) and set(here) <= {*old, *new})
+                or ("could not be approved" in errors and set(here) <= {*new, *also})
                 or ("can't undo this" in errors and _lacks_undo(name, lacks, new, here))
                 or (name.startswith(may_lack) and lacks)
             ):
                 yield f"acknowledged, but {name} is not as it should be"
-        elif _GROWS.search(name):
-            first, text, last = ("".join(texts) for texts in (old, here, new))
-            if not (text.startswith(first) and last.startswith(text)):
-                yield f"{name} is neither as before nor as after"
-        elif any(text not in (*old, *new, *also) for text in here):
-            yield f"{name} is neither as before nor as after"
-        elif len(here) < min(len(old), len(new)) or not (remains or also):
-            yield f"{name} is lost"
-        elif _is_changed(name.removeprefix("undo of "), before, now):
+        elif reason := _half_done(name, old, new, here, also):
+            yield f"{name} is {reason}"
+        elif not _GROWS.search(name) and _is_changed(name.removeprefix("undo of "), before, now):
             yield f"the earlier text of {name} is lost"
+
+
+def _half_done(
+    name: str, old: Sequence[str], new: Sequence[str], here: Sequence[str], also: Sequence[str]
+) -> str:
+    """Returns why data is neither as before a command nor as after it, empty if it is."""
+    if name == _STATUS:
+        return ""  # Of commands that change git's index, it is compared once they were repeated.
+    if _GROWS.search(name):
+        first, text, last = ("".join(texts) for texts in (old, here, new))
+        is_whole = text.startswith(first) and last.startswith(text)
+        return "" if is_whole else "neither as before nor as after"
+    if any(text not in (*old, *new, *also) for text in here):
+        return "neither as before nor as after"
+    remains = Counter(old) & Counter(new) <= Counter(here)
+    return "lost" if len(here) < min(len(old), len(new)) or not (remains or also) else ""
+
+
+def _unlike(after: Facts, again: Facts) -> Iterator[str]:
+    """Yields what is not as after an undisturbed run, although both were repeated.
+
+    Both runs have records, and changes that can be undone.
+    """
+    for name in sorted({*after, *again}):
+        if after.get(name) != again.get(name) and not (
+            name.startswith(("record of ", "undo of ")) or _MAY_BE_OLD.search(name)
+        ):
+            yield f"repeated, but {name} is not as it should be"
 
 
 def _lacks_undo(name: str, lacks: bool, new: Sequence[str], here: Sequence[str]) -> bool:
@@ -170,12 +239,17 @@ def _is_changed(name: str, before: Facts, now: Facts) -> bool:
     return len(before.get(name, ())) == 1 and before[name] != now.get(name)
 
 
-def _unapproved(name: str, errors: str) -> tuple[str, ...]:
+def _unapproved(name: str, errors: str, before: Facts, after: Facts) -> tuple[str, ...]:
     """Returns the trust that a memory may have, too, if a failure kept mind from approving it.
 
-    A killed process prints nothing, and leaves each text that it wrote approved.
+    That is one that the command writes. A killed process prints nothing, and leaves each text that
+    it wrote approved.
     """
-    return ("untrusted",) if errors and name.startswith("trust of ") else ()
+    subject = name.removeprefix("trust of ")
+    if not errors or subject == name:
+        return ()
+    written = (path for path in {*before, *after} if before.get(path) != after.get(path))
+    return ("untrusted",) if any(subject in path for path in written) else ()
 
 
 LIST = ("list", "--limit", "500", "--json")
@@ -189,14 +263,8 @@ _QUESTIONS = (
 
 BY_MEANING = 4
 """Of so many points, one compares the vectors of the index, which takes a third longer."""
-
-
-class Fresh(NamedTuple):
-    """The facts that do not depend on the index that was left."""
-
-    answers: Sequence[object]
-    error: str
-    """Of the next command."""
+ADDS_FIRST = 3
+"""Of so many points, one adds a memory before any other command reads the index that was left."""
 
 
 class Examination(NamedTuple):
@@ -205,44 +273,85 @@ class Examination(NamedTuple):
     facts: Facts
     problems: Sequence[str]
     """Their own faults."""
-    fresh: Fresh | None = None
+    fresh: Sequence[object] = ()
+    """The answers of a rebuilt index, which do not depend on the one that was left."""
+    again: Facts = MappingProxyType({})
+    """The facts after the command was repeated; none if it was not."""
+
+
+def faults_of(
+    command: Command,
+    acknowledged: bool,
+    before: Facts,
+    after: Examination,
+    now: Examination,
+    errors: str,
+    may_lack: tuple[str, ...],
+) -> Iterator[str]:
+    """Yields everything that is wrong after a run; see `lost`."""
+    # git itself removes a file before it makes the new one, so only its repetition is compared.
+    if acknowledged or not command.is_gits:
+        yield from lost(acknowledged, before, after.facts, now.facts, errors, may_lack)
+    yield from _unlike(after.again, now.again)
+    yield from now.problems
 
 
 def examined(
-    scratch: Scratch, command: Command, fresh: Fresh | None = None, *, by_meaning: bool = True
+    scratch: Scratch, command: Command, fresh: Sequence[object] = (), *, at: int = 0
 ) -> Examination:
     """Returns what a process of its own finds, in which no call fails.
 
-    Only `by_meaning`, the vectors of the index that was left are asked, too.
+    The number of the point determines whether it compares vectors, and whether it adds first.
     """
-    run = scratch.fork(lambda: _examine(scratch, command, fresh, by_meaning=by_meaning))
+    run = scratch.fork(lambda: _examine(scratch, command, fresh, at))
     if run.status:
         return Examination({}, [f"it can't be examined: {run.errors.strip()[-500:]}"])
-    held, problems, again = run.answer
-    texts = {name: tuple(texts) for name, texts in held.items()}
-    return Examination(texts, problems, Fresh(*again))
+    held, problems, answers, again = run.answer
+    first, second = ({name: tuple(texts) for name, texts in each.items()} for each in (held, again))
+    return Examination(first, problems, answers, second)
 
 
-def _examine(scratch: Scratch, command: Command, fresh: Fresh | None, *, by_meaning: bool) -> int:
-    listed = scratch.call(*LIST)
-    held = facts(scratch, listed)
+def _examine(scratch: Scratch, command: Command, fresh: Sequence[object], at: int) -> int:
+    held = dict(facts(scratch))
     problems = []
-    if command.name == "init":
-        if (again := scratch.call("init", "--json")).status:
-            problems.append(f"init can't be repeated: {again.errors.strip()}")
-        listed = scratch.call(*LIST)
+    if command.recover:
+        command.recover(scratch)
+        run = scratch.call(*command.words_in(scratch))
+        if run.status:
+            problems.append(f"it can't be repeated: {run.errors.strip()}")
+    adds_first = at % ADDS_FIRST == 0
+    if adds_first:
+        problems += _added(scratch)
+    listed = scratch.call(*LIST)
+    held |= _trusts(listed)
+    again = {**facts(scratch), **_trusts(listed)} if command.recover else {}
     problems += problems_of(scratch)
-    here = _answers(scratch, listed, _QUESTIONS if by_meaning else _QUESTIONS[:-1])
+    here = _answers(scratch, listed, _QUESTIONS if at % BY_MEANING == 0 else _QUESTIONS[:-1])
+    if not adds_first:
+        problems += _added(scratch)
     fresh = fresh or _refreshed(scratch)
-    for words, answer, right in zip(_QUESTIONS, here, fresh.answers, strict=False):
-        if answer != right:
+    for words, answer, right in zip(_QUESTIONS, here, fresh, strict=False):
+        if answer is None:
+            problems.append(f"it fails: {' '.join(words)}")
+        elif answer != right:
             problems.append(
                 f"the index differs from a fresh one: {' '.join(words)}: {answer}, not {right}"
             )
-    if fresh.error:
-        problems.append(f"the next command fails: {fresh.error}")
-    print(json.dumps((held, problems, fresh)))
+    print(json.dumps((held, problems, fresh, again)))
     return 0
+
+
+def _added(scratch: Scratch) -> Iterator[str]:
+    """Adds a memory and lists it, with the index as it is, and removes its file again."""
+    added = scratch.call("add", "Biscuits are in the tin", "--json")
+    if added.status:
+        yield f"the next `add` fails: {added.errors.strip()[:300]}"
+        return
+    if added.answer["id"] not in [
+        row["id"] for row in (scratch.call(*LIST).answer or {}).get("memories", [])
+    ]:
+        yield "the next `add` is not listed"
+    (scratch.project / added.answer["file"]).unlink()
 
 
 def problems_of(scratch: Scratch) -> Iterator[str]:
@@ -258,23 +367,21 @@ def problems_of(scratch: Scratch) -> Iterator[str]:
             yield f"procedure runs: {runs['damaged']}"
 
 
-def _refreshed(scratch: Scratch) -> Fresh:
+def _refreshed(scratch: Scratch) -> Sequence[object]:
     for folder in (scratch.project, scratch.home / ".mind/memories"):
         shutil.rmtree(folder / ".mind/.index", ignore_errors=True)
-    answers = _answers(scratch, scratch.call(*LIST), _QUESTIONS)
-    added = scratch.call("add", "Biscuits are in the tin", "--json")
-    ids = [row["id"] for row in (scratch.call(*LIST).answer or {}).get("memories", [])]
-    listed = not added.status and added.answer["id"] in ids
-    error = "" if listed else added.errors.strip()[:300] or "it is not listed"
-    return Fresh(answers, error)
+    return _answers(scratch, scratch.call(*LIST), _QUESTIONS)
 
 
 def _answers(scratch: Scratch, listed: Result, questions: Sequence[Sequence[str]]) -> list[object]:
     """Returns the answers of list and of the searches, with all fields of each memory."""
     answers = [listed.answer, *(scratch.call(*words).answer for words in questions[1:])]
     for answer in answers:
-        for row in (answer or {}).get("results", ()):
-            row["confidence"] = round(row["confidence"], 1)  # It decreases with time.
+        for row in (answer or {}).get("memories", (answer or {}).get("results", ())):
+            # A fact of its own; the first `add` of a project begins its approvals.
+            row.pop("trust", None)
+            if "confidence" in row:
+                row["confidence"] = round(row["confidence"], 1)  # It decreases with time.
     return answers
 
 
@@ -288,7 +395,8 @@ def warm(scratch: Scratch) -> None:
     shutil.copytree(own, scratch.tree, symlinks=True)
     try:
         scratch.enter()
-        facts(scratch, scratch.call(*LIST))
+        facts(scratch)
+        list(_added(scratch))
         list(problems_of(scratch))
         _refreshed(scratch)
     finally:

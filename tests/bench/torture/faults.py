@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import (
-    BY_MEANING,
     Examination,
     Facts,
-    Fresh,
     examined,
-    lost,
+    faults_of,
     warm,
 )
 from tests.bench.torture.figures import Figures, Point, summary, table
@@ -27,10 +25,10 @@ class Torture:
         """Prepares the trees, and counts the calls of each command."""
         self._scratch = scratch
         self._before: dict[str, Facts] = {}
-        self._after: dict[str, Facts] = {}
+        self._after: dict[str, Examination] = {}
         self._now: dict[str, int] = {}
         self._examined: dict[tuple[str, bytes], Examination] = {}
-        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
         self._commands = {command.name: command for command in commands}
         self.figures = Figures()
         prepared(scratch)
@@ -52,9 +50,9 @@ class Torture:
         self._run(command)
         result = self._run(command)
         _, kinds = scratch.shim.disarm()
-        if result.status:
+        if not command.acknowledged(result):
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
-        self._after[command.name] = examined(scratch, command).facts
+        self._after[command.name] = examined(scratch, command)
         for at, number in enumerate(kinds, 1):
             kind, is_index = KINDS[number & 127], number > 127
             suited = (fault.name for fault in FAULTS if kind in fault.kinds)
@@ -97,6 +95,8 @@ class Torture:
             problems.append(f"internal error: {result.errors.strip()[-300:]}")
         if result.status == -signal.SIGALRM:
             problems.append("it hangs")
+        elif result.status < 0 and not fault.kills:
+            problems.append(f"it was ended by signal {-result.status}")
         if result.status > 0 and "error:" not in result.errors:
             problems.append(f"exit status {result.status} without an error")
         contents = scratch.contents(result.pid)
@@ -105,7 +105,7 @@ class Torture:
         figures.shared_but_index += key not in self._examined and fresh in self._fresh
         if key not in self._examined:
             self._examined[key] = examined(
-                scratch, command, self._fresh.get(fresh), by_meaning=point.at % BY_MEANING == 0
+                scratch, command, self._fresh.get(fresh, ()), at=point.at
             )
             self._fresh[fresh] = self._examined[key].fresh
         now = self._examined[key]
@@ -113,9 +113,8 @@ class Torture:
         output = f"{result.errors}{result.output}"
         output = output if result.status >= 0 else ""
         # Of other calls, mind goes on if it can't write the record.
-        problems += lost(did, before, after, now.facts, output, ("record of another call",))
-        problems += now.problems
-        return problems
+        may_lack = ("record of another call",)
+        return [*problems, *faults_of(command, did, before, after, now, output, may_lack)]
 
 
 def report(figures: Figures) -> str:

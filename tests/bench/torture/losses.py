@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import BY_MEANING, Facts, Fresh, examined, lost, warm
+from tests.bench.torture.examination import Examination, Facts, examined, faults_of, warm
 from tests.bench.torture.figures import Figures, Point, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
@@ -30,10 +30,10 @@ class Losses:
         self._commands = {command.name: command for command in commands}
         self._records: dict[str, Record] = {}
         self._before: dict[str, Facts] = {}
-        self._after: dict[str, Facts] = {}
+        self._after: dict[str, Examination] = {}
         self._losses: dict[Point, tuple[Loss, bytes]] = {}
         """Each with the hash of what the disk holds without the index."""
-        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
         self.figures = Figures()
         prepared(scratch)
         warm(scratch)
@@ -53,7 +53,7 @@ class Losses:
         # The second run is that of a project whose files the index knows.
         record = self._run(command)
         _explained(name, record.everything(), tree(scratch.tree))
-        self._after[name] = examined(scratch, command).facts
+        self._after[name] = examined(scratch, command)
         self._records[name] = record
         before = record.before()
         seen, contents = set(), set()
@@ -74,11 +74,11 @@ class Losses:
         scratch = self._scratch
         assert scratch.shim is not None
         scratch.load(command.name)
-        record = Record(scratch.tree, scratch.top / "stdout")
+        record = Record(scratch.tree, scratch.top / "stdout", command.until)
         scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
         result = scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
         scratch.shim.disarm()
-        if result.status:
+        if not command.acknowledged(result):
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
         record.read(scratch.shim.record.read_bytes())
         return record
@@ -98,19 +98,19 @@ class Losses:
         loss, without_index = self._losses[point]
         scratch.load(name)
         make(record.tree(loss), record.before(), scratch.tree)
-        fresh = self._fresh.get((name, without_index))
+        fresh = self._fresh.get((name, without_index), ())
         with _restarted():
-            by_meaning = point.at % BY_MEANING == 0
-            now = examined(scratch, self._commands[name], fresh, by_meaning=by_meaning)
+            now = examined(scratch, self._commands[name], fresh, at=point.at)
         self._fresh[name, without_index] = now.fresh
         figures.tried[point] = None
-        figures.shared_but_index += fresh is not None
+        figures.shared_but_index += bool(fresh)
         acknowledged = loss.after >= record.answered
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]
         # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
-        missing = lost(acknowledged, before, after, now.facts, "", ("undo of new ",))
-        return [*missing, *now.problems]
+        may_lack = ("undo of new ",)
+        command = self._commands[name]
+        return [*faults_of(command, acknowledged, before, after, now, "", may_lack)]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""

@@ -181,9 +181,13 @@ class Loss(NamedTuple):
 class Record:
     """The events of one run, and the disk before it."""
 
-    def __init__(self, top: Path, answers: Path) -> None:
-        """Reads the disk before the run; `answers` is the file of its standard output."""
+    def __init__(self, top: Path, answers: Path, until: str = "") -> None:
+        """Reads the disk before the run; `answers` is the file of its standard output.
+
+        The run has answered once it printed `until`.
+        """
         self._top = os.fspath(top)
+        self._until = until.encode()
         self._answers = answers.stat().st_ino if answers.exists() else 0
         self._objects = {0: Node(stat.S_IFDIR | 0o755, b"")}
         self._names: dict[tuple[int, str], int] = {}
@@ -198,19 +202,21 @@ class Record:
             self._parts[number] = _part(path)
         self.events: list[Event] = []
         self.answered = 0
-        """The number of events before the first answer."""
+        """The number of events before the answer."""
 
     def read(self, data: bytes) -> None:
         """Reads the events that the shim wrote."""
-        disk, place, self.answered = self._disk(), 0, -1
+        disk, place, answer, self.answered = self._disk(), 0, b"", -1
         while place < len(data):
             kind, mode, inode, at, size, length = _EVENT.unpack_from(data, place)
             place += _EVENT.size
             paths = data[place : place + length].decode().split("\0")
             place += length + size
             if kind == _ACKNOWLEDGED:
-                if inode == self._answers and self.answered < 0:
-                    self.answered = len(self.events)
+                if inode == self._answers and stat.S_ISREG(mode) and self.answered < 0:
+                    answer += data[place - size : place]
+                    if self._until in answer:
+                        self.answered = len(self.events)
                 continue
             event = self._event(
                 disk, KINDS[kind], mode, inode, at, paths, data[place - size : place]

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,12 +137,10 @@ class Scratch:
 
     def call(self, *words: str) -> Result:
         """Runs `mind` in this process, which has entered the project."""
-        from mimo.cli.main import main
-
         output, errors = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
             try:
-                status = main(list(words))
+                status = _run(words)
             except SystemExit as error:
                 status = error.code if isinstance(error.code, int) else 1
         return Result(status, output.getvalue(), errors.getvalue())
@@ -163,9 +161,7 @@ class Scratch:
 
     def mind(self, *words: str, input: str = "", until: str = "") -> Result:
         """Runs `mind` in a process of its own, whose input ends after it printed `until`."""
-        from mimo.cli.main import main
-
-        return self.fork(lambda: main(list(words), open=_steadily), input, until)
+        return self.fork(lambda: _run(words, open=_steadily), input, until)
 
     def fork(self, work: Callable[[], int], input: str = "", until: str = "") -> Result:
         """Does `work` in a process of its own, and returns how that ended."""
@@ -237,6 +233,25 @@ class Scratch:
                 if b"/.index/" not in path:
                     without.update(line)
         return Contents(hashed.digest(), without.digest())
+
+
+def _run(words: Sequence[str], **options: Any) -> int:
+    """Runs `mind`, or the program that the first word names, and returns its exit status."""
+    if words[0] == "git":
+        git = subprocess.run(words, check=False, capture_output=True, text=True)
+        sys.stdout.write(git.stdout)
+        # The words of mind's own errors; git's are `fatal:` and others.
+        sys.stderr.write(f"error: {git.stderr}" if git.returncode else git.stderr)
+        return git.returncode
+    if words[0] == "memory-tool":
+        from mimo.memory_tool import main as tool
+
+        for line in tool(sys.stdin):
+            sys.stdout.write(f"{line}\n")
+        return 0
+    from mimo.cli.main import main
+
+    return main(list(words), **options)
 
 
 def _steadily(project: Path | None) -> Any:

@@ -202,7 +202,11 @@ static void end(int what) {
 
 DECLARE(write);
 ssize_t write(int fd, const void *data, size_t size) {
-    if (watching() && state->how == RECORD && fd == 1) note_data(-1, 1, 0, NULL, 0, 0);
+    /* Of the answer, also by a duplicate of the descriptor. */
+    if (watching() && state->how == RECORD && !descriptor_below(fd)) {
+        struct iovec all = {(void *)data, size};
+        note_data(-1, fd, 0, &all, 1, size);
+    }
     WRITING(fd, WRITE, data, size, AFTER(fd), REAL(write)(fd, data, size));
 }
 DECLARE(pwrite);
@@ -245,6 +249,21 @@ DECLARE(renameat);
 int renameat(int a, const char *from, int b, const char *to) {
     AROUND(path_below(b, to), RENAME, -1, REAL(renameat)(a, from, b, to),
            note_names(RENAME, a, from, b, to));
+}
+DECLARE(renameat2);
+int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
+    AROUND(path_below(b, to), RENAME, -1, REAL(renameat2)(a, from, b, to, flags),
+           note_names(RENAME, a, from, b, to));
+}
+DECLARE(symlink);
+int symlink(const char *target, const char *path) {
+    AROUND(path_below(AT_FDCWD, path), CREATE, -1, REAL(symlink)(target, path),
+           NAMED(CREATE, AT_FDCWD, path));
+}
+DECLARE(symlinkat);
+int symlinkat(const char *target, int fd, const char *path) {
+    AROUND(path_below(fd, path), CREATE, -1, REAL(symlinkat)(target, fd, path),
+           NAMED(CREATE, fd, path));
 }
 DECLARE(unlink);
 int unlink(const char *path) {
@@ -302,32 +321,35 @@ int fchmodat(int fd, const char *path, mode_t mode, int flags) {
         mode = va_arg(rest, mode_t);        \
         va_end(rest);                       \
     }
-/* Opening a file that exists writes nothing. */
-#define CREATES(fd, path, flags) \
-    (((flags) & O_CREAT) && path_below(fd, path) && faccessat(fd, path, F_OK, 0))
+/* Opening a file that exists writes nothing, unless it empties the file. */
+#define OPENING(fd, path, flags, call)                                              \
+    do {                                                                            \
+        if (!((flags) & (O_CREAT | O_TRUNC)) || !watching()) return call;           \
+        int is_new = faccessat(fd, path, F_OK, 0);                                  \
+        if (is_new && !((flags) & O_CREAT)) return call;                            \
+        if (is_new) AROUND(path_below(fd, path), CREATE, -1, call, NAMED(CREATE, fd, path)); \
+        AROUND(((flags) & O_TRUNC) && !((flags) & O_EXCL) && path_below(fd, path), TRUNCATE, -1, \
+               call, note_data(TRUNCATE, answer, 0, NULL, 0, 0));                   \
+    } while (0)
 DECLARE(open);
 int open(const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open)(path, flags, mode),
-           NAMED(CREATE, AT_FDCWD, path));
+    OPENING(AT_FDCWD, path, flags, REAL(open)(path, flags, mode));
 }
 DECLARE(open64);
 int open64(const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(AT_FDCWD, path, flags), CREATE, -1, REAL(open64)(path, flags, mode),
-           NAMED(CREATE, AT_FDCWD, path));
+    OPENING(AT_FDCWD, path, flags, REAL(open64)(path, flags, mode));
 }
 DECLARE(openat);
 int openat(int fd, const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat)(fd, path, flags, mode),
-           NAMED(CREATE, fd, path));
+    OPENING(fd, path, flags, REAL(openat)(fd, path, flags, mode));
 }
 DECLARE(openat64);
 int openat64(int fd, const char *path, int flags, ...) {
     MODE_OF(flags);
-    AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat64)(fd, path, flags, mode),
-           NAMED(CREATE, fd, path));
+    OPENING(fd, path, flags, REAL(openat64)(fd, path, flags, mode));
 }
 
 DECLARE(clock_gettime);

@@ -16,8 +16,8 @@ KINDS = (
     "write", "pwrite", "writev", "ftruncate", "rename", "unlink",
     "link", "mkdir", "create", "fsync", "chmod",
 )  # fmt: skip
-RECORD = 5
-"""The way of recording calls, of which none fails."""
+_KILL, _TORN, _SHORT, _FAIL, RECORD = range(1, 6)
+"""Ways to treat calls, as in shim.c. `RECORD` lets none fail."""
 _HEADER = struct.Struct("=8i4q1024s")
 STATE_BYTES = _HEADER.size + (1 << 16)
 
@@ -37,21 +37,28 @@ class Fault(NamedTuple):
     """True if all later calls of these kinds fail, too."""
 
     @property
+    def kills(self) -> bool:
+        """Returns whether it kills all processes."""
+        return self.how in (_KILL, _TORN)
+
+    @property
     def mask(self) -> int:
         """Returns the kinds as bits."""
         return sum(1 << KINDS.index(kind) for kind in self.kinds)
 
 
 FAULTS = (
-    Fault("killed before the call", 1, KINDS),
-    Fault("killed in the middle of the write, or after the call", 2, KINDS),
-    Fault("short write", 3, _WRITES),
-    Fault("disk full (ENOSPC) from here on", 4, _GROWS, errno.ENOSPC, lasting=True),
-    Fault("quota used up (EDQUOT) from here on", 4, _GROWS, errno.EDQUOT, lasting=True),
-    Fault("read-only (EROFS) from here on", 4, KINDS, errno.EROFS, lasting=True),
-    Fault("input/output error (EIO), once", 4, KINDS, errno.EIO),
-    Fault("too many open files (EMFILE), once", 4, ("create",), errno.EMFILE),
-    Fault("interrupted (EINTR), once", 4, (*_WRITES, "create", "fsync", "ftruncate"), errno.EINTR),
+    Fault("killed before the call", _KILL, KINDS),
+    Fault("killed in the middle of the write, or after the call", _TORN, KINDS),
+    Fault("short write", _SHORT, _WRITES),
+    Fault("disk full (ENOSPC) from here on", _FAIL, _GROWS, errno.ENOSPC, lasting=True),
+    Fault("quota used up (EDQUOT) from here on", _FAIL, _GROWS, errno.EDQUOT, lasting=True),
+    Fault("read-only (EROFS) from here on", _FAIL, KINDS, errno.EROFS, lasting=True),
+    Fault("input/output error (EIO), once", _FAIL, KINDS, errno.EIO),
+    Fault("too many open files (EMFILE), once", _FAIL, ("create",), errno.EMFILE),
+    Fault(
+        "interrupted (EINTR), once", _FAIL, (*_WRITES, "create", "fsync", "ftruncate"), errno.EINTR
+    ),
 )
 
 

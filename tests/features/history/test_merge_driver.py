@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from mimo.errors import NotFound
+from mimo.errors import Invalid, NotFound
+from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, saving, syncing
@@ -269,6 +270,14 @@ def test_the_driver_of_an_older_version_is_replaced(repository, driver, lacks):
 
     syncing.install(repository)
     assert syncing.lacking(repository) is None
+
+
+def test_doctor_reports_a_driver_that_it_could_not_install(repository, mind):
+    git(repository, "config", "--unset", "merge.mind.driver")
+    (repository / ".git/config.lock").touch()
+
+    with pytest.raises(Invalid, match=r"could not lock config file"):
+        doctor(mind, fix=True)
 
 
 def test_outside_git_nothing_lacks(project):

@@ -12,7 +12,7 @@ from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.store import git
-from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_shared
+from mimo.store.files import is_shared
 from mimo.store.revisions import Change
 
 _PLAIN = (2, 3)
@@ -106,7 +106,7 @@ def _status(root: Path) -> dict[str, str]:
         marks, path = entry[:2], entry[3 + len(prefix) :]
         # The name is empty for a repository inside `.mind/`.
         name = path.rpartition("/")[2]
-        temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+        temporary = disk.is_temporary(name)
         if not name or temporary or not is_shared(path):
             continue
         # A private folder may have another name on this file system.

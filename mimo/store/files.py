@@ -229,6 +229,27 @@ def remove(path: Path, *, expect: str | None = None) -> None:
         disk.flush_folder(path.parent)
 
 
+def move(path: Path, new: Path, data: bytes, *, expect: str) -> None:
+    """Gives a file another content and then another name (hold the lock).
+
+    If it ends in between, the file has its new content under its old name: there are never two.
+    Raises `Conflict` if the file no longer has the digest or the name is taken, and
+    `StorageFailed`.
+    """
+    with reported("write", new):
+        _check(path, expect)
+        if os.path.lexists(new):
+            raise FileExistsError(new)
+        disk.make_folder(new.parent)
+        _clean(new.parent)
+        with _temporary(new, data, 0o666) as temporary:
+            _announce({path: None, new: data})
+            temporary.replace(path)
+        path.rename(new)
+        for folder in {path.parent, new.parent}:
+            disk.flush_folder(folder)
+
+
 def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     """Removes many files as `remove` does, each only if it still has its digest (hold the lock).
 

@@ -324,8 +324,7 @@ class MemoryStore:
             parsed = codec.parse(data, path=path, modified=record.memory.created)
             if isinstance(parsed, Problem) or parsed.memory.id != record.memory.id:
                 raise Invalid(f"`{record.place.path}` can't be moved", hint="move it by hand")
-            files.write_new(new, data)
-            files.remove(old, expect=record.place.digest)
+            files.move(old, new, data, expect=record.place.digest)
         return _record(parsed, path, data)
 
     def stamp(self, path: str) -> Stamp | None:

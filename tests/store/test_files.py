@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +86,42 @@ def test_a_file_is_removed_only_if_it_is_unchanged(tmp_path):
     path.write_bytes(b"one")
     files.remove(path, expect=files.digest(b"one"))
     assert names(tmp_path) == []
+
+
+def test_a_file_gets_another_name_and_content(tmp_path):
+    old, new = tmp_path / "a.md", tmp_path / "folder" / "b.md"
+    old.write_bytes(b"one")
+
+    files.move(old, new, b"two", expect=files.digest(b"one"))
+
+    assert names(tmp_path) == ["folder"]
+    assert new.read_bytes() == b"two"
+
+
+@pytest.mark.parametrize("change", ["edit", "take the name"])
+def test_a_file_is_moved_only_if_it_is_unchanged_and_the_name_is_free(tmp_path, change):
+    old, new = tmp_path / "a.md", tmp_path / "b.md"
+    old.write_bytes(b"theirs" if change == "edit" else b"one")
+    if change == "take the name":
+        new.write_bytes(b"theirs")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    with pytest.raises(Conflict):
+        files.move(old, new, b"two", expect=files.digest(b"one"))
+
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_move_that_is_interrupted_leaves_one_file(tmp_path, monkeypatch):
+    old, new = tmp_path / "a.md", tmp_path / "b.md"
+    old.write_bytes(b"one")
+    monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+
+    with pytest.raises(KeyboardInterrupt):
+        files.move(old, new, b"two", expect=files.digest(b"one"))
+
+    assert names(tmp_path) == ["a.md"]
+    assert old.read_bytes() == b"two"
 
 
 @pytest.mark.parametrize(

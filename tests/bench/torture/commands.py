@@ -183,6 +183,11 @@ def _branched(scratch: Scratch) -> None:
 
 
 _CREATE = '{"command": "create", "path": "/memories/pot.md", "file_text": "The pot is blue"}'
+_RENAME = '{"command": "rename", "old_path": "/memories/pot.md", "new_path": "/memories/pots.md"}'
+
+
+def _with_pot(scratch: Scratch) -> None:
+    scratch.mind("memory-tool", input=_CREATE)
 
 
 def _event(name: str, **fields: str) -> str:
@@ -372,6 +377,7 @@ COMMANDS = (
     Command("hook at a prompt", ("hook",), input=_event("UserPromptSubmit", prompt="tea at four")),
     Command("hook at a stop", ("hook",), _in_session, input=_event("Stop")),
     Command("memory tool: create", ("memory-tool",), input=_CREATE),
+    Command("memory tool: rename", ("memory-tool",), _with_pot, input=_RENAME),
     Command(
         "mcp",
         ("mcp",),

@@ -9,7 +9,7 @@ from mimo.commands.spec import Surface
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
-from tests.fuzz.servers import PORT, TOKEN
+from tests.fuzz.servers import AS_CLIENT, BEARER, JSON, PORT, SESSION, START, TOKEN, request
 from tests.fuzz.targets import SEPARATOR
 from tests.redteam.hostile import FILES
 from tests.sample_procedures import GREET, WAIT, text
@@ -113,10 +113,6 @@ _CALLS = (
 )  # fmt: skip
 
 
-_START = (
-    b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": '
-    b'"2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}'
-)
 _STARTED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
 _TOPIC = (
     b'{"ref": {"type": "ref/prompt", "name": "record_decision"}, '
@@ -142,37 +138,34 @@ _FRAMES = tuple(
 _ODD_FRAMES = (b'{"id": 3}', b"[]", b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', b"{", b'"')
 
 
-def _request(line: bytes, body: bytes = b"", *headers: bytes) -> bytes:
-    every = [b"Host: 127.0.0.1:%d" % PORT, *headers, b"Content-Length: %d" % len(body)]
-    return line + b" HTTP/1.1\r\n" + b"\r\n".join(every) + b"\r\n\r\n" + body
-
-
-_BEARER = b"Authorization: Bearer " + TOKEN.encode()
-_JSON = (b"Content-Type: application/json", b"Accept: application/json, text/event-stream")
 _VERSION = b"MCP-Protocol-Version: 2025-06-18"
+_IN_SESSION = b"Mcp-Session-Id: " + SESSION
 _OWN_PAGE = (b"X-Mind-Token: " + TOKEN.encode(), b"Origin: http://127.0.0.1:%d" % PORT)
 _HTTP = (
-    _request(b"GET /healthz"),
-    _request(b"GET /readyz") + _request(b"GET /metrics", b"", _BEARER),
-    _request(b"POST /mcp", _START, _BEARER, *_JSON),
-    _request(b"POST /mcp/shop", _START, _BEARER, *_JSON, b"X-Mind-Project: shop"),
-    *(_request(b"POST /mcp", frame, _BEARER, *_JSON, _VERSION) for frame in _FRAMES[:4]),
-    _request(b"POST /mcp", _START, *_JSON),
-    _request(b"GET /mcp", b"", _BEARER, _JSON[1], b"Mcp-Session-Id: a"),
-    _request(b"DELETE /mcp/%2e%2e%2f", b"", _BEARER, b"Origin: http://evil"),
+    request(b"GET /healthz"),
+    request(b"GET /readyz") + request(b"GET /metrics", b"", BEARER),
+    request(b"POST /mcp", START, BEARER, *JSON),
+    request(b"POST /mcp/shop", START, BEARER, *JSON, b"X-Mind-Project: shop"),
+    *(request(b"POST /mcp", frame, *AS_CLIENT, _VERSION, _IN_SESSION) for frame in _FRAMES),
+    request(b"POST /mcp", _FRAMES[4], *JSON, _VERSION, _IN_SESSION),
+    request(b"POST /mcp", _FRAMES[4], *AS_CLIENT, _VERSION),
+    request(b"DELETE /mcp", b"", BEARER, _IN_SESSION),
+    request(b"POST /mcp", START, *JSON),
+    request(b"GET /mcp", b"", BEARER, JSON[1], b"Mcp-Session-Id: a"),
+    request(b"DELETE /mcp/%2e%2e%2f", b"", BEARER, b"Origin: http://evil"),
 )
 _WEB = (
-    _request(b"GET /"),
-    _request(b"GET /static/app.js"),
+    request(b"GET /"),
+    request(b"GET /static/app.js"),
     *(
-        _request(b"GET /api/" + query, b"", *_OWN_PAGE)
+        request(b"GET /api/" + query, b"", *_OWN_PAGE)
         for query in (
             b"overview", b"list?args=%7B%22limit%22%3A3%7D", b"search?args={%22query%22:%22tea%22}",
             b"page?args={%22id%22:%22aaaaaa%22}", b"chains", b"graph", b"pitfalls", b"review",
         )
     ),
     *(
-        _request(b"POST /api/decide", body, *_OWN_PAGE, b"Content-Type: application/json")
+        request(b"POST /api/decide", body, *_OWN_PAGE, b"Content-Type: application/json")
         for body in (
             b'{"action": "remove", "id": "fact_tea_20261120_aaaaaa", "seen": "a"}',
             b'{"action": "take", "id": "x", "kind": "double", "take": "a", "field": "b"}',
@@ -241,8 +234,8 @@ _OWN = {
     "query": tuple(phrase.encode() for phrase in _PHRASES),
     "page": (_MARKDOWN, _MEMORY, b"[a](javascript:b) ![c](http://d) [[fact_x]] <b>&#x41;\n"),
     "stdio": (
-        b"\n".join((_START, _STARTED, *_FRAMES)),
-        *(b"\n".join((_START, _STARTED, frame)) for frame in (*_FRAMES, *_ODD_FRAMES)),
+        b"\n".join((START, _STARTED, *_FRAMES)),
+        *(b"\n".join((START, _STARTED, frame)) for frame in (*_FRAMES, *_ODD_FRAMES)),
         b"\n".join(_ODD_FRAMES),
     ),
     "http": _HTTP,

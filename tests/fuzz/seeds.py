@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from random import Random
 
-from mimo.commands import all_commands
-from mimo.commands.spec import Surface
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
@@ -95,8 +93,12 @@ _PHRASES = (
     "what did we decide about auth in the last two weeks?", "next monday", "from 9 to 5",
 )  # fmt: skip
 _HOOKS = (
-    b'{"hook_event_name": "UserPromptSubmit", "prompt": "tea", "session_id": "s", "cwd": "/"}',
-    b'{"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {"file_path": "a.py"}}',
+    b'{"hook_event_name": "SessionStart", "source": "startup", "session_id": "s"}',
+    b'{"hook_event_name": "UserPromptSubmit", "prompt": "Is tea hot? Is auth JWT?"}',
+    b'{"hook_event_name": "PreToolUse", "tool_input": {"file_path": "a.py", "content": "pip x"}}',
+    b'{"hook_event_name": "PreCompact", "compact_summary": "Tea is ready"}',
+    b'{"hook_event_name": "sessionStart", "workspace_roots": ["/"], "conversation_id": "c"}',
+    b'{"source": "new", "cwd": "/"}',
     b'{"hook_event_name": "beforeSubmitPrompt", "workspace_roots": ["/"], "conversation_id": "c"}',
     b'{"hookEventName": "Stop", "stop_hook_active": false, "last_assistant_message": "done"}',
 )
@@ -104,15 +106,6 @@ _EXPORT = (
     b'{"id": "fact_x", "type": "fact", "created": "2026-11-20T12:00:00Z", "content": "Tea", '
     b'"tags": ["a"], "sections": {"outcome": "It worked"}, "links": [{"to": "fact_y"}]}'
 )
-_CALLS = (
-    b'{"content": "Tea is at four", "tags": ["tea"]}', b'{"query": "tea", "limit": 3}',
-    b'{"id": "fact_x"}', b'{"operation": "store", "content": "Tea", "category": "fact"}',
-    b'{"topic": "auth", "decision": "JWT", "reasoning": "Stateless", "confidence": 0.5}',
-    b'{"namespace": "agent.build", "key": "a", "value": {"b": [1]}}', b"{}",
-    b'{"path": "docs/guide.md"}', b'{"time_filter": "last week"}', b'{"command": "view"}',
-)  # fmt: skip
-
-
 _STARTED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
 _TOPIC = (
     b'{"ref": {"type": "ref/prompt", "name": "record_decision"}, '
@@ -185,12 +178,7 @@ _CLIENT_FILES = (
 def seeds(target: str) -> Iterator[bytes]:
     """Yields the inputs from which fuzzing of a target begins."""
     yield from _OWN.get(target, ())
-    if target in ("arguments", "call"):
-        specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-        for number in range(len(specs)):
-            for arguments in _CALLS:
-                yield bytes([number]) + arguments
-    elif target in ("schema", "tools", "database", "shared", "output"):
+    if target in ("schema", "tools", "database", "shared", "output"):
         draw = Random(target)
         for number in range(24 if target == "output" else 64):
             yield bytes([number * 4]) + draw.randbytes(2000 if target == "output" else 60)

@@ -3,15 +3,13 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from mimo import config, when
-from mimo.commands import all_commands, arguments, leniency
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
-from mimo.errors import Internal, Invalid, MindError
+from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond
@@ -26,6 +24,7 @@ from mimo.memory.codec.file import Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.merge import merge
 from mimo.memory.model import Problem
+from mimo.operations import finding
 from mimo.text import clean
 from mimo.text.tokens import tokenize
 from mimo.when import question
@@ -239,40 +238,56 @@ def audit_record(data: bytes) -> None:
 
 
 def hook(data: bytes) -> None:
-    """A hook answers any JSON, and fails for nothing else."""
-    read = _json(data)
-    for client in ("", "claude-code", "cursor"):
-        event = events.recognised(read, client)
-        if event is not None:
-            json.dumps(events.answer(event, events.Say()))
-    environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(scratch() / "home")}
-    with suppress(ValueError, RecursionError, MindError):
-        respond(data, "claude-code", environ)
+    """A hook in a project answers any JSON in the form of its client, fenced and briefly."""
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    client = list(events.CLIENTS)[len(data) % len(events.CLIENTS)]
+    with a_project("hooked") as mind:
+        root = os.fspath(mind.project.root)
+        if isinstance(read, dict):
+            read["cwd"] = root
+            if read.get("workspace_roots"):
+                read["workspace_roots"] = [root]
+            finding.listing(mind)  # A hook reads the index as it is.
+            shutil.rmtree(mind.folder / ".local" / "sessions", ignore_errors=True)
+        environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(mind.home)}
+        for _ in range(2):
+            answer = respond(json.dumps(read).encode(), client, environ)
+            event = events.recognised(read, client)
+            if answer is not None:
+                assert event is not None
+                _check_answer(event, answer)
 
 
-def tool_arguments(data: bytes) -> None:
-    """Arguments of a tool are understood or refused, with the name of the argument."""
-    specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-    spec = specs[data[0] % len(specs)] if data else specs[0]
-    read = _json(data[1:])
-    if isinstance(read, Mapping):
-        with suppress(Invalid):
-            arguments.decode(spec, leniency.understood(spec, read), Surface.MCP)
+_SPECIFIC = frozenset(
+    {"additionalContext", "permissionDecision", "permissionDecisionReason", "decision", "reason"}
+)
+_OF_CURSOR = frozenset(
+    {"additional_context", "permission", "user_message", "agent_message", "followup_message"}
+)
 
 
-def tool_call(data: bytes) -> None:
-    """A call of a tool in a project answers or fails with an error of ours."""
-    specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-    spec = specs[data[0] % len(specs)] if data else specs[0]
-    read = _json(data[1:])
-    if isinstance(read, Mapping):
-        try:
-            with a_project() as mind:
-                invoke(spec, mind, Caller(surface=Surface.MCP), read)
-        except Internal:
-            raise
-        except MindError:
-            pass
+def _check_answer(event: events.Event, answer: Mapping[str, Any]) -> None:
+    """Checks that an answer has the keys of its client, and texts that are brief and fenced."""
+    fields = dict(answer)
+    if event.dialect is events.Dialect.CURSOR:
+        assert fields.keys() <= _OF_CURSOR
+    else:
+        specific = fields.pop("hookSpecificOutput", None)
+        is_flat = event.dialect in (events.Dialect.COPILOT, events.Dialect.OPENCODE)
+        assert is_flat or not fields.keys() & {"additionalContext", "permissionDecision"}
+        if specific is not None:
+            assert not is_flat
+            assert specific.pop("hookEventName") == event.name
+            assert len(specific) >= 1
+            assert specific.keys() <= _SPECIFIC
+            fields |= specific
+        assert fields.keys() <= _SPECIFIC | {"systemMessage"}
+    for shown in fields.values():
+        assert len(shown) <= events.MAX_CHARS
+        outputs.check_fenced(shown)
 
 
 def exchanged(data: bytes) -> None:
@@ -316,8 +331,6 @@ TARGETS: Mapping[str, Target] = {
     "tokens": token_file,
     "audit": audit_record,
     "hook": hook,
-    "arguments": tool_arguments,
-    "call": tool_call,
     "import": files.imported,
     "export": exchanged,
     "text": shown_text,

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from random import Random
 
+from mimo.config import SETTINGS
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
@@ -38,18 +39,21 @@ Use cookies.
 """
 _CHUNKS = b"""---
 id: source_guide_md_abcdef
-type: fact
+type: decision
 source: docs/guide.md
-sha256: 0000000000000000000000000000000000000000000000000000000000000000
+by: ana
+tags: [api]
+importance: 0.7
+sha256: "0000000000000000000000000000000000000000000000000000000000000000"
 strategy: markdown
 chunks: 2
 created: 2026-11-20T12:00:00Z
 ---
 
-<!-- chunk 1 lines 1-2 Guide -->
+<!-- chunk 1 lines 1-2 --> <!-- Guide -->
 Water boils.
 
-<!-- chunk 2 lines 3-4 Guide > Tea -->
+<!-- chunk 2 lines 3-4 --> <!-- Guide \xe2\x80\xba Tea -->
 Tea needs water.
 """
 _LOG = b"""# Memory
@@ -65,32 +69,38 @@ _LOG = b"""# Memory
 
 State: login works
 """
-_POLICY = b"""version: 1
-pii: {on_write: block, on_read: redact}
-rules:
-  - {tools: [putMemory, getMemory], namespaces: ["agent.*"], operations: [read, write], ttl: 3600}
-limits:
-  - {tool: "*", calls: 60}
+_POLICY = b"""tool_permissions:
+  "*": {operations: [read, write]}
+  putMemory: {allowed_namespaces: ["agent.*"], operations: [write], max_ttl_seconds: 3600}
+  getContext: {allowed_context_types: [task]}
+  save/*: {operations: [read]}
+rate_limits: {tools: {putMemory: {sustained: 1, burst: 5}}, namespaces: {"agent.*": {burst: 9}}}
+pii: {on_write: refuse}
 """
+_FEW = b"tool_permissions:\n  putMemory: {allowed_namespaces: []}\n  memory: {operations: []}\n"
 _MARKDOWN = (
     b"# One\n\nText. More text.\n\n```py\ndef f():\n    pass\n```\n\n- a\n- b\n\n> q\n\n| a | b |\n"
 )
 _SETTINGS = b"""format = 1
+include = ["docs/*.md", "notes"]
 [decay]
-rate = 0.01
+rate = 1
 [search]
 limit = 10
+[mcp]
+toolsets = ["save", "load"]
 [index]
 url = "postgresql://ana@db.example.org/mind"
 """
 _TOKENS = (
     b'[ana]\nemail = "ana@example.org"\nscope = "write"\nsha256 = "' + b"0" * 64 + b'"\n'
-    b'projects = ["shop"]\nexpires = 2027-01-31T00:00:00Z\n'
+    b'projects = ["shop"]\nexpires = 2027-01-31T00:00:00Z\nrole = "ana"\n'
 )
 _PHRASES = (
     "last week", "since 3 days ago", "between May 3 and 2026-06-01", "yesterday evening at 5:30 pm",
     "2026-W07", "지난주", "3일 전", "the day before the last release", "Q3 2025",
     "what did we decide about auth in the last two weeks?", "next monday", "from 9 to 5",
+    "from 5am to 5am",
 )  # fmt: skip
 _HOOKS = (
     b'{"hook_event_name": "SessionStart", "source": "startup", "session_id": "s"}',
@@ -197,22 +207,28 @@ _SIDES = (
     _MEMORY.replace(b"0.8", b"0.9").replace(b"Use JWT, see", b"Use PASETO, see"),
     _MEMORY.replace(b"success # checked", b"failed").replace(b"No session", b"Fewer sessions"),
 )
+_TAGGED = (
+    _MEMORY,
+    _MEMORY.replace(b"[api,", b"[tea, api,").replace(b"to: fact_x", b"to: fact_y"),
+    _MEMORY.replace(b"[api,", b"[api, login,"),
+)
+_NESTED = b"".join(b"  " * depth + b"- a\n" for depth in range(12))
 _OWN = {
     "memory": (_MEMORY, _MEMORY.replace(b"\n", b"\r\n"), b"# A note\n\nText\n"),
     "header": (_HEADERS, b"a: |\n  b\nc: >-\n  d\n", b"a: 'x'\nb: \"y\\n\"\n"),
-    "merge": (SEPARATOR.join(_SIDES), SEPARATOR.join(_SIDES[::-1])),
+    "merge": (SEPARATOR.join(_SIDES), SEPARATOR.join(_SIDES[::-1]), SEPARATOR.join(_TAGGED)),
     "source": (_CHUNKS,),
     "chunks": tuple(
         bytes([strategy, name, 1, 1]) + _MARKDOWN for strategy in range(7) for name in range(5)
     ),
     "value": (render("agent.a", "b", {"c": [1, None]}), render("agent.a", "b", "text\n" * 9)),
     "time": tuple(phrase.encode() for phrase in _PHRASES),
-    "policy": (_POLICY,),
+    "policy": (_POLICY, _FEW),
     "procedure": (text("greet", GREET).encode(), text("wait", WAIT).encode()),
     "context": (f"# A\n\n{context.whole('- note')}\n\nB\n".encode(), b"---\na: b\n---\n# A\n"),
-    "log": (_LOG,),
-    "settings": (_SETTINGS,),
-    "tokens": (_TOKENS,),
+    "log": (_LOG, _NESTED),
+    "settings": tuple(_SETTINGS + b"#" * number for number in range(len(SETTINGS))),
+    "tokens": (_TOKENS, _TOKENS + _TOKENS.replace(b"[ana]", b"[bob]")),
     "audit": (line_of(_RECORD),),
     "hook": _HOOKS,
     "import": (_EXPORT, _MEMORY, b'{"entities": [{"name": "a", "observations": ["b"]}]}'),

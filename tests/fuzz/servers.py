@@ -34,7 +34,7 @@ from mimo.operations.listening import Memory
 from mimo.server import http, stdio
 from mimo.server.app import App
 from mimo.server.hosting import Hosting
-from tests.fuzz.project import SECRET, a_project
+from tests.fuzz.project import SECRET, a_project, is_changed
 
 TOKEN = "the-token-of-the-fuzzer"
 PORT = 8123
@@ -325,10 +325,11 @@ def requests(data: bytes) -> None:
 
 
 def pages(data: bytes) -> None:
-    """The viewer answers any bytes, always with its rules for the browser."""
+    """The viewer answers any bytes, always with its rules for the browser; GET changes no file."""
     with a_project() as mind, _no_errors_logged():
         viewer = Viewer(lambda: mind, Caller(surface=Surface.CLI), TOKEN, Changes())
         responses = asyncio.run(_exchange(viewer.application(PORT), data))
         _check(data, responses)
         for response in responses:
             assert HEADERS.items() <= response.headers.items()
+    assert b"POST" in data or not is_changed()

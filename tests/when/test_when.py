@@ -93,7 +93,7 @@ def test_each_date_can_be_given_alone():
 def test_a_moment_from_itself_to_itself_is_not_empty():
     alone = when.interval("2026-11-19 10:00", now=NOW)
 
-    assert alone.since < alone.until
+    assert alone == when.Interval(since=at("2026-11-19T10:00"), until=at("2026-11-19T10:01"))
     assert when.interval("from 2026-11-19 10:00 to 2026-11-19 10:00", now=NOW) == alone
     assert when.window(None, "2026-11-19T10:00", "2026-11-19T10:00", now=NOW) == alone
 

@@ -197,9 +197,9 @@ def chunked(data: bytes) -> None:
             place = text.find(chunk.text, place)
             assert place >= 0
             of_chunk = chunk.text.removesuffix("\n").split("\n")
-            there = lines[chunk.first_line - 1 : chunk.last_line]
-            assert len(there) == len(of_chunk)
-            assert all(part in line for part, line in zip(of_chunk, there, strict=True))
+            numbered = lines[chunk.first_line - 1 : chunk.last_line]
+            assert len(numbered) == len(of_chunk)
+            assert all(part in line for part, line in zip(of_chunk, numbered, strict=True))
         apart = resolved(replace(wanted, overlap=0), name)
         with patch.object(chunking, "_LEAST", 1):
             every = chunks(text, apart, name)

@@ -26,6 +26,10 @@ _LEAST = 10
 """Chunks with fewer characters, without surrounding white space, are left out."""
 
 
+_DEEPEST = 200
+"""The level of lists and quotes within each other that is read; a list has two for each item."""
+
+
 class Strategy(StrEnum):
     """Strategies of cutting a text."""
 
@@ -532,6 +536,7 @@ def _blocks(text: str, head: int) -> list[_Block]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark").enable("table")
+    # Below the deepest level, the parser would skip the rest of the text.
+    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser

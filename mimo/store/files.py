@@ -403,9 +403,7 @@ def _clean(folder: Path) -> None:
             return
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.startswith(disk.TEMPORARY_PREFIX) and entry.name.endswith(
-                disk.TEMPORARY_SUFFIX
-            ):
+            if disk.is_temporary(entry.name):
                 age = time.time() - entry.stat(follow_symlinks=False).st_mtime
                 if age > _STALE_SECONDS:
                     Path(entry.path).unlink(missing_ok=True)

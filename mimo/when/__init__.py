@@ -74,11 +74,12 @@ def window(
     Raises `Invalid` if a condition is not understood or no time meets them all.
     """
     base = Interval() if time_filter is None else interval(time_filter, now=now)
-    starts = [base.since, _span(from_date, now).since if from_date is not None else None]
-    ends = [base.until, _span(to_date, now).bound if to_date is not None else None]
-    since = max((moment for moment in starts if moment), default=None)
-    until = min((moment for moment in ends if moment), default=None)
-    if since and until and since > until:
+    first = _span(from_date, now).since if from_date is not None else None
+    last = _span(to_date, now) if to_date is not None else None
+    end = last and (last.end_from(first) if first else last.bound)
+    since = max((moment for moment in (base.since, first) if moment), default=None)
+    until = min((moment for moment in (base.until, end) if moment), default=None)
+    if since and until and since >= until:
         conditions = [text for text in (time_filter, from_date, to_date) if text is not None]
         raise Invalid(
             f"no time meets {' and '.join(map(quoted, conditions))}",

@@ -67,6 +67,11 @@ class Span(NamedTuple):
     recurs: bool = False
     """Whether it is the latest of many, such as a weekday or a month without its year."""
 
+    def end_from(self, since: datetime) -> datetime:
+        """Returns the end of `from <since> to <phrase>`; a moment from itself to itself counts."""
+        is_same = self.bound.astimezone(UTC) == since.astimezone(UTC)
+        return self.until if is_same else self.bound
+
 
 class Refused(Exception):
     """An expression is understood but names no past time; `reason` follows it in the message."""
@@ -114,8 +119,7 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
                 first = _own_phrase(left, last.since) or first
             if _is_later(first.since, last.since):
                 first, last = last, first
-            until = first.since if _is_later(first.since, last.bound) else last.bound
-            return Interval(since=first.since, until=until)
+            return Interval(since=first.since, until=last.end_from(first.since))
     return None
 
 

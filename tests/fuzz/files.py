@@ -246,6 +246,7 @@ def imported(data: bytes) -> None:
                 with suppress(MindError, Unreadable):
                     drafts = list(reader(source))
                     _check_read(resolved(drafts, format.value, {}, now=NOW).items)
+        assert path.read_bytes() == data
 
 
 @cache
@@ -267,6 +268,8 @@ def query(data: bytes) -> None:
     hits = finding.search(_searched(), text, options, counted=False).hits
     ids = [hit.record.memory.id for hit in hits]
     assert len(set(ids)) == len(ids) <= 3
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
     assert hits == finding.search(_searched(), text, options, counted=False).hits
 
 

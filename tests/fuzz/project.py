@@ -103,6 +103,12 @@ class _Project:
 _project = cache(_Project)
 
 
+def is_changed(name: str = "shop") -> bool:
+    """Returns whether a file of a project differs from the time at which it was made."""
+    project = _project(name)
+    return project.made != project.state()
+
+
 @contextmanager
 def a_project(name: str = "shop") -> Iterator[Mind]:
     """Yields the memory of a project with a few memories, which may be changed."""

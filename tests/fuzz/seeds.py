@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from random import Random
 
-from mimo.commands import all_commands
-from mimo.commands.spec import Surface
+from mimo.config import SETTINGS
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
-from tests.fuzz.servers import PORT, TOKEN
+from tests.fuzz.servers import AS_CLIENT, BEARER, JSON, PORT, SESSION, START, TOKEN, request
 from tests.fuzz.targets import SEPARATOR
 from tests.redteam.hostile import FILES
 from tests.sample_procedures import GREET, WAIT, text
@@ -40,18 +39,21 @@ Use cookies.
 """
 _CHUNKS = b"""---
 id: source_guide_md_abcdef
-type: fact
+type: decision
 source: docs/guide.md
-sha256: 0000000000000000000000000000000000000000000000000000000000000000
+by: ana
+tags: [api]
+importance: 0.7
+sha256: "0000000000000000000000000000000000000000000000000000000000000000"
 strategy: markdown
 chunks: 2
 created: 2026-11-20T12:00:00Z
 ---
 
-<!-- chunk 1 lines 1-2 Guide -->
+<!-- chunk 1 lines 1-2 --> <!-- Guide -->
 Water boils.
 
-<!-- chunk 2 lines 3-4 Guide > Tea -->
+<!-- chunk 2 lines 3-4 --> <!-- Guide \xe2\x80\xba Tea -->
 Tea needs water.
 """
 _LOG = b"""# Memory
@@ -67,55 +69,52 @@ _LOG = b"""# Memory
 
 State: login works
 """
-_POLICY = b"""version: 1
-pii: {on_write: block, on_read: redact}
-rules:
-  - {tools: [putMemory, getMemory], namespaces: ["agent.*"], operations: [read, write], ttl: 3600}
-limits:
-  - {tool: "*", calls: 60}
+_POLICY = b"""tool_permissions:
+  "*": {operations: [read, write]}
+  putMemory: {allowed_namespaces: ["agent.*"], operations: [write], max_ttl_seconds: 3600}
+  getContext: {allowed_context_types: [task]}
+  save/*: {operations: [read]}
+rate_limits: {tools: {putMemory: {sustained: 1, burst: 5}}, namespaces: {"agent.*": {burst: 9}}}
+pii: {on_write: refuse}
 """
+_FEW = b"tool_permissions:\n  putMemory: {allowed_namespaces: []}\n  memory: {operations: []}\n"
 _MARKDOWN = (
     b"# One\n\nText. More text.\n\n```py\ndef f():\n    pass\n```\n\n- a\n- b\n\n> q\n\n| a | b |\n"
 )
 _SETTINGS = b"""format = 1
+include = ["docs/*.md", "notes"]
 [decay]
-rate = 0.01
+rate = 1
 [search]
 limit = 10
+[mcp]
+toolsets = ["save", "load"]
 [index]
 url = "postgresql://ana@db.example.org/mind"
 """
 _TOKENS = (
     b'[ana]\nemail = "ana@example.org"\nscope = "write"\nsha256 = "' + b"0" * 64 + b'"\n'
-    b'projects = ["shop"]\nexpires = 2027-01-31T00:00:00Z\n'
+    b'projects = ["shop"]\nexpires = 2027-01-31T00:00:00Z\nrole = "ana"\n'
 )
 _PHRASES = (
     "last week", "since 3 days ago", "between May 3 and 2026-06-01", "yesterday evening at 5:30 pm",
     "2026-W07", "지난주", "3일 전", "the day before the last release", "Q3 2025",
     "what did we decide about auth in the last two weeks?", "next monday", "from 9 to 5",
+    "from 5am to 5am",
 )  # fmt: skip
 _HOOKS = (
-    b'{"hook_event_name": "UserPromptSubmit", "prompt": "tea", "session_id": "s", "cwd": "/"}',
-    b'{"hook_event_name": "PreToolUse", "tool_name": "Edit", "tool_input": {"file_path": "a.py"}}',
+    b'{"hook_event_name": "SessionStart", "source": "startup", "session_id": "s"}',
+    b'{"hook_event_name": "UserPromptSubmit", "prompt": "Is tea hot? Is auth JWT?"}',
+    b'{"hook_event_name": "PreToolUse", "tool_input": {"file_path": "a.py", "content": "pip x"}}',
+    b'{"hook_event_name": "PreCompact", "compact_summary": "Tea is ready"}',
+    b'{"hook_event_name": "sessionStart", "workspace_roots": ["/"], "conversation_id": "c"}',
+    b'{"source": "new", "cwd": "/"}',
     b'{"hook_event_name": "beforeSubmitPrompt", "workspace_roots": ["/"], "conversation_id": "c"}',
     b'{"hookEventName": "Stop", "stop_hook_active": false, "last_assistant_message": "done"}',
 )
 _EXPORT = (
     b'{"id": "fact_x", "type": "fact", "created": "2026-11-20T12:00:00Z", "content": "Tea", '
     b'"tags": ["a"], "sections": {"outcome": "It worked"}, "links": [{"to": "fact_y"}]}'
-)
-_CALLS = (
-    b'{"content": "Tea is at four", "tags": ["tea"]}', b'{"query": "tea", "limit": 3}',
-    b'{"id": "fact_x"}', b'{"operation": "store", "content": "Tea", "category": "fact"}',
-    b'{"topic": "auth", "decision": "JWT", "reasoning": "Stateless", "confidence": 0.5}',
-    b'{"namespace": "agent.build", "key": "a", "value": {"b": [1]}}', b"{}",
-    b'{"path": "docs/guide.md"}', b'{"time_filter": "last week"}', b'{"command": "view"}',
-)  # fmt: skip
-
-
-_START = (
-    b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": '
-    b'"2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}'
 )
 _STARTED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
 _TOPIC = (
@@ -142,37 +141,34 @@ _FRAMES = tuple(
 _ODD_FRAMES = (b'{"id": 3}', b"[]", b'[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', b"{", b'"')
 
 
-def _request(line: bytes, body: bytes = b"", *headers: bytes) -> bytes:
-    every = [b"Host: 127.0.0.1:%d" % PORT, *headers, b"Content-Length: %d" % len(body)]
-    return line + b" HTTP/1.1\r\n" + b"\r\n".join(every) + b"\r\n\r\n" + body
-
-
-_BEARER = b"Authorization: Bearer " + TOKEN.encode()
-_JSON = (b"Content-Type: application/json", b"Accept: application/json, text/event-stream")
 _VERSION = b"MCP-Protocol-Version: 2025-06-18"
+_IN_SESSION = b"Mcp-Session-Id: " + SESSION
 _OWN_PAGE = (b"X-Mind-Token: " + TOKEN.encode(), b"Origin: http://127.0.0.1:%d" % PORT)
 _HTTP = (
-    _request(b"GET /healthz"),
-    _request(b"GET /readyz") + _request(b"GET /metrics", b"", _BEARER),
-    _request(b"POST /mcp", _START, _BEARER, *_JSON),
-    _request(b"POST /mcp/shop", _START, _BEARER, *_JSON, b"X-Mind-Project: shop"),
-    *(_request(b"POST /mcp", frame, _BEARER, *_JSON, _VERSION) for frame in _FRAMES[:4]),
-    _request(b"POST /mcp", _START, *_JSON),
-    _request(b"GET /mcp", b"", _BEARER, _JSON[1], b"Mcp-Session-Id: a"),
-    _request(b"DELETE /mcp/%2e%2e%2f", b"", _BEARER, b"Origin: http://evil"),
+    request(b"GET /healthz"),
+    request(b"GET /readyz") + request(b"GET /metrics", b"", BEARER),
+    request(b"POST /mcp", START, BEARER, *JSON),
+    request(b"POST /mcp/shop", START, BEARER, *JSON, b"X-Mind-Project: shop"),
+    *(request(b"POST /mcp", frame, *AS_CLIENT, _VERSION, _IN_SESSION) for frame in _FRAMES),
+    request(b"POST /mcp", _FRAMES[4], *JSON, _VERSION, _IN_SESSION),
+    request(b"POST /mcp", _FRAMES[4], *AS_CLIENT, _VERSION),
+    request(b"DELETE /mcp", b"", BEARER, _IN_SESSION),
+    request(b"POST /mcp", START, *JSON),
+    request(b"GET /mcp", b"", BEARER, JSON[1], b"Mcp-Session-Id: a"),
+    request(b"DELETE /mcp/%2e%2e%2f", b"", BEARER, b"Origin: http://evil"),
 )
 _WEB = (
-    _request(b"GET /"),
-    _request(b"GET /static/app.js"),
+    request(b"GET /"),
+    request(b"GET /static/app.js"),
     *(
-        _request(b"GET /api/" + query, b"", *_OWN_PAGE)
+        request(b"GET /api/" + query, b"", *_OWN_PAGE)
         for query in (
             b"overview", b"list?args=%7B%22limit%22%3A3%7D", b"search?args={%22query%22:%22tea%22}",
             b"page?args={%22id%22:%22aaaaaa%22}", b"chains", b"graph", b"pitfalls", b"review",
         )
     ),
     *(
-        _request(b"POST /api/decide", body, *_OWN_PAGE, b"Content-Type: application/json")
+        request(b"POST /api/decide", body, *_OWN_PAGE, b"Content-Type: application/json")
         for body in (
             b'{"action": "remove", "id": "fact_tea_20261120_aaaaaa", "seen": "a"}',
             b'{"action": "take", "id": "x", "kind": "double", "take": "a", "field": "b"}',
@@ -192,12 +188,7 @@ _CLIENT_FILES = (
 def seeds(target: str) -> Iterator[bytes]:
     """Yields the inputs from which fuzzing of a target begins."""
     yield from _OWN.get(target, ())
-    if target in ("arguments", "call"):
-        specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-        for number in range(len(specs)):
-            for arguments in _CALLS:
-                yield bytes([number]) + arguments
-    elif target in ("schema", "tools", "database", "shared", "output"):
+    if target in ("schema", "tools", "database", "shared", "output"):
         draw = Random(target)
         for number in range(24 if target == "output" else 64):
             yield bytes([number * 4]) + draw.randbytes(2000 if target == "output" else 60)
@@ -216,22 +207,28 @@ _SIDES = (
     _MEMORY.replace(b"0.8", b"0.9").replace(b"Use JWT, see", b"Use PASETO, see"),
     _MEMORY.replace(b"success # checked", b"failed").replace(b"No session", b"Fewer sessions"),
 )
+_TAGGED = (
+    _MEMORY,
+    _MEMORY.replace(b"[api,", b"[tea, api,").replace(b"to: fact_x", b"to: fact_y"),
+    _MEMORY.replace(b"[api,", b"[api, login,"),
+)
+_NESTED = b"".join(b"  " * depth + b"- a\n" for depth in range(12))
 _OWN = {
     "memory": (_MEMORY, _MEMORY.replace(b"\n", b"\r\n"), b"# A note\n\nText\n"),
     "header": (_HEADERS, b"a: |\n  b\nc: >-\n  d\n", b"a: 'x'\nb: \"y\\n\"\n"),
-    "merge": (SEPARATOR.join(_SIDES), SEPARATOR.join(_SIDES[::-1])),
+    "merge": (SEPARATOR.join(_SIDES), SEPARATOR.join(_SIDES[::-1]), SEPARATOR.join(_TAGGED)),
     "source": (_CHUNKS,),
     "chunks": tuple(
         bytes([strategy, name, 1, 1]) + _MARKDOWN for strategy in range(7) for name in range(5)
     ),
     "value": (render("agent.a", "b", {"c": [1, None]}), render("agent.a", "b", "text\n" * 9)),
     "time": tuple(phrase.encode() for phrase in _PHRASES),
-    "policy": (_POLICY,),
+    "policy": (_POLICY, _FEW),
     "procedure": (text("greet", GREET).encode(), text("wait", WAIT).encode()),
     "context": (f"# A\n\n{context.whole('- note')}\n\nB\n".encode(), b"---\na: b\n---\n# A\n"),
-    "log": (_LOG,),
-    "settings": (_SETTINGS,),
-    "tokens": (_TOKENS,),
+    "log": (_LOG, _NESTED),
+    "settings": tuple(_SETTINGS + b"#" * number for number in range(len(SETTINGS))),
+    "tokens": (_TOKENS, _TOKENS + _TOKENS.replace(b"[ana]", b"[bob]")),
     "audit": (line_of(_RECORD),),
     "hook": _HOOKS,
     "import": (_EXPORT, _MEMORY, b'{"entities": [{"name": "a", "observations": ["b"]}]}'),
@@ -241,8 +238,8 @@ _OWN = {
     "query": tuple(phrase.encode() for phrase in _PHRASES),
     "page": (_MARKDOWN, _MEMORY, b"[a](javascript:b) ![c](http://d) [[fact_x]] <b>&#x41;\n"),
     "stdio": (
-        b"\n".join((_START, _STARTED, *_FRAMES)),
-        *(b"\n".join((_START, _STARTED, frame)) for frame in (*_FRAMES, *_ODD_FRAMES)),
+        b"\n".join((START, _STARTED, *_FRAMES)),
+        *(b"\n".join((START, _STARTED, frame)) for frame in (*_FRAMES, *_ODD_FRAMES)),
         b"\n".join(_ODD_FRAMES),
     ),
     "http": _HTTP,

@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import close, pipe, write
 from threading import Thread
@@ -15,7 +16,7 @@ from unittest.mock import patch
 import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
-from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +25,7 @@ from uvicorn.server import ServerState
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
+from mimo.errors import Internal
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import HEADERS
 from mimo.mind import Mind
@@ -32,16 +34,37 @@ from mimo.operations.listening import Memory
 from mimo.server import http, stdio
 from mimo.server.app import App
 from mimo.server.hosting import Hosting
-from tests.fuzz.project import SECRET, a_project
+from tests.fuzz.project import SECRET, a_project, is_changed
 
 TOKEN = "the-token-of-the-fuzzer"
 PORT = 8123
 _SECONDS = 10.0
 _STREAM_SECONDS = 0.3
 """The time after which a client hangs up on a stream that does not end."""
+_CALL_SECONDS = 8.0
+"""The same for any other request."""
 
 _LONGER = re.compile(rb"cancel|listen|subscri")
 """Methods after which some requests rightly get no answer."""
+
+SESSION = b"@session@"
+"""The place of the id of an open session in the bytes of a connection."""
+
+START = (
+    b'{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": '
+    b'"2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}'
+)
+_INTERNAL = (0, INTERNAL_ERROR)
+"""Codes of errors that are defects."""
+
+
+def check_answer(message: Mapping[str, Any]) -> None:
+    """Checks that a message of JSON-RPC does not report an internal error."""
+    error, result = message.get("error"), message.get("result")
+    if isinstance(error, Mapping):
+        assert error.get("code") not in _INTERNAL, message
+    if isinstance(result, Mapping) and "mind/error" in result.get("_meta", {}):
+        assert result["_meta"]["mind/error"]["error"]["code"] != Internal.code, message
 
 
 @contextmanager
@@ -89,6 +112,7 @@ def frames(data: bytes) -> None:
     # A last request, whose answer shows that the lines before did no harm.
     lines = [*data.split(b"\n"), b'{"jsonrpc": "2.0", "id": "the last", "method": "ping"}']
     ids: Counter[Any] = Counter()
+    invalid: list[str] = []
     for line in lines:
         with suppress(ValidationError):
             text = line.decode("utf-8", "replace")
@@ -97,6 +121,7 @@ def frames(data: bytes) -> None:
                 ids[message.id] += 1
             continue
         ids[None] += bool(text.strip())
+        invalid.append(text)
     may_be_fewer = bool(_LONGER.search(data)) or max(ids.values()) > 1
     reading, writing = pipe()
     output = _Output(1 if may_be_fewer else sum(ids.values()), writing)
@@ -118,12 +143,24 @@ def frames(data: bytes) -> None:
         finally:
             app.finish()
     answers = [json.loads(line) for line in output.lines]
-    assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+    for answer in answers:
+        assert answer["jsonrpc"] == "2.0"
+        check_answer(answer)
+    answered = Counter(answer.get("id") for answer in answers if "method" not in answer)
+    # The error for an invalid line has its id, if it can be read.
+    for id in answered.keys() - ids.keys():
+        assert id is None or any(_has_id(line, id) for line in invalid), id
+    assert answered.total() <= ids.total()
     if not may_be_fewer:
-        answered = Counter(answer.get("id") for answer in answers if "method" not in answer)
-        # The error for an invalid line has its id, if it can be read.
         assert answered.total() == ids.total()
         assert all(answered[id] >= times for id, times in ids.items() if id is not None)
+
+
+def _has_id(line: str, id: Any) -> bool:
+    """Returns whether an invalid line has an id, which may be one of its numbers or texts."""
+    with suppress(ValueError, RecursionError, AttributeError):
+        return bool(json.loads(line).get("id") == id)
+    return str(id) in line
 
 
 def _fed(descriptor: int, data: bytes) -> None:
@@ -170,50 +207,98 @@ class _Response:
         self.body += message.get("body", b"")
 
 
-async def _exchange(app: ASGIApp, data: bytes) -> list[_Response]:
-    """Returns the responses of an application to the bytes of a connection."""
-    responses: list[_Response] = []
-    hung_up: list[bool] = []
+class _Client:
+    """An application with what its client gets, and the time at which the client hangs up."""
 
-    async def recorded(scope: Scope, receive: Receive, send: Send) -> None:
-        responses.append(response := _Response())
+    def __init__(self, app: ASGIApp, data: bytes) -> None:
+        self.responses: list[_Response] = []
+        self.has_hung_up = False
+        self._app, self._may_last = app, bool(_LONGER.search(data))
+        self._wait(_CALL_SECONDS)
+
+    def _wait(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+
+    @property
+    def is_tired(self) -> bool:
+        """Returns whether the client waits no longer."""
+        return time.monotonic() > self._deadline
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        self.responses.append(response := _Response())
+        may_last = self._may_last or scope["method"] != "POST"
+        is_complete = False
+
+        async def received() -> Message:
+            nonlocal is_complete
+            if not is_complete:  # The rest of the body may not come.
+                self._wait(_STREAM_SECONDS)
+            message = await receive()
+            if not may_last and not message.get("more_body"):
+                is_complete = True
+                self._wait(_CALL_SECONDS)
+            return message
 
         async def sent(message: Message) -> None:
-            if not hung_up:
+            if not self.has_hung_up:
                 response.add(message)
             await send(message)
 
-        await app(scope, receive, sent)
+        await self._app(scope, received, sent)
 
-    config = uvicorn.Config(recorded, http=Connection, ws="none", lifespan="off", log_config=None)
+
+async def _exchange(app: ASGIApp, data: bytes) -> list[_Response]:
+    """Returns the responses of an application to the bytes of a connection."""
+    client = _Client(app, data)
+    config = uvicorn.Config(client, http=Connection, ws="none", lifespan="off", log_config=None)
     config.load()
     state, transport = ServerState(), _Transport()
     connection = Connection(config, state, {}, asyncio.get_running_loop())
     connection.connection_made(transport)
     if data:  # No bytes would mean the end of the connection.
         connection.data_received(data)
-    while state.tasks and not transport.is_closing():
-        _, waiting = await asyncio.wait(state.tasks, timeout=_STREAM_SECONDS)
-        if waiting:
-            break
-    hung_up.append(True)
+    while state.tasks and not transport.is_closing() and not client.is_tired:
+        await asyncio.wait(state.tasks, timeout=0.1)
+    client.has_hung_up = True
     connection.connection_lost(None)
     if state.tasks:
         _, waiting = await asyncio.wait(state.tasks, timeout=_SECONDS)
         assert not waiting, "a request does not end"
-    return [response for response in responses if response.status]
+    return [response for response in client.responses if response.status]
 
 
 def _check(data: bytes, responses: list[_Response]) -> None:
     for response in responses:
         assert response.status < 500 or response.status == 503, response.body
         assert TOKEN.encode() in data or SECRET.encode() not in response.body
-        if response.headers.get("content-type") == "application/json" and response.body:
-            json.loads(response.body)
+        kind = response.headers.get("content-type", "").partition(";")[0]
+        if kind == "application/json" and response.body:
+            message = json.loads(response.body)
+            if isinstance(message, dict):
+                check_answer(message)
+        elif kind == "text/event-stream":
+            for line in response.body.splitlines():
+                if line.startswith(b"data: {"):
+                    check_answer(json.loads(line.removeprefix(b"data: ")))
+
+
+BEARER = b"Authorization: Bearer " + TOKEN.encode()
+JSON = (b"Content-Type: application/json", b"Accept: application/json, text/event-stream")
+AS_CLIENT = (BEARER, *JSON)
+
+
+def request(line: bytes, body: bytes = b"", *headers: bytes) -> bytes:
+    """Returns a request to the server, with the length of its body."""
+    every = [b"Host: 127.0.0.1:%d" % PORT, *headers, b"Content-Length: %d" % len(body)]
+    return line + b" HTTP/1.1\r\n" + b"\r\n".join(every) + b"\r\n\r\n" + body
 
 
 def requests(data: bytes) -> None:
-    """The server of MCP over HTTP answers any bytes, and without the token shows no memory."""
+    """The server of MCP over HTTP answers any bytes, and without the token shows no memory.
+
+    The bytes may name an open session. If they have the token, another one is tried, too.
+    """
     with (
         a_project() as mind,
         _no_errors_logged(),
@@ -227,16 +312,24 @@ def requests(data: bytes) -> None:
             hosting = Hosting(mind.home, make, default=mind.project.root)
             gate = http.Gate(hosting, http.place_of(str(PORT), ()), TOKEN)
             async with hosting.running():
-                _check(data, await _exchange(gate, data))
+                sent = data
+                if SESSION in data:
+                    (started,) = await _exchange(gate, request(b"POST /mcp", START, *AS_CLIENT))
+                    sent = data.replace(SESSION, started.headers["mcp-session-id"].encode())
+                if TOKEN.encode() in sent:
+                    other = sent.replace(TOKEN.encode(), TOKEN[::-1].encode())
+                    _check(other, await _exchange(gate, other))
+                _check(sent, await _exchange(gate, sent))
 
         asyncio.run(served())
 
 
 def pages(data: bytes) -> None:
-    """The viewer answers any bytes, always with its rules for the browser."""
+    """The viewer answers any bytes, always with its rules for the browser; GET changes no file."""
     with a_project() as mind, _no_errors_logged():
         viewer = Viewer(lambda: mind, Caller(surface=Surface.CLI), TOKEN, Changes())
         responses = asyncio.run(_exchange(viewer.application(PORT), data))
         _check(data, responses)
         for response in responses:
             assert HEADERS.items() <= response.headers.items()
+    assert b"POST" in data or not is_changed()

@@ -3,29 +3,32 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any
+from unittest.mock import patch
 
 from mimo import config, when
-from mimo.commands import all_commands, arguments, leniency
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Surface
-from mimo.errors import Internal, Invalid, MindError
+from mimo.errors import Invalid, LaterFormat, MindError
 from mimo.features import context
 from mimo.features.hooks import events
 from mimo.features.hooks.command import respond
-from mimo.features.procedures import reading
+from mimo.features.procedures import machine, reading
+from mimo.features.procedures.model import mermaid, tree
 from mimo.frozen import replace
 from mimo.guard import chain, policy, tokens
-from mimo.memory import exchange, log, sources
-from mimo.memory.chunking import Chunking, Strategy, checked, chunks, resolved
+from mimo.memory import chunking, exchange, log, sources
+from mimo.memory.chunking import Chunk, Chunking, Strategy, checked, chunks, resolved
 from mimo.memory.codec import front_matter, value
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.file import Parsed, normal, parse, render
+from mimo.memory.codec.file import Parsed, header_links, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.merge import merge
-from mimo.memory.model import Problem
+from mimo.memory.model import Memory, Problem
+from mimo.operations import finding
+from mimo.operations.settings import change
 from mimo.text import clean
 from mimo.text.tokens import tokenize
 from mimo.when import question
@@ -94,6 +97,10 @@ def header(data: bytes) -> None:
 def three_versions(data: bytes) -> None:
     """A merge is the same in both orders, can be read, and has every line of both sides."""
     base, ours, theirs = _parts(data, 3)
+    for side in (ours, theirs):
+        for sides in ((base, base, side), (base, side, base), (base, side, side)):
+            alone = merge(*sides, path=PATH)
+            assert alone is None or alone.data == side
     merged = merge(base, ours, theirs, path=PATH)
     assert merged == merge(base, theirs, ours, path=PATH)
     if merged is None:
@@ -113,6 +120,21 @@ def three_versions(data: bytes) -> None:
         parsed = parse(side, path=PATH, modified=NOW)
         if isinstance(parsed, Parsed):
             assert {line for line in _lines_of(parsed) if line.strip(" \t\r")} - old <= kept
+    every = [parse(side, path=PATH, modified=NOW) for side in (base, ours, theirs)]
+    _check_united([side.memory for side in every if isinstance(side, Parsed)], result.memory)
+
+
+def _check_united(sides: Sequence[Memory], merged: Memory) -> None:
+    """Checks that tags and links that all sides have, or that one has added, are kept."""
+    if len(sides) < 3:
+        return
+    for name, of in (("tags", lambda memory: memory.tags), ("links", header_links)):
+        if any(
+            version.field == name for memory in (*sides, merged) for version in memory.competing
+        ):
+            continue
+        before, left, right = (set(of(memory)) for memory in sides)
+        assert (left | right) - before | before & left & right <= set(of(merged)) <= left | right
 
 
 def _lines_of(parsed: Parsed) -> Iterable[str]:
@@ -123,32 +145,67 @@ def _lines_of(parsed: Parsed) -> Iterable[str]:
 
 
 def source_file(data: bytes) -> None:
-    """An ingested file is read, or the reason is given."""
-    for read in (
-        sources.parse(data, path=".mind/sources/source_x.md", modified=NOW),
-        sources.header_of(data, path=".mind/sources/source_x.md"),
-    ):
-        if isinstance(read, Problem):
-            assert read.reason
+    """An ingested file is read, also by its header alone, and written to be read as the same."""
+    path = ".mind/sources/source_x.md"
+    read = sources.parse(data, path=path, modified=NOW)
+    header = sources.header_of(data, path=path)
+    if isinstance(read, Problem):
+        assert read.reason
+    if not read or isinstance(read, Problem) or header is None:
+        return
+    for number, line, memory in read:
+        assert memory.id == sources.chunk_id(header.id, number)
+        assert 1 <= line <= data.count(b"\n") + 1
+        assert (memory.type, memory.tags, memory.by) == (header.type, header.tags, header.by)
+        assert memory.importance == header.importance
+        assert memory.created == header.created
+        assert str(memory.source).startswith(f"{header.path}:")
+    kept = []
+    for _, _, memory in read:
+        start, end = map(int, memory.extra["lines"].split("-"))
+        kept.append(Chunk(memory.content, start, end, tuple(memory.extra.get("heading_path", ()))))
+    with suppress(Invalid):
+        again = sources.parse(sources.render(header, kept), path=path, modified=NOW)
+        assert again is not None
+        assert not isinstance(again, Problem)
+        assert [_without_place(each.memory) for each in again] == [
+            _without_place(each.memory) for each in read
+        ]
+
+
+def _without_place(memory: Memory) -> Memory:
+    """Returns a chunk without its number, and without keys that only people write."""
+    names = ("lines", "heading_path", "source_file", "strategy", "total_chunks")
+    extra = {name: memory.extra.get(name) for name in names}
+    return replace(memory, id="chunk", extra=extra)
 
 
 def chunked(data: bytes) -> None:
-    """Chunks are unchanged stretches of the text, in its order."""
+    """Chunks are unchanged stretches of the text, in its order, and have all of it.
+
+    Those that are too short are left out by design.
+    """
     first, rest = data[:4].ljust(4, b"\0"), data[4:]
     strategy = list(Strategy)[first[0] % len(Strategy)]
     name = ("a.md", "a.py", "a.txt", "a.rs", "a")[first[1] % 5]
     text = _text(rest)
-    wanted = Chunking(
-        strategy=strategy,
-        chunk_size=(None, 40, 200)[first[2] % 3],
-        overlap=(0, 10)[first[3] % 2],
-    )
+    size, overlap = (None, 40, 200)[first[2] % 3], (0, 10)[first[3] % 2]
+    wanted = Chunking(strategy=strategy, chunk_size=size, overlap=overlap)
     with suppress(Invalid):
-        place = 0
+        place, lines = 0, text.split("\n")
         for chunk in chunks(text, resolved(checked(wanted), name), name):
             place = text.find(chunk.text, place)
             assert place >= 0
-            assert 1 <= chunk.first_line <= chunk.last_line <= text.count("\n") + 1
+            of_chunk = chunk.text.removesuffix("\n").split("\n")
+            numbered = lines[chunk.first_line - 1 : chunk.last_line]
+            assert len(numbered) == len(of_chunk)
+            assert all(part in line for part, line in zip(of_chunk, numbered, strict=True))
+        apart = resolved(replace(wanted, overlap=0), name)
+        with patch.object(chunking, "_LEAST", 1):
+            every = chunks(text, apart, name)
+        assert "".join("".join(chunk.text for chunk in every).split()) == "".join(text.split())
+        long = [chunk for chunk in every if len(chunk.text.strip()) >= chunking._LEAST]
+        assert chunks(text, apart, name) == long
 
 
 def stored_value(data: bytes) -> None:
@@ -163,26 +220,106 @@ def stored_value(data: bytes) -> None:
 
 
 def time_phrase(data: bytes) -> None:
-    """A phrase for a time names an interval that is not empty, or is refused."""
+    """A phrase for a time names a span that is not empty, or is refused.
+
+    Case and spaces make no difference.
+    """
     text = _text(data)
-    with suppress(Invalid):
-        interval = when.interval(text, now=NOW)
-        assert interval.since is None or interval.until is None or interval.since <= interval.until
+    named = _interval(text)
+    if named and named.since and named.until:
+        assert named.since < named.until
+    assert _interval(f" {text.replace(' ', '  ')} ") == named
+    if text.isascii():
+        assert _interval(text.swapcase()) == named
     with suppress(Invalid):
         when.instant(text)
+    with suppress(Invalid):
+        window = when.window(None, text, text, now=NOW)
+        assert window.since is None or window.until is None or window.since < window.until
     question.named_time(text, NOW)
     question.understood(text, NOW)
 
 
+def _interval(text: str) -> when.Interval | None:
+    with suppress(Invalid):
+        return when.interval(text, now=NOW)
+    return None
+
+
 def policy_file(data: bytes) -> None:
-    """A policy is read or refused."""
+    """A policy is read or refused, also for an unknown key, and a stricter one permits no more."""
+    read = _policy(data)
+    if read is None:
+        return
+    assert _policy(data + b"\nunknown_key: 1\n") is None
+    for tool in sorted(read.named)[:4]:
+        for call in _calls(tool, read.rules[tool]):
+            permits = _permits(read, call)
+            assert _permits(read, call) == permits
+            for rule in _stricter(read.rules[tool]):
+                stricter = replace(read, rules={**read.rules, tool: rule})
+                assert permits >= _permits(stricter, call)
+            # The rules of a tool bind those that give the same access.
+            for member, leader in policy.LEADERS.items():
+                if leader == tool and member not in read.named:
+                    assert permits >= _permits(read, replace(call, tool=member))
+            untrusted = policy.ActivePolicies(policies=(policy.DEFAULT, read))
+            assert permits >= untrusted.judge(call).permitted <= _permits(policy.DEFAULT, call)
+
+
+def _policy(data: bytes) -> policy.Policy | None:
     with suppress(policy.InvalidPolicy):
-        policy.parse(data, "policy.yaml")
+        return policy.parse(data, "policy.yaml")
+    return None
+
+
+def _permits(read: policy.Policy, call: policy.Call) -> bool:
+    return policy.ActivePolicies(policies=(read,)).judge(call).permitted
+
+
+def _calls(tool: str, rule: policy.Rule) -> Iterator[policy.Call]:
+    """Yields calls of a tool that are near the limits of a rule."""
+    most = rule.max_ttl_seconds or 0
+    spaces = [pattern.replace("*", "a") for pattern in (rule.namespaces or ())[:3]]
+    for operation, namespace, kind, ttl in product(
+        policy.Operation,
+        (None, "other.x", *spaces),
+        (None, policy.ALL, "task"),
+        (None, most, most + 1),
+    ):
+        yield policy.Call(
+            tool=tool, operation=operation, at=NOW, namespace=namespace, context=kind,
+            ttl_seconds=ttl,
+        )  # fmt: skip
+
+
+def _stricter(rule: policy.Rule) -> Iterator[policy.Rule]:
+    yield replace(rule, operations=rule.operations[1:])
+    yield replace(rule, namespaces=(rule.namespaces or ())[1:])
+    yield replace(rule, contexts=(rule.contexts or ())[1:])
+    yield replace(rule, max_ttl_seconds=(rule.max_ttl_seconds or 1) - 1)
 
 
 def procedure(data: bytes) -> None:
-    """A procedure is read, or its faults are listed."""
-    reading.read(data)
+    """A procedure is read, and each event leads to a state; or its faults are listed."""
+    result = reading.read(data)
+    read = result.procedure
+    for fault in (*result.faults, *result.warnings):
+        assert fault.reason
+        assert 1 <= (fault.line or 1) <= data.count(b"\n") + data.count(b"\r") + 1
+    if read is None:
+        assert result.faults
+        return
+    assert not result.faults
+    for name, state in read.states.items():
+        for event, target in state.transitions.items():
+            run = machine.Run(read, {})
+            run.state = name
+            run.apply(machine.after_event(run, event, 0))
+            assert run.state == target
+            assert run.current.terminal == (not run.accepts or run.current.action is not None)
+    assert mermaid(read).count(" as s") == len(read.states)
+    assert len(tree(read.definition)) >= len(read.states)
 
 
 def context_block(data: bytes) -> None:
@@ -215,19 +352,44 @@ def memory_log(data: bytes) -> None:
     assert len(set(ids)) == len(ids)
     for record in read:
         assert 1 <= (record.place.line or 1) <= data.count(b"\n") + data.count(b"\r") + 1
+    # What is open, or nested deeper than is read, would hide the next line.
+    if not re.search(rb"```|~~~|<!--|[ \t>*+.)\d-]{100}", data):
+        more = data + b"\n\n## 2026-11-19\n\n- decided: Zig over C, because it is small\n"
+        longer = log.parse(more, path="MEMORY.md", digest="0" * 64, modified=NOW, dates=dict)
+        assert not isinstance(longer, Problem)
+        assert longer[:-1] == read
+        assert longer[-1].memory.title == "Zig over C"
 
 
 def settings(data: bytes) -> None:
-    """Settings are read; what can't be used is a warning."""
+    """Settings are read, each in its type; what can't be used is a warning.
+
+    One that is changed is read as it was given, and no other one changes.
+    """
     path = file("config.toml", data)
     read = config.load(user=path, project=path)
-    assert read.values.keys() >= {setting.key for setting in config.SETTINGS}
+    for setting in config.SETTINGS:
+        assert type(read[setting.key]) is type(setting.default)
+        assert setting.check(read[setting.key]) == read[setting.key]
+    with a_project("configured") as mind:
+        (mind.home / "config.toml").write_bytes(data)
+        (mind.folder / "config.toml").write_bytes(data)
+        setting = config.SETTINGS[len(data) % len(config.SETTINGS)]
+        value = read[setting.key]
+        text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
+        with suppress(Invalid, LaterFormat), a_project("configured") as opened:
+            after = change(opened, setting, text, user=setting.scope is config.Scope.USER).config
+            assert after.values == {**opened.config.values, setting.key: value}
 
 
 def token_file(data: bytes) -> None:
-    """A file of tokens is read or refused."""
+    """A file of tokens is read or refused, and written to be read; no token is for two users."""
+    path = file("tokens.toml", data)
     with suppress(MindError):
-        tokens.read(file("tokens.toml", data))
+        members = tokens.read(path)
+        assert len({member.digest for member in members.values()}) == len(members)
+        tokens.write(path, members.values())
+        assert tokens.read(path) == members
 
 
 def audit_record(data: bytes) -> None:
@@ -239,40 +401,56 @@ def audit_record(data: bytes) -> None:
 
 
 def hook(data: bytes) -> None:
-    """A hook answers any JSON, and fails for nothing else."""
-    read = _json(data)
-    for client in ("", "claude-code", "cursor"):
-        event = events.recognised(read, client)
-        if event is not None:
-            json.dumps(events.answer(event, events.Say()))
-    environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(scratch() / "home")}
-    with suppress(ValueError, RecursionError, MindError):
-        respond(data, "claude-code", environ)
+    """A hook in a project answers any JSON in the form of its client, fenced and briefly."""
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    client = list(events.CLIENTS)[len(data) % len(events.CLIENTS)]
+    with a_project("hooked") as mind:
+        root = os.fspath(mind.project.root)
+        if isinstance(read, dict):
+            read["cwd"] = root
+            if read.get("workspace_roots"):
+                read["workspace_roots"] = [root]
+            finding.listing(mind)  # A hook reads the index as it is.
+            shutil.rmtree(mind.folder / ".local" / "sessions", ignore_errors=True)
+        environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(mind.home)}
+        for _ in range(2):
+            answer = respond(json.dumps(read).encode(), client, environ)
+            event = events.recognised(read, client)
+            if answer is not None:
+                assert event is not None
+                _check_answer(event, answer)
 
 
-def tool_arguments(data: bytes) -> None:
-    """Arguments of a tool are understood or refused, with the name of the argument."""
-    specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-    spec = specs[data[0] % len(specs)] if data else specs[0]
-    read = _json(data[1:])
-    if isinstance(read, Mapping):
-        with suppress(Invalid):
-            arguments.decode(spec, leniency.understood(spec, read), Surface.MCP)
+_SPECIFIC = frozenset(
+    {"additionalContext", "permissionDecision", "permissionDecisionReason", "decision", "reason"}
+)
+_OF_CURSOR = frozenset(
+    {"additional_context", "permission", "user_message", "agent_message", "followup_message"}
+)
 
 
-def tool_call(data: bytes) -> None:
-    """A call of a tool in a project answers or fails with an error of ours."""
-    specs = [spec for spec in all_commands().all() if spec.surfaces & Surface.MCP]
-    spec = specs[data[0] % len(specs)] if data else specs[0]
-    read = _json(data[1:])
-    if isinstance(read, Mapping):
-        try:
-            with a_project() as mind:
-                invoke(spec, mind, Caller(surface=Surface.MCP), read)
-        except Internal:
-            raise
-        except MindError:
-            pass
+def _check_answer(event: events.Event, answer: Mapping[str, Any]) -> None:
+    """Checks that an answer has the keys of its client, and texts that are brief and fenced."""
+    fields = dict(answer)
+    if event.dialect is events.Dialect.CURSOR:
+        assert fields.keys() <= _OF_CURSOR
+    else:
+        specific = fields.pop("hookSpecificOutput", None)
+        is_flat = event.dialect in (events.Dialect.COPILOT, events.Dialect.OPENCODE)
+        assert is_flat or not fields.keys() & {"additionalContext", "permissionDecision"}
+        if specific is not None:
+            assert not is_flat
+            assert specific.pop("hookEventName") == event.name
+            assert len(specific) >= 1
+            assert specific.keys() <= _SPECIFIC
+            fields |= specific
+        assert fields.keys() <= _SPECIFIC | {"systemMessage"}
+    for shown in fields.values():
+        assert len(shown) <= events.MAX_CHARS
+        outputs.check_fenced(shown)
 
 
 def exchanged(data: bytes) -> None:
@@ -316,8 +494,6 @@ TARGETS: Mapping[str, Target] = {
     "tokens": token_file,
     "audit": audit_record,
     "hook": hook,
-    "arguments": tool_arguments,
-    "call": tool_call,
     "import": files.imported,
     "export": exchanged,
     "text": shown_text,

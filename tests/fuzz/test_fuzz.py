@@ -11,7 +11,7 @@ from tests.fuzz.targets import TARGETS
 MOST = 50
 """The inputs of a target that are tried at most, every second or third of more."""
 
-SLOW = frozenset({"call", "http", "import", "output", "query", "stdio", "tools", "web"})
+SLOW = frozenset({"hook", "http", "import", "output", "query", "settings", "stdio", "tools", "web"})
 """Targets whose inputs take more than a few milliseconds each."""
 
 REGRESSIONS = sorted(Path(__file__).with_name("regressions").glob("*/*"))

@@ -15,7 +15,7 @@ from mimo.commands.arguments import LARGEST, decode
 from mimo.commands.invoke import Caller
 from mimo.commands.leniency import understood
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import Internal, Invalid
 from mimo.frozen import replace
 from mimo.server.answers import answer
@@ -23,7 +23,7 @@ from mimo.server.fitting import FORM
 from mimo.text.clean import HIDDEN
 from tests.fuzz.choices import Choices
 from tests.fuzz.grammar import hostile
-from tests.fuzz.project import IDS, a_project
+from tests.fuzz.project import IDS, a_project, is_changed
 
 CALLER = Caller(surface=Surface.MCP, name="an agent")
 TOOLS = tuple(all_commands().tools().values())
@@ -136,11 +136,16 @@ def _validator(specs: Sequence[Spec]) -> Draft202012Validator:
 
 
 def calls(data: bytes) -> None:
-    """Calls in a project answer in the form of their schemas, briefly and harmlessly, or fail."""
+    """Calls in a project answer in the form of their schemas, briefly and harmlessly, or fail.
+
+    Those that read change no file.
+    """
     choices = Choices(data)
     with a_project() as mind:
+        reads_only = True
         for _ in range(1 + choices.number(3)):
             specs = choices.one_of(TOOLS)
+            reads_only &= all(spec.effect is Effect.READ for spec in specs)
             result = answer(specs, mind, CALLER, given(choices, input_schema(specs)))
             (text,) = result.content
             assert isinstance(text, TextContent)
@@ -150,3 +155,4 @@ def calls(data: bytes) -> None:
             assert len(text.text.encode("utf-8", "replace")) <= FORM
             if not result.is_error:
                 _validator(specs).validate(result.structured_content)
+    assert not (reads_only and is_changed())

@@ -215,6 +215,13 @@ def test_markdown_is_cut_only_at_headings():
     assert result[1].text.endswith("> # not a heading in a quote")
 
 
+def test_markdown_is_cut_at_headings_below_a_deeply_nested_list():
+    nested = "".join(f"{'  ' * depth}- item {depth}\n" for depth in range(20))
+
+    (_, second) = cut(f"# One\n\n{nested}\n# Two\n\nText below it.\n", "markdown")
+    assert second.text == "# Two\n\nText below it."
+
+
 def test_a_long_section_is_cut_between_blocks_and_never_within_a_fence_or_a_list():
     fence = "```\n" + "code line\n\n" * 20 + "```"
     items = "".join(f"- item number {number}\n\n" for number in range(20))

@@ -151,6 +151,13 @@ def test_an_id_does_not_change_with_other_lines_or_a_ticked_box():
     assert before["mail is lost"].startswith("issue_mail_is_lost_")
 
 
+def test_lines_below_a_deeply_nested_list_are_read():
+    nested = "".join(f"{'  ' * depth}- item {depth}\n" for depth in range(20))
+
+    (record,) = parsed(f"{nested}\n## 2026-11-20\n\n- decided: Kafka over RabbitMQ\n")
+    assert record.memory.title == "Kafka over RabbitMQ"
+
+
 def test_two_equal_lines_are_two_memories():
     ids = [r.memory.id for r in parsed("- Decided: use tea\n- Decided: use tea\n")]
 

@@ -90,6 +90,19 @@ def test_each_date_can_be_given_alone():
     assert when.window(None, None, "2026-11-01", now=NOW).since is None
 
 
+def test_a_moment_from_itself_to_itself_is_not_empty():
+    alone = when.interval("2026-11-19 10:00", now=NOW)
+
+    assert alone == when.Interval(since=at("2026-11-19T10:00"), until=at("2026-11-19T10:01"))
+    assert when.interval("from 2026-11-19 10:00 to 2026-11-19 10:00", now=NOW) == alone
+    assert when.window(None, "2026-11-19T10:00", "2026-11-19T10:00", now=NOW) == alone
+
+
+def test_conditions_that_only_touch_are_refused():
+    with pytest.raises(Invalid, match="no time meets"):
+        when.window("2026-11-18", "2026-11-19", None, now=NOW)
+
+
 def test_time_with_a_zone_is_converted_to_utc():
     assert when.instant("2026-11-20T10:00:00+09:00") == at("2026-11-20T01:00")
     assert when.instant("2026-11-20t01:00:00z") == at("2026-11-20T01:00")

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mimo.errors import MindError
+from mimo.errors import Invalid
 from mimo.features.decisions.commands import outcome, supersede
 from mimo.features.ingest.commands import ingest
 from mimo.features.values.commands import put_value
@@ -75,7 +75,7 @@ class Edits:
             kinds += [self.store, self._supersede, self.ingest, self._value]
         if remove:
             kinds.append(self._remove)
-        with suppress(MindError):  # such as a second outcome that is the same
+        with suppress(Invalid):  # such as a second outcome that is the same
             self.chance.choice(kinds)(mind)
 
     def store(self, mind: Mind) -> None:

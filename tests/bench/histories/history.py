@@ -5,10 +5,8 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-from mimo.errors import MindError
 from mimo.features.history.commands import blame, diff, log
 from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Record
@@ -207,8 +205,7 @@ class History:
 
     def _commit_somehow(self, clone: Clone) -> None:
         if self.chance.random() < 0.15:
-            with suppress(MindError):
-                syncing.sync(clone.person.mind(clone.root), message=None)
+            syncing.sync(clone.person.mind(clone.root), message=None)
         self.commit(clone)
 
     def _branch(self, clone: Clone, start: str, *, plain: bool = False, most: int = 2) -> str:

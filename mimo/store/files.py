@@ -233,8 +233,7 @@ def move(path: Path, new: Path, data: bytes, *, expect: str) -> None:
     """Gives a file another content and then another name (hold the lock).
 
     If it ends in between, the file has its new content under its old name: there are never two.
-    Raises `Conflict` if the file no longer has the digest or the name is taken, and
-    `StorageFailed`.
+    Raises `Conflict` if the file has changed or the name is taken, and `StorageFailed`.
     """
     with reported("write", new):
         _check(path, expect)
@@ -273,13 +272,12 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
 
 def remove_empty(folder: Path) -> bool:
     """Removes a folder if it is empty; returns whether it was. Links are not followed."""
-    try:
-        folder.rmdir()
-    except OSError:
-        return False
     with suppress(OSError):
-        disk.flush_folder(folder.parent)
-    return True
+        folder.rmdir()
+        with suppress(OSError):
+            disk.flush_folder(folder.parent)
+        return True
+    return False
 
 
 def rename(path: Path, new: Path) -> None:
@@ -401,12 +399,11 @@ def _clean(folder: Path) -> None:
     with suppress(OSError):
         if os.stat(folder).st_size > _LARGE_FOLDER and int(time.time()) % _SELDOM:  # noqa: PTH116 - faster
             return
+    old = time.time() - _STALE_SECONDS
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if disk.is_temporary(entry.name):
-                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
-                if age > _STALE_SECONDS:
-                    Path(entry.path).unlink(missing_ok=True)
+            if disk.is_temporary(entry.name) and entry.stat(follow_symlinks=False).st_mtime < old:
+                Path(entry.path).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -538,9 +535,8 @@ def _end_of_lines(descriptor: int) -> int:
     """Returns the length of the complete lines of a file."""
     end = os.fstat(descriptor).st_size
     while end:
-        start = max(0, end - _BLOCK) if end % _BLOCK == 0 else end - end % _BLOCK
-        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if newline >= 0:
+        start = (end - 1) // _BLOCK * _BLOCK
+        if (newline := os.pread(descriptor, end - start, start).rfind(b"\n")) >= 0:
             return start + newline + 1
         end = start
     return 0

@@ -240,10 +240,10 @@ def move(path: Path, new: Path, data: bytes, *, expect: str) -> None:
         if os.path.lexists(new):
             raise FileExistsError(new)
         disk.make_folder(new.parent)
-        _clean(new.parent)
         with _temporary(new, data, 0o666) as temporary:
             _announce({path: None, new: data})
             temporary.replace(path)
+        disk.flush_folder(path.parent)
         path.rename(new)
         for folder in {path.parent, new.parent}:
             disk.flush_folder(folder)

@@ -47,7 +47,7 @@ class Usage(NamedTuple):
     ahead: int
     """The largest file that SQLite writes ahead."""
     logs: int
-    """The audit log, the events and the daemon's log, which have limits of their own."""
+    """The audit log, the events and the daemon's log, which have limits of their own; approvals."""
     rest: int
 
 
@@ -63,7 +63,7 @@ def usage(folder: Path) -> Usage:
                 continue
             if name.endswith(("-wal", "-shm")):
                 sums["ahead"] = max(sums["ahead"], size)
-            elif name.startswith(("audit", "events", "daemon.log")):
+            elif name.startswith(("audit", "events", "daemon.log")) or "trust" in path.parts:
                 sums["logs"] += size
             elif ".index" not in path.parts:
                 sums["rest"] += size

@@ -26,7 +26,7 @@ _LEAST = 10
 """Chunks with fewer characters, without surrounding white space, are left out."""
 
 
-_DEEPEST = 200
+_DEEPEST = 100
 """The level of lists and quotes within each other that is read; a list has two for each item."""
 
 

@@ -26,7 +26,7 @@ from mimo.text.clean import compiled
 _SHORTEST_TITLE = 3
 _LONGEST = 2_000
 """Characters of a line that are read, which bounds the time of every pattern."""
-_DEEPEST = 200
+_DEEPEST = 100
 """The level of lists and quotes within each other that is read; a list has two for each item."""
 _MARKED, _EXPLICIT = 0.9, 0.7
 

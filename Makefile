@@ -231,10 +231,10 @@ histories: setup ## Merge, rebase, pick and revert in random git histories, and 
 dependencies: setup ## Write the table of docs/dependencies.md again
 	$(RUN) -m scripts.dependencies
 
-fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, KEEP=1 for the corpus and the sums, WRITE=docs/reliability.md)
+fuzz: setup     ## Fuzz the parsers, guided by coverage (MINUTES=1 for each, TARGET="memory merge", SEED=1, JOBS=1, KEEP=1 for the corpus and the sums, WRITE=docs/reliability.md)
 	$(BIN)/python scripts/groups.py fuzz > $(VENV)/fuzz-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/fuzz-requirements.txt
-	$(RUN) -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
+	$(RUN) -m tests.fuzz $(TARGET) --minutes $(or $(MINUTES),1) --seed $(or $(SEED),1) --jobs $(or $(JOBS),1) $(if $(KEEP),--keep) $(if $(WRITE),--write $(WRITE))
 
 bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
 	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt

@@ -1,6 +1,6 @@
 """Fuzzes the targets for a time, and keeps what it finds.
 
-    python -m tests.fuzz [TARGET...] [--minutes N] [--seed N] [--state FOLDER] [--keep]
+    python -m tests.fuzz [TARGET...] [--minutes N] [--seed N] [--jobs N] [--state FOLDER] [--keep]
                          [--write PAGE]
 
 It begins with the inputs of tests/fuzz/corpus and of earlier runs. An input that fails is copied to
@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,26 +121,37 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", choices=[*TARGETS, []])
     parser.add_argument("--minutes", type=float, default=1, help="for each target")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--state", type=Path, default=Path("build/fuzz"))
     parser.add_argument("--keep", action="store_true", help="write the inputs and the sums")
     parser.add_argument("--write", type=Path, help="the page to write the sums into")
     options = parser.parse_args()
     sums = json.loads(FIGURES.read_text("utf-8")) if FIGURES.exists() else {}
     failed, idle = 0, []
-    for name in options.targets or TARGETS:
+
+    def run(name: str) -> tuple[str, dict[str, Any], float]:
         started = time.monotonic()
         row = fuzz(name, options.minutes, options.seed, options.state)
-        failed += row["findings"]
-        idle += [] if row["executions"] else [name]
-        sums[name] = summed(sums.get(name), row)
         if options.keep:
             distil(name, options.state)
-            FIGURES.write_text(f"{json.dumps(sums, indent=1)}\n", encoding="utf-8")
-        print(
-            f"{name}: {row['executions']:,} executions in {row['seconds']} s "
-            f"({time.monotonic() - started:.0f} s in all), {row['findings']} findings",
-            flush=True,
-        )
+        return name, row, time.monotonic() - started
+
+    pool = ThreadPoolExecutor(options.jobs)
+    try:
+        for done in as_completed([pool.submit(run, name) for name in options.targets or TARGETS]):
+            name, row, took = done.result()
+            failed += row["findings"]
+            idle += [] if row["executions"] else [name]
+            sums[name] = summed(sums.get(name), row)
+            if options.keep:
+                FIGURES.write_text(f"{json.dumps(sums, indent=1)}\n", encoding="utf-8")
+            print(
+                f"{name}: {row['executions']:,} executions in {row['seconds']} s "
+                f"({took:.0f} s in all), {row['findings']} findings",
+                flush=True,
+            )
+    finally:
+        pool.shutdown(cancel_futures=True)
     if options.keep:
         print(table(sums))
     if options.write:

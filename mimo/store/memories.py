@@ -201,15 +201,15 @@ class MemoryStore:
             taken = files.write_all_new({path: file.data for path, file in targets.items()})
         return frozenset(targets[path].path for path in taken)
 
-    def delete_all(self, digests: Mapping[str, str]) -> dict[str, str]:
-        """Removes files by path if each still has its digest; returns the others with the reason.
+    def delete_all(self, digests: Mapping[str, str]) -> dict[str, MindError]:
+        """Removes files by path if each still has its digest; returns the errors of the others.
 
         Missing files are ignored. Raises `StorageFailed`.
         """
         targets = {files.safe_path(self.root, path): path for path in digests}
         with self.locked():
             kept = files.remove_all({place: digests[path] for place, path in targets.items()})
-        return {targets[place]: error.message for place, error in kept.items()}
+        return {targets[place]: error for place, error in kept.items()}
 
     def update(self, record: Record, memory: Memory) -> Record:
         """Changes the differing parts of a memory's file and returns it as it will be read.

@@ -458,7 +458,7 @@ def roll_back(
 
     `named` chooses one of several sources, `format` one of several formats. With `dry_run` nothing
     is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
-    `StorageFailed`.
+    `StorageFailed` if a file can't be removed; the others are removed then.
     """
     root = mind.project.root
     path = _imported(mind, named, format)
@@ -478,6 +478,10 @@ def roll_back(
         else:
             files.remove(files.safe_path(root, path))
     refresh.refresh(mind)
+    for error in stay.values():
+        if not isinstance(error, Conflict):
+            error.hint = "; ".join(filter(None, (error.hint, "run it again to remove the rest")))
+            raise error
     removed = tuple(name for name in plan.removed if name not in stay)
     return replace(plan, removed=removed, changed=tuple(changed))
 

@@ -58,7 +58,7 @@ _OF_GIT = ("git log --all --format=%s", _STATUS, "git config --local --list")
 """The questions to git. The status compares its commit and its index with the files."""
 _GROWS = re.compile(r"/executions/.*\.jsonl$")
 """Logs of which an interrupted run may have written any number of lines."""
-_ENTRIES = re.compile(r"/\.local/ingested\.json$|/clients/folders\.json$")
+_ENTRIES = re.compile(r"/\.local/(ingested|imports/[^/]*)\.json$|/clients/folders\.json$")
 """JSON files whose entries are compared one by one."""
 _MAY_BE_OLD = re.compile(
     r"/\.local/exposure\.json$|/sessions/"  # Of a session.
@@ -79,7 +79,7 @@ def facts(scratch: Scratch) -> Facts:
 
     for path in _files(scratch.tree):
         name, data = path.relative_to(scratch.tree).as_posix(), path.read_bytes()
-        if path.suffix == ".db":
+        if name.endswith(".db") and path.parent.name == ".local":
             parts = _rows(path)
         else:
             # What follows the last line of a log was never written.
@@ -88,7 +88,7 @@ def facts(scratch: Scratch) -> Facts:
         for text in parts:
             add(name, text)
     for command in _OF_GIT:
-        for line in scratch.git(*command.split()[1:]).splitlines():
+        for line in _lines(scratch, command):
             add(command, line)
     if (scratch.project / ".mind/.local").is_dir():
         mind = Mind.open(scratch.project)
@@ -96,6 +96,12 @@ def facts(scratch: Scratch) -> Facts:
             for name, text in _judged(scratch, each):
                 add(name, text)
     return {name: tuple(sorted(texts)) for name, texts in found.items()}
+
+
+def _lines(scratch: Scratch, command: str) -> list[str]:
+    """Returns the lines that git prints, without those about new files that are left out."""
+    lines = scratch.git(*command.split()[1:]).splitlines()
+    return [line for line in lines if not _LEFT_OUT.search(f"/{line.removeprefix('?? ')}")]
 
 
 def _rows(path: Path) -> list[str]:
@@ -112,9 +118,9 @@ def _parts(name: str, text: str) -> list[str]:
     if _ENTRIES.search(name):
         with contextlib.suppress(ValueError):
             entries = json.loads(text)
-            return [
-                repr(each) for each in (entries.items() if isinstance(entries, dict) else entries)
-            ]
+            if isinstance(entries, dict):  # A manifest of an import has a list of its files.
+                entries = [*entries.pop("files", {}).items(), *entries.items()]
+            return list(map(repr, entries))
     return [text]
 
 

@@ -1,6 +1,8 @@
 """`mind import mama` imports every row once, and rolls the import back."""
 
+import errno
 import json
+import os
 import sqlite3
 from contextlib import suppress
 from functools import partial
@@ -386,6 +388,28 @@ class TestRollingBack:
 
         assert mama(mind, rollback=True).kept == (f".mind/decisions/{OLD}.md",)
         assert path.read_text() == "changed\n"
+
+    def test_a_rollback_that_cannot_remove_a_file_fails_and_can_be_repeated(
+        self, mind, source, monkeypatch
+    ):
+        run_import(mind, source)
+        first = mind.folder / "decisions" / f"{OLD}.md"
+        unlink = Path.unlink
+
+        def fail(path, **rest):
+            if path == first:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+            unlink(path, **rest)
+
+        monkeypatch.setattr(Path, "unlink", fail)
+        with pytest.raises(StorageFailed, match="input/output error") as caught:
+            mama(mind, rollback=True)
+        assert "run it again" in (caught.value.hint or "")
+        assert [*first.parent.iterdir()] == [first]
+
+        monkeypatch.undo()
+        assert mama(mind, rollback=True).removed == 1
+        assert not first.exists()
 
     def test_a_rollback_works_without_the_source(self, mind, source):
         run_import(mind, source)

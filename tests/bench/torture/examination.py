@@ -29,8 +29,8 @@ Facts = Mapping[str, tuple[str, ...]]
 _VARIES = (
     (re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?)?"), "TIME"),
     (re.compile(r"_\d{8}_[0-9a-z]{6}"), "_ID"),
+    (re.compile(r"\b1(\d{9}(\.\d+)?|\.\d+e\+09)\b"), "SECONDS"),  # SQLite prints both forms.
     (re.compile(r"[0-9a-f]{16,}"), "HEX"),
-    (re.compile(r"\b1\d{9}(\.\d+)?\b"), "SECONDS"),
 )
 
 

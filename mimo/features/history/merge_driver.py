@@ -88,7 +88,7 @@ class _Driver:
         merged = merge(base, ours, theirs, path=_in_project(path))
         if merged is None:
             return None
-        self._approve_if_both_were(ours, theirs, merged.data)
+        self._approve_if_both_were(ours, theirs, merged.data, path)
         if merged.dropped:
             _warn(path, "two copies of an ingested file; the newer one was kept, ingest it again")
         elif merged.competing:
@@ -96,14 +96,14 @@ class _Driver:
             _warn(path, f"competing versions of {names}; both stand in the file (## Competing: …)")
         return merged.data
 
-    def _approve_if_both_were(self, ours: bytes, theirs: bytes, merged: bytes) -> None:
+    def _approve_if_both_were(self, ours: bytes, theirs: bytes, merged: bytes, path: str) -> None:
         """Approves a merge of two approved texts, since it contains no other text.
 
-        If trust can't be read or written, the merge counts as untrusted.
+        If trust can't be read or written, the merge counts as untrusted, and a warning is printed.
         """
         from mimo.store.files import digest
 
-        with suppress(MindError, OSError):
+        try:
             if self._trust is None:
                 from mimo.disk import home_of
                 from mimo.store.trust import Trust
@@ -111,6 +111,8 @@ class _Driver:
                 self._trust = Trust(home_of(os.environ), self._root)
             if self._trust.trusted(digest(ours)) and self._trust.trusted(digest(theirs)):
                 self._trust.approve([digest(merged)])
+        except (MindError, OSError) as error:
+            _warn(path, f"the merge could not be approved ({error}); `mind review` shows it")
 
 
 def _is_other_later(top: Path, folder: str) -> bool:

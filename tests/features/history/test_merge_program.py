@@ -2,8 +2,10 @@
 
 import pytest
 
+from mimo.errors import StorageFailed
 from mimo.features.history.merge_driver import main
 from mimo.features.upkeep.commands import doctor, status
+from mimo.store.trust import Trust
 from tests.conftest import git, make_store
 from tests.test_cold_start import heavy, imported
 
@@ -41,6 +43,18 @@ def test_a_project_of_a_later_format_is_left_to_git(files, tmp_path, monkeypatch
 
     assert main([*files, ".mind/facts/x.md"]) == 1
     assert (tmp_path / "A").read_bytes() == OURS
+
+
+def test_a_merge_that_cannot_be_approved_is_reported(files, tmp_path, capsys, monkeypatch):
+    def fail(*_):
+        raise StorageFailed("no space left")
+
+    monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(Trust, "trusted", lambda *_: True)
+    monkeypatch.setattr(Trust, "approve", fail)
+
+    assert main([*files, ".mind/facts/x.md"]) == 0
+    assert "could not be approved (no space left)" in capsys.readouterr().err
 
 
 def test_missing_and_broken_files_are_left_to_git(files, tmp_path):

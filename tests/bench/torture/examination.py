@@ -217,14 +217,18 @@ def _half_done(
     return "lost" if len(here) < min(len(old), len(new)) or not (remains or also) else ""
 
 
-def _unlike(after: Facts, again: Facts) -> Iterator[str]:
+def _unlike(after: Facts, again: Facts, errors: str) -> Iterator[str]:
     """Yields what is not as after an undisturbed run, although both were repeated.
 
-    Both runs have records, and changes that can be undone.
+    Both runs have records, and changes that can be undone. A merge is not made a second time, so
+    one that could not be approved stays untrusted.
     """
+    may_differ = ["record of ", "undo of "]
+    if "could not be approved" in errors:
+        may_differ.append("trust of ")
     for name in sorted({*after, *again}):
         if after.get(name) != again.get(name) and not (
-            name.startswith(("record of ", "undo of ")) or _MAY_BE_OLD.search(name)
+            name.startswith(tuple(may_differ)) or _MAY_BE_OLD.search(name)
         ):
             yield f"repeated, but {name} is not as it should be"
 
@@ -298,7 +302,7 @@ def faults_of(
     # git itself removes a file before it makes the new one, so only its repetition is compared.
     if acknowledged or not command.is_gits:
         yield from lost(acknowledged, before, after.facts, now.facts, errors, may_lack)
-    yield from _unlike(after.again, now.again)
+    yield from _unlike(after.again, now.again, errors)
     yield from now.problems
 
 

@@ -47,8 +47,12 @@ class Usage(NamedTuple):
     ahead: int
     """The largest file that SQLite writes ahead."""
     logs: int
-    """The audit log, the events and the daemon's log, which have limits of their own; approvals."""
+    """What grows up to limits of its own, and approvals."""
     rest: int
+
+
+_LOGS = ("audit", "events", "accesses", "daemon.log")
+"""How the names of logs begin."""
 
 
 def usage(folder: Path) -> Usage:
@@ -63,7 +67,7 @@ def usage(folder: Path) -> Usage:
                 continue
             if name.endswith(("-wal", "-shm")):
                 sums["ahead"] = max(sums["ahead"], size)
-            elif name.startswith(("audit", "events", "daemon.log")) or "trust" in path.parts:
+            elif name.startswith(_LOGS) or "trust" in path.parts:
                 sums["logs"] += size
             elif ".index" not in path.parts:
                 sums["rest"] += size

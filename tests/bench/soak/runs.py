@@ -20,7 +20,7 @@ MORE = 4
 """The most threads, descriptors and child processes that it may have in addition."""
 LOGS = 120_000_000
 """The most bytes of logs: 26 files of the audit log with 4 MiB each, 3 MB of events, 4 MB of the
-daemon's log, and approvals, 65 bytes for each text."""
+daemon's log, and approvals and accesses, 65 bytes for each text and each memory."""
 AHEAD = 8_000_000
 """The most bytes of a file that SQLite writes ahead: databases have it as their limit."""
 VECTORS = 1.1

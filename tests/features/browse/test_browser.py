@@ -165,17 +165,23 @@ def test_an_empty_project_names_the_command_that_stores_a_memory(mind):
     browse(mind, play)
 
 
+async def watch(screen):
+    """Looks for changes as the timer does; a busy thread would wait for its next time."""
+    await screen.when(lambda: not screen.browser._lists.is_busy, "an idle thread")
+    screen.browser._watch()
+
+
 def test_changes_of_another_process_appear_and_the_cursor_stays_on_its_memory(mind, three):
     async def play(screen):
         await screen.until("importance 0.5")
         await screen.press("j")
         await screen.until("cup.md")
         write(three, "facts/new.md", note("new", "A newer memory", day=9))
-        screen.browser._watch()
+        await watch(screen)
         await screen.until("3/4")
         assert "Cups are" in screen.chosen
         (three / ".mind/facts/cup.md").unlink()
-        screen.browser._watch()
+        await watch(screen)
         await screen.until("3/3")
         assert "The pot is" in screen.chosen
 

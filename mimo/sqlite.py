@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class Connection(sqlite3.Connection):
-    """A connection that waits no longer for other processes than the command may."""
+    """A connection whose statements wait for other processes as long as the command may.
+
+    `executemany` does not wait: it is for transactions that no other process can hold up.
+    """
 
     limit = 0.0
     """The seconds that a statement may wait, if the command has so much time left."""

@@ -13,7 +13,7 @@ from unicodedata import combining
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.memory.codec.document import header_end
+from mimo.memory.codec.document import DEEPEST, header_end
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ LINES = 50
 
 _LEAST = 10
 """Chunks with fewer characters, without surrounding white space, are left out."""
-
-
-_DEEPEST = 100
-"""The level of lists and quotes within each other that is read; a list has two for each item."""
 
 
 class Strategy(StrEnum):
@@ -536,7 +532,6 @@ def _blocks(text: str, head: int) -> list[_Block]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Below the deepest level, the parser would skip the rest of the text.
-    parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).enable("table")
+    parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table")
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser

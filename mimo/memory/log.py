@@ -16,7 +16,7 @@ from typing import Any
 
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import prose_lines
+from mimo.memory.codec.document import DEEPEST, prose_lines
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
@@ -26,8 +26,6 @@ from mimo.text.clean import compiled
 _SHORTEST_TITLE = 3
 _LONGEST = 2_000
 """Characters of a line that are read, which bounds the time of every pattern."""
-_DEEPEST = 100
-"""The level of lists and quotes within each other that is read; a list has two for each item."""
 _MARKED, _EXPLICIT = 0.9, 0.7
 
 
@@ -282,8 +280,7 @@ def _lines(text: str, read_at: datetime) -> Iterator[Line]:
     """Yields the lines with a statement, and each heading that is more than a date."""
     from markdown_it import MarkdownIt
 
-    # Below the deepest level, the reader would skip the rest of the file.
-    reader = MarkdownIt("commonmark", {"maxNesting": _DEEPEST}).disable("lheading")
+    reader = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).disable("lheading")
     # The grammar reads the text within a line.
     reader.core.ruler.enableOnly(["normalize", "block"])
     part, day, heading, bullet = Part.LOG, None, "", False

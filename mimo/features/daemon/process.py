@@ -175,7 +175,7 @@ class Loop:
                 self._refresh(root)
 
     def _has_folder(self, root: Path) -> bool:
-        """Returns whether a project exists; if not, it is no longer watched."""
+        """Returns whether a project exists, and stops watching one that was removed."""
         if (root / ".mind").is_dir():
             return True
         self.update_projects()

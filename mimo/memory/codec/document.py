@@ -21,6 +21,12 @@ _SOURCES = (".mind/sources/", ".mind/private/sources/")
 
 MAX_HEADER_BYTES = 64 * 1024
 
+DEEPEST = 100
+"""The level of lists and quotes within each other that is read; a list has two for each item.
+
+Below its deepest level, markdown-it skips the rest of a text.
+"""
+
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n)")
 _CLOSING = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE),

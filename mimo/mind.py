@@ -611,7 +611,7 @@ class Mind:
     def index(self) -> Index:
         """The index of the project's files; created if it is missing or damaged."""
         from mimo.index.index import Index
-        from mimo.store.files import holding
+        from mimo.store.locks import holding
 
         folder, embedder = self.index_folder, self.embedder
         index = Index.open(folder, embedder, projects.index_owner(self.home, self.randomness))

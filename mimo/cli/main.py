@@ -146,7 +146,7 @@ def serve_the_next(mind: Mind) -> None:
         if mind.index.count(Filter()) < MANY:
             return
         from mimo.operations.syncing import start
-        from mimo.store.files import is_held
+        from mimo.store.locks import is_held
 
         if not is_held(standby_lock(mind)):
             start("mimo.cli.standby", mind.project.root, mind.home)

@@ -17,7 +17,7 @@ from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.listening import Listener, Memory
-from mimo.store.files import holding
+from mimo.store.locks import holding
 
 IDLE_SECONDS = 900.0
 _CHECK_SECONDS = 5.0

@@ -44,8 +44,8 @@ from mimo.guard.chain import (
     sealed,
 )
 from mimo.guard.policy import Call, Operation
-from mimo.store import files
-from mimo.store.files import lock
+from mimo.store import append_log, files
+from mimo.store.locks import lock
 from mimo.text.clean import compiled
 
 LARGEST = 4 * 1024 * 1024
@@ -361,7 +361,7 @@ class AuditLog:
         path = self.path
         self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
-            files.append(path, b"", durable=False)
+            append_log.append(path, b"", durable=False)
 
     def paths(self) -> list[Path]:
         """Returns the files of the log, oldest first."""
@@ -372,7 +372,7 @@ class AuditLog:
     def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
         """Yields the number of each complete line of a file, and its record or None."""
         try:
-            lines = files.log_of(disk.read(path)).lines
+            lines = append_log.split(disk.read(path)).lines
         except OSError:
             return
         for number, line in enumerate(lines, 1):
@@ -404,7 +404,7 @@ class AuditLog:
     @property
     def torn(self) -> int:
         """Returns the bytes of an incomplete record that an interrupted write left at the end."""
-        return files.torn(self.path)
+        return append_log.torn(self.path)
 
     @property
     def key(self) -> bytes | None:
@@ -510,19 +510,19 @@ class AuditLog:
         lines = b""
         # The first record of a file also makes its name certain.
         durable = durable or not path.exists() or not path.stat().st_size
-        torn = 0 if is_whole else files.torn(path)
+        torn = 0 if is_whole else append_log.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
             lines += line_of(link)
             head = Head(link.number, link.hash, link.number if durable else head.flushed, boot())
-        files.append(path, lines, durable=durable)
+        append_log.append(path, lines, durable=durable)
         # The new head is the last line of a file, which survives a crash.
         heads, line = self._head_path(), f"{' '.join(map(str, head))}\n".encode()
         if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
-            files.append(heads, line, durable=not heads.exists())
+            append_log.append(heads, line, durable=not heads.exists())
         return head
 
     def _state(self, path: Path, key: bytes) -> object:
@@ -566,6 +566,6 @@ def _end(path: Path, size: int) -> list[bytes]:
     try:
         with os.fdopen(disk.opened(path), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return files.log_of(file.read()).lines
+            return append_log.split(file.read()).lines
     except OSError:
         return []

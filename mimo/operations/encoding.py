@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mimo.errors import MindError
 from mimo.mind import Mind
-from mimo.store.files import holding, is_held
+from mimo.store.locks import holding, is_held
 
 _PRIORITY = 19
 """The lowest: any other work on the machine goes first."""

@@ -14,7 +14,8 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store.files import LOCAL, digest, lock
+from mimo.store.files import LOCAL, digest
+from mimo.store.locks import lock
 
 _LARGEST_LIST = 64 * 1024 * 1024
 _LARGEST = 100_000_000

@@ -28,7 +28,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
-from mimo.store import files, memories
+from mimo.store import files, locks, memories
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
@@ -168,7 +168,7 @@ def in_turn(mind: Mind) -> AbstractContextManager[None]:
 
     It waits for a process that hangs, but not forever. The lock is not re-entrant.
     """
-    return files.courtesy(files.local(mind.project.root, "adding"))
+    return locks.courtesy(files.local(mind.project.root, "adding"))
 
 
 def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:

@@ -18,7 +18,7 @@ from mimo.index import catalog
 from mimo.index.schema import portions
 from mimo.mind import Mind
 from mimo.operations import refresh
-from mimo.store import files, git, projects, revisions
+from mimo.store import files, git, locks, projects, revisions
 from mimo.text.clean import one_line
 
 if TYPE_CHECKING:
@@ -356,7 +356,7 @@ def push_if_behind(mind: Mind) -> None:
     A project that was withdrawn, in another clone, stays so until a person pushes it.
     """
     while is_behind(mind):
-        with files.holding(mind.index_folder / _HELD) as ours:
+        with locks.holding(mind.index_folder / _HELD) as ours:
             if not ours:  # The process that holds it looks again afterwards.
                 return
             if _is_withdrawn(mind):

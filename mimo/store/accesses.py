@@ -20,8 +20,8 @@ from mimo import disk
 from mimo.errors import MindError
 from mimo.memory.decay import Use
 from mimo.memory.model import ID_PATTERN
-from mimo.store import files
-from mimo.store.files import lock
+from mimo.store import append_log, files
+from mimo.store.locks import lock
 from mimo.text.clean import compiled
 
 _LONGEST_LOG = 256 * 1024
@@ -71,7 +71,7 @@ class Accesses:
         if lines:
             with lock(files.local(self._root, "accesses.lock"), wait=_WAIT_SECONDS):
                 log = files.local(self._root, _log_of(self._read("accesses")))
-                files.append(log, "".join(lines).encode(), durable=False)
+                append_log.append(log, "".join(lines).encode(), durable=False)
                 if log.stat().st_size > _LONGEST_LOG:
                     self._sum_up(log)
 
@@ -95,7 +95,7 @@ class Accesses:
             data, _ = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
         except (OSError, MindError):
             return b""
-        return files.log_of(data).whole
+        return append_log.split(data).whole
 
     def _sum_up(self, log: Path) -> None:
         latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]

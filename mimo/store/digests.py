@@ -28,7 +28,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.errors import LaterFormat, StorageFailed
-from mimo.store import files
+from mimo.store import append_log, files
 
 _LINE = 65
 """The length of a line, a digest and the end of the line."""
@@ -206,7 +206,7 @@ def read_log(path: Path) -> tuple[Digests, bool]:
 
 def append(path: Path, digests: Iterable[str]) -> None:
     """Adds digests to a log, and merges it if it is long. Hold the lock. Raises `StorageFailed`."""
-    files.append(path, "".join(f"{digest}\n" for digest in digests).encode())
+    append_log.append(path, "".join(f"{digest}\n" for digest in digests).encode())
     if path.lstat().st_size > _LONG * _LINE:
         name, data, _ = _log(path)
         lines = _sorted_lines(path, name)
@@ -258,7 +258,7 @@ def _replace(path: Path, lines: bytes) -> None:
 
 def _log(path: Path) -> tuple[str | None, bytes, bool]:
     """Returns the name of a log's sorted list, the log's other lines, and whether it is torn."""
-    log = files.log_of(_content(path))
+    log = append_log.split(_content(path))
     if not _is_whole(log.whole):
         raise damaged(path)
     if not log.whole.startswith(NAMES_LIST.encode()):

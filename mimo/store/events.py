@@ -3,7 +3,7 @@
 An event has a `name`, a `time`, `measurements` (numbers) and `metadata`. A full log is renamed to
 `events.1.jsonl`, and that one to `events.2.jsonl`. The log is local and may be lost.
 
-Appending holds the lock of the log itself (see `files.append`). Only renaming needs more.
+Appending holds the lock of the log itself (see `append_log.append`). Only renaming needs more.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
-from mimo.store import files
-from mimo.store.files import lock
+from mimo.store import append_log, files, locks
+from mimo.store.locks import lock
 
 LARGEST = 1024 * 1024
 """Size in bytes at which a log is renamed."""
@@ -75,7 +75,7 @@ class EventLog:
         if size + sum(map(len, lines)) > self._largest:
             self._fill(lines)
         elif lines:
-            files.append(log, b"".join(lines), durable=False)
+            append_log.append(log, b"".join(lines), durable=False)
 
     def _fill(self, lines: Iterable[bytes]) -> None:
         """Adds lines, and renames each log that they fill."""
@@ -84,7 +84,7 @@ class EventLog:
             size, part = log.stat().st_size if log.exists() else 0, list[bytes]()
             for line in lines:
                 if size and size + len(line) > self._largest:
-                    files.append(log, b"".join(part), durable=False)
+                    append_log.append(log, b"".join(part), durable=False)
                     if old.exists():
                         files.rename(old, oldest)
                     with _held(log):
@@ -92,7 +92,7 @@ class EventLog:
                     size, part = 0, []
                 size += len(line)
                 part.append(line)
-            files.append(log, b"".join(part), durable=False)
+            append_log.append(log, b"".join(part), durable=False)
 
     def replace(self, text: str, instead: str) -> None:
         """Replaces a whole text in all events by a shorter one. Raises `MindError`.
@@ -126,7 +126,7 @@ class EventLog:
             data, inode = b"", 0
             with suppress(FileNotFoundError):
                 content, status = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
-                data, inode = files.log_of(content).whole, status.st_ino
+                data, inode = append_log.split(content).whole, status.st_ino
             end = end if end.inode else Place(inode=inode, offset=len(data))
             is_read = bool(inode) and inode == place.inode
             contents.setdefault(inode, data[place.offset :] if is_read else data)
@@ -138,7 +138,7 @@ class EventLog:
 @contextmanager
 def _held(path: Path) -> Iterator[int]:
     """Holds the lock of a log, and gives its descriptor. Raises `StorageFailed`."""
-    descriptor = files.hold(path, wait=_WAIT_SECONDS)
+    descriptor = locks.hold(path, wait=_WAIT_SECONDS)
     if descriptor is None:
         raise StorageFailed(f"`{path.name}` is in use", hint="try again")
     try:

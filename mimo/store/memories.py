@@ -18,7 +18,8 @@ from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files, git
-from mimo.store.files import ALONE, PRIVATE, is_private, lock
+from mimo.store.files import ALONE, PRIVATE, is_private
+from mimo.store.locks import lock
 from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, stamps_of, walk
 
 if TYPE_CHECKING:

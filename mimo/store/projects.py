@@ -15,7 +15,8 @@ from mimo.errors import Conflict, LaterFormat, NoProject, StorageFailed, Untrust
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.digests import Digests
-from mimo.store.files import CONFIG, LOCAL, failure, lock
+from mimo.store.files import CONFIG, LOCAL, failure
+from mimo.store.locks import lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from mimo.disk import STORE
 from mimo.errors import AmbiguousId, LaterFormat, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
-from mimo.store import files
-from mimo.store.files import LOCAL, lock
+from mimo.store import append_log, files
+from mimo.store.files import LOCAL
+from mimo.store.locks import lock
 
 FOLDER = f"{LOCAL}/trash"
 _SUFFIX = ".jsonl"
@@ -230,7 +231,7 @@ class Trash:
         Raises `StorageFailed`; the entry is then unchanged.
         """
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
-        files.append(self._path(id), data, durable=durable, flush_name=flush_name)
+        append_log.append(self._path(id), data, durable=durable, flush_name=flush_name)
 
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user.

@@ -37,10 +37,11 @@ from pathlib import Path
 from mimo import disk
 from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
 from mimo.frozen import NamedTuple
+from mimo.store import append_log, files
 from mimo.store import digests as lists
-from mimo.store import files
 from mimo.store.digests import NAMES_LIST, Digests, damaged
-from mimo.store.files import ALONE, lock
+from mimo.store.files import ALONE
+from mimo.store.locks import lock
 from mimo.store.projects import (
     GitAnswers,
     Location,
@@ -611,13 +612,13 @@ class Made:
     def add(self, ids: Iterable[str], branch: str | None) -> None:
         """Adds checkpoints with their branch, if it is known. Raises `StorageFailed`."""
         lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
-        files.append(self._trust.begin() / "made", lines.encode())
+        append_log.append(self._trust.begin() / "made", lines.encode())
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch of each checkpoint; None if it was saved without one."""
         folder = self._trust.folder
         try:
-            lines = files.log_of(disk.read(folder / "made")).lines if folder else []
+            lines = append_log.split(disk.read(folder / "made")).lines if folder else []
         except OSError:
             return {}
         pairs = (line.decode("utf-8", "replace").split("\t", 1) for line in lines)

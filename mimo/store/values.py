@@ -24,8 +24,8 @@ from mimo.memory.codec.value import MAX_BYTES, packed
 from mimo.memory.ids import SUFFIX, check_key, check_namespace, is_passing, stem_of
 from mimo.memory.model import Problem
 from mimo.store import files
-from mimo.store.files import lock
 from mimo.store.local import LocalDatabase
+from mimo.store.locks import lock
 from mimo.store.projects import own_name
 
 FOLDER = f"{STORE}/values"

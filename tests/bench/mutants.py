@@ -128,7 +128,7 @@ MODULES = (
         (Mutant('{"events": run.events + 1}', '{"events": run.events}'),),
     ),
     Module(
-        "mimo/store/files.py",
+        "mimo/store/append_log.py",
         ("tests/store/test_append_log.py", "tests/redteam/test_interrupted.py"),
         (
             Mutant(

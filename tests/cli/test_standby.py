@@ -10,7 +10,7 @@ from mimo.cli import asked, standby
 from mimo.cli import main as main_module
 from mimo.features.notes.commands import add
 from mimo.mind import Mind
-from mimo.store.files import holding
+from mimo.store.locks import holding
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import refresh, saving
-from mimo.store.files import courtesy, lock
+from mimo.store.locks import courtesy, lock
 
 TEXT = "The staging database is reset every night at four"
 
@@ -116,7 +116,7 @@ class TestSame:
 
     def test_a_hanging_process_does_not_prevent_writing(self, mind, monkeypatch):
         at_once = partial(courtesy, wait=0)
-        monkeypatch.setattr("mimo.store.files.courtesy", at_once)
+        monkeypatch.setattr("mimo.store.locks.courtesy", at_once)
         with lock(mind.folder / ".local" / "adding"):
             assert not store(mind).already
 

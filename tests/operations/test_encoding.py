@@ -8,7 +8,7 @@ import pytest
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.commands import index
 from mimo.operations import encoding, finding
-from mimo.store.files import holding
+from mimo.store.locks import holding
 
 NO_PROCESS = 1 << 22
 """One more than the highest number of a process."""

@@ -19,7 +19,7 @@ from mimo.features.procedures import calling, executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
-from mimo.store import files
+from mimo.store import append_log
 from tests.sample_procedures import Time, begun, path_of, put
 
 LIMIT_MS = 20_500
@@ -229,7 +229,7 @@ class Killing:
     def __init__(self, number: int, how: str) -> None:
         self._left = number
         self._how = how
-        self._append = files.append
+        self._append = append_log.append
 
     def __call__(self, path: Path, data: bytes, **options: Any) -> None:
         if path.name != "journal.jsonl":
@@ -248,7 +248,7 @@ class Killing:
 def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
     """Kills a run at one of its writes and resumes it; returns whether it came to that write."""
     execution, commands = start(mind, machine)
-    with patch.object(files, "append", Killing(number, how)), suppress(Killed):
+    with patch.object(append_log, "append", Killing(number, how)), suppress(Killed):
         carried_out(mind, execution, commands)
         return False
     again = executing.executions(mind).find(execution.id)

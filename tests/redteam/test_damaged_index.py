@@ -18,7 +18,7 @@ from mimo.index.index import Index
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
-from mimo.store.files import holding
+from mimo.store.locks import holding
 
 DAMAGE = "damaged index stops or misleads a search"
 OTHERS = "another process's indexing blocks a search"

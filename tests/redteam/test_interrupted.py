@@ -21,7 +21,7 @@ from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.store import files
+from mimo.store import append_log, files, locks
 from mimo.store.accesses import Accesses
 from mimo.store.files import digest
 from mimo.store.local import LocalDatabase
@@ -111,18 +111,18 @@ def test_all_waits_of_a_command_have_one_limit(
     monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     folder = mind.folder / ".local"
     names = ("one.lock", "two.lock", "three.lock", "some.log")
-    held = [files.hold(folder / name, wait=0) for name in names]
+    held = [locks.hold(folder / name, wait=0) for name in names]
     assert None not in held
     started = now[0]
     with disk.shared():
         for name in names[:3]:
             with (
                 pytest.raises(StorageFailed, match=f"{name}` is held"),
-                files.lock(folder / name),
+                locks.lock(folder / name),
             ):
                 pass
         with pytest.raises(StorageFailed, match=r"some.log` is held"):
-            files.append(folder / names[3], b"line\n")
+            append_log.append(folder / names[3], b"line\n")
     assert now[0] - started < disk.WAIT_SECONDS + 1
     for holder in held:
         os.close(holder or 0)

@@ -9,16 +9,16 @@ import pytest
 
 from mimo import disk
 from mimo.errors import StorageFailed
-from mimo.store import files
+from mimo.store import append_log, locks
 
 Record = Callable[[str, object], None]
 
 
 def test_lines_are_added_to_a_new_and_to_an_existing_log(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "log"
-    files.append(path, b"one\n")
-    files.append(path, b"two\nthree\n", durable=False)
-    assert files.log_of(disk.read(path)).lines == [b"one", b"two", b"three"]
+    append_log.append(path, b"one\n")
+    append_log.append(path, b"two\nthree\n", durable=False)
+    assert append_log.split(disk.read(path)).lines == [b"one", b"two", b"three"]
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -27,23 +27,23 @@ def test_a_torn_line_is_skipped_and_then_removed(tmp_path: Path, length: int) ->
     path = tmp_path / "log"
     for before in (b"", b"one\n", b"x" * 4095 + b"\n"):
         path.write_bytes(before + b"t" * length)
-        assert files.log_of(disk.read(path)) == (before, b"t" * length)
-        assert files.torn(path) == length
-        files.append(path, b"three\n")
+        assert append_log.split(disk.read(path)) == (before, b"t" * length)
+        assert append_log.torn(path) == length
+        append_log.append(path, b"three\n")
         assert path.read_bytes() == before + b"three\n"
 
 
 def test_damage_elsewhere_is_left_for_its_reader_to_report(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"one\n\0\0\n\nthree\n")
-    files.append(path, b"four\n")
-    assert files.log_of(disk.read(path)).lines == [b"one", b"\0\0", b"", b"three", b"four"]
+    append_log.append(path, b"four\n")
+    assert append_log.split(disk.read(path)).lines == [b"one", b"\0\0", b"", b"three", b"four"]
 
 
 def test_an_append_of_nothing_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"one\nto")
-    files.append(path, b"")
+    append_log.append(path, b"")
     assert path.read_bytes() == b"one\nto"
 
 
@@ -56,7 +56,7 @@ def test_short_writes_are_continued(
     for size in range(1, len(data) + 1):
         path = tmp_path / f"log{size}"
         monkeypatch.setattr(os, "write", lambda fd, part, size=size: write(fd, part[:size]))
-        files.append(path, data)
+        append_log.append(path, data)
         assert path.read_bytes() == data
     record_property("tried", len(data))
 
@@ -72,7 +72,7 @@ def test_a_failed_append_leaves_the_log_unchanged(
     durable: bool,
 ) -> None:
     path = tmp_path / "log"
-    files.append(path, b"one\n")
+    append_log.append(path, b"one\n")
     data = b"two\nthree\n"
     write = os.write
 
@@ -91,10 +91,10 @@ def test_a_failed_append_leaves_the_log_unchanged(
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", cut_short(size))
             with pytest.raises(StorageFailed) as caught:
-                files.append(path, data, durable=durable)
+                append_log.append(path, data, durable=durable)
         assert caught.value.details["errno"] == code
         assert path.read_bytes() == b"one\n"
-    files.append(path, data)
+    append_log.append(path, data)
     assert path.read_bytes() == b"one\n" + data
     record_property("tried", len(data))
 
@@ -104,7 +104,7 @@ def test_lines_that_could_not_be_flushed_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log"
-    files.append(path, b"one\n")
+    append_log.append(path, b"one\n")
 
     def failing(_: int) -> None:
         raise OSError(errno.EIO, "input/output error")
@@ -112,7 +112,7 @@ def test_lines_that_could_not_be_flushed_are_removed(
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", failing)
         with pytest.raises(StorageFailed):
-            files.append(path, b"two\n")
+            append_log.append(path, b"two\n")
     assert path.read_bytes() == b"one\n"
 
 
@@ -121,7 +121,7 @@ def test_an_append_goes_to_the_file_that_replaced_the_log(
 ) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"old\n")
-    wait_for = files.wait_for
+    wait_for = locks.wait_for
 
     def replaced(descriptor: int, of: Path, wait: float) -> None:
         wait_for(descriptor, of, wait)
@@ -129,6 +129,6 @@ def test_an_append_goes_to_the_file_that_replaced_the_log(
             (tmp_path / "new").write_bytes(b"new\n")
             (tmp_path / "new").replace(path)
 
-    monkeypatch.setattr(files, "wait_for", replaced)
-    files.append(path, b"one\n")
+    monkeypatch.setattr(locks, "wait_for", replaced)
+    append_log.append(path, b"one\n")
     assert path.read_bytes() == b"new\none\n"

@@ -10,7 +10,7 @@ import pytest
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.store import files
+from mimo.store import append_log, files
 
 LEFT = f"{disk.TEMPORARY_PREFIX}9-abc{disk.TEMPORARY_SUFFIX}"
 
@@ -184,7 +184,7 @@ def test_links_are_neither_read_nor_written(tmp_path):
     with pytest.raises(StorageFailed, match="symbolic link"):
         files.remove(link)
     with pytest.raises(StorageFailed, match="symbolic link"):
-        files.append(link, b"ours\n")
+        append_log.append(link, b"ours\n")
     with pytest.raises(Conflict):
         files.write_new(link, b"ours")
     assert target.read_bytes() == b"theirs"

@@ -10,7 +10,7 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem
 from mimo.store import files
-from mimo.store.files import lock
+from mimo.store.locks import lock
 from mimo.store.memories import MemoryStore
 from mimo.store.walk import Files
 

@@ -8,7 +8,7 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.errors import StorageFailed
-from mimo.store import files
+from mimo.store import append_log, locks
 
 ERRORS = [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL]
 
@@ -28,15 +28,15 @@ def unlockable(
 @pytest.mark.usefixtures("unlockable")
 def test_a_lock_that_fails_is_an_error_that_names_the_file_system(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with pytest.raises(StorageFailed, match=r"can't lock `.*lock`") as raised, files.lock(path):
+    with pytest.raises(StorageFailed, match=r"can't lock `.*lock`") as raised, locks.lock(path):
         pass
     assert "has no locks" in raised.value.hint
     with pytest.raises(StorageFailed, match="can't lock"):
-        files.append(tmp_path / "log", b"line\n")
-    assert files.hold(path, wait=0) is None
-    assert files.holder(path) is None
-    assert not files.is_held(path)
-    assert not files.excludes(path)
+        append_log.append(tmp_path / "log", b"line\n")
+    assert locks.hold(path, wait=0) is None
+    assert locks.holder(path) is None
+    assert not locks.is_held(path)
+    assert not locks.excludes(path)
 
 
 @pytest.mark.usefixtures("unlockable")

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from mimo import disk
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.store import files
+from mimo.store import files, locks
 
 _LOCK = "daemon.pid"
 _STATE = "daemon.json"
@@ -35,12 +35,12 @@ class Running:
 
 def held(home: Path) -> AbstractContextManager[None]:
     """Holds the lock of the daemon. Raises `StorageFailed` if another process has it."""
-    return files.lock(home / _LOCK, wait=_WAIT_SECONDS)
+    return locks.lock(home / _LOCK, wait=_WAIT_SECONDS)
 
 
 def running(home: Path) -> Running | None:
     """Returns the running daemon, or None."""
-    pid = files.holder(home / _LOCK)
+    pid = locks.holder(home / _LOCK)
     if pid is None:
         return None
     try:

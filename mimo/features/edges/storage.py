@@ -22,7 +22,7 @@ from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
 from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files
-from mimo.store.files import lock
+from mimo.store.locks import lock
 from mimo.store.walk import is_markdown, stamp_of
 
 TYPE_CHECKING = False

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -26,6 +28,10 @@ LISTED = ".mind-export"
 
 _PARTIAL = ".mind-export-"
 """The beginning of the name of a folder that is not complete."""
+_PARTIAL_NAME = re.compile(rf"{re.escape(_PARTIAL)}\d+-[0-9a-f]{{8}}")
+
+_STALE_SECONDS = 86_400
+"""The age at which a folder that is not complete is from an export that was killed."""
 
 _AT_ONCE = 500
 _MOST_LISTED = 100_000_000
@@ -113,6 +119,7 @@ def to_folder(path: Path, contents: Iterable[File], *, mode: int) -> Size:
     """
     if path.is_dir() and any(path.iterdir()):
         return _renew(path, contents, mode=mode)
+    _clean(path.parent)
     temporary = path.with_name(f"{_PARTIAL}{os.getpid()}-{os.urandom(4).hex()}")
     with files.reported("write", path):
         temporary.mkdir(mode=mode)
@@ -130,6 +137,16 @@ def to_folder(path: Path, contents: Iterable[File], *, mode: int) -> Size:
             shutil.rmtree(temporary)
         raise
     return Size(len(names), total)
+
+
+def _clean(parent: Path) -> None:
+    """Removes what killed exports left in a folder; new ones may still be in use."""
+    old = time.time() - _STALE_SECONDS
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            is_partial = _PARTIAL_NAME.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            if is_partial and entry.stat(follow_symlinks=False).st_mtime < old:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _renew(path: Path, contents: Iterable[File], *, mode: int) -> Size:

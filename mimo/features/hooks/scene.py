@@ -19,8 +19,9 @@ from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance, open_index
-from mimo.store import files, projects
-from mimo.store.files import LOCAL, lock
+from mimo.store import append_log, files, projects
+from mimo.store.files import LOCAL
+from mimo.store.locks import lock
 from mimo.store.trust import Trust
 from mimo.text.clean import clean
 
@@ -57,7 +58,7 @@ def log_line(home: Path, now: datetime, text: str) -> None:
     line = " ".join(clean(text).split())[:_MAX_LINE]
     with suppress(OSError, MindError):
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
-        files.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
+        append_log.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
         if path.stat().st_size > MAX_LOG_BYTES:
             end = disk.read(path)[-MAX_LOG_BYTES // 2 :]
             files.replace(path, end[end.find(b"\n") + 1 :], mode=0o600)

@@ -31,7 +31,7 @@ from mimo.memory.model import Kind, Place, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
-from mimo.store.files import lock
+from mimo.store.locks import lock
 from mimo.store.memories import NewFile, rendered
 
 BATCH = 500

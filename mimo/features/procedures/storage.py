@@ -18,7 +18,7 @@ from typing import Any
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
 from mimo.features.procedures.model import LATEST
-from mimo.store import files
+from mimo.store import append_log, files, locks
 
 FOLDER = f"{STORE}/.local/executions"
 ROLLBACK = ".rollback"
@@ -58,7 +58,7 @@ class Execution:
         data = files.content(self._journal) or b""
         self.size = len(data)
         records: list[Record] = []
-        lines = files.log_of(data).lines
+        lines = append_log.split(data).lines
         with suppress(ValueError, RecursionError):
             for line in lines:
                 record = json.loads(line)
@@ -81,14 +81,14 @@ class Execution:
         line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
         # After an interruption here the records are counted again: the line may be written or not.
         self._count = None
-        files.append(self._journal, line + b"\n")
+        append_log.append(self._journal, line + b"\n")
         self.size += len(line) + 1
         self._count = count + 1
 
     @property
     def is_running(self) -> bool:
         """Returns whether a process runs it."""
-        return files.is_held(self._lock)
+        return locks.is_held(self._lock)
 
     def hold(self, inherited: str | None = None) -> int:
         """Returns a descriptor that locks the run for this process until it is closed.
@@ -101,7 +101,7 @@ class Execution:
                 if os.path.samestat(os.fstat(int(inherited)), self._lock.stat()):
                     os.set_inheritable(int(inherited), False)
                     return int(inherited)
-        descriptor = files.hold(self._lock, wait=_WAIT_SECONDS)
+        descriptor = locks.hold(self._lock, wait=_WAIT_SECONDS)
         if descriptor is None:
             raise Conflict(
                 f"`{self.id}` is running already", hint=f"see `mind procedure status {self.id}`"
@@ -119,12 +119,12 @@ class Execution:
 
     def send(self, event: str) -> None:
         """Adds an event to the run's inbox. Raises `StorageFailed`."""
-        files.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
+        append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
 
     def sent(self) -> list[str]:
         """Returns all events that were ever sent to it."""
         events = []
-        for line in files.log_of(files.content(self._inbox) or b"").lines:
+        for line in append_log.split(files.content(self._inbox) or b"").lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
                 events.append(str(json.loads(line)["event"]))
         return events

@@ -20,7 +20,7 @@ from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, overview, refresh, saving
 from mimo.store import files
-from mimo.store.files import lock
+from mimo.store.locks import lock
 from mimo.store.projects import index_owner, known_owner, own_name
 from mimo.text.phrases import enumerated
 

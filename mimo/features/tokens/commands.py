@@ -14,7 +14,7 @@ from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render, stamp
 from mimo.store import projects
-from mimo.store.files import lock
+from mimo.store.locks import lock
 
 TokensFile = Annotated[
     str | None, Arg("File with the tokens (default $MIND_HOME/tokens.toml)", complete="path")

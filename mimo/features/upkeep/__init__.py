@@ -19,7 +19,7 @@ from mimo.index import survey
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import asking, freshness, refresh, syncing
-from mimo.store import files, git, init
+from mimo.store import files, git, init, locks
 
 _MOST_LINKS = 20
 """The number of dangling links that are listed."""
@@ -153,7 +153,7 @@ def _first(paths: Sequence[object]) -> str:
 def _locks(mind: Mind) -> Iterator[Check]:
     """Yields a fault if two processes could change the memory at once."""
     path = files.local(mind.project.root, "lock")
-    if not files.excludes(path):
+    if not locks.excludes(path):
         message = f"a lock on `{path}` does not exclude other processes"
         yield _fault(
             "locks", message, "move the project to a local disk, or mount its disk with locks"

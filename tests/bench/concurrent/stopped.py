@@ -39,7 +39,7 @@ SOURCE = Path(__file__).with_name("locks.c")
 WAIT_SECONDS = 1.0
 """The limit of all waits of a command, in place of that of `disk`."""
 
-PAUSES_SECONDS = 0.5
+PAUSES_SECONDS = 0.9
 """The time by which pauses of up to 0.1 s, and sleeps of programs, may exceed the limit."""
 
 SHARED_SECONDS = 10.2 + WAIT_SECONDS + PAUSES_SECONDS

@@ -322,6 +322,17 @@ def test_an_export_that_fails_leaves_nothing(
     assert sorted(project.iterdir()) == before
 
 
+def test_parts_of_a_killed_export_are_removed_on_a_later_day(shop: Mind, project: Path) -> None:
+    names = [".mind-export-12-0123abcd", ".mind-export-13-0123abcd", ".mind-export-mine"]
+    for name in names:
+        (project / name / "facts").mkdir(parents=True)
+        (project / name / "facts/a.md").write_text("a", "utf-8")
+        if name != names[1]:
+            os.utime(project / name, (0, 0))
+    run(shop, format="markdown", output="v")
+    assert sorted(path.name for path in project.glob(".mind-export-*")) == names[1:]
+
+
 def test_a_zip_has_the_files_of_the_folder(shop: Mind, project: Path) -> None:
     run(shop, format="markdown", output="v")
     result, _ = run(shop, format="markdown", output="v.zip")

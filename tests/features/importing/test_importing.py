@@ -24,7 +24,7 @@ from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store.files import lock
+from mimo.store.locks import lock
 from tests import mama_databases
 from tests.mama_databases import SEPTEMBER, decision
 

@@ -8,7 +8,7 @@ import pytest
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures import storage
 from mimo.features.procedures.storage import Execution, Executions
-from mimo.store import files
+from mimo.store import append_log, files
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_record_after_an_interruption_has_the_right_number(
 ) -> None:
     """A signal may come after the line was written, but before it was counted."""
     run = runs.create("ship_1", {"kind": "start"})
-    append = files.append
+    append = append_log.append
 
     def interrupted(path: Path, data: bytes) -> None:
         if written:
@@ -62,7 +62,7 @@ def test_a_record_after_an_interruption_has_the_right_number(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "append", interrupted)
+        patched.setattr(append_log, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run.append({"kind": "enter"})
     run.append({"kind": "end"})

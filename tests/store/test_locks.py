@@ -8,12 +8,12 @@ import threading
 import pytest
 
 from mimo.errors import StorageFailed
-from mimo.store.files import lock
+from mimo.store.locks import lock
 
 COUNT = """
 import sys
 from pathlib import Path
-from mimo.store.files import lock
+from mimo.store.locks import lock
 counter = Path(sys.argv[1])
 for _ in range(50):
     with lock(counter.with_name("lock")):

@@ -1,0 +1,172 @@
+"""Lock files. The system releases a lock when its holder exits or is killed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from mimo import disk
+from mimo.disk import WAIT_SECONDS
+from mimo.errors import StorageFailed
+from mimo.store import files
+
+_LONGEST_PAUSE = 0.05
+
+
+@contextmanager
+def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds the lock file at `path` while the block runs; a missing file is created.
+
+    The lock is not re-entrant, and excludes threads as well as processes. Raises `StorageFailed`
+    with the holder after `wait` seconds, or once the command has waited for 10 s in total.
+    """
+    descriptor = _opened_lock(path)
+    try:
+        wait_for(descriptor, path, wait)
+        # The process id is for error messages only, so a full disk does not matter. It is padded,
+        # since truncating the file would take longer than everything else here.
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def courtesy(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds a lock file if it is free within `wait` seconds.
+
+    The block runs in any case, so a process that hangs does not stop others.
+    """
+    with ExitStack() as held:
+        with suppress(StorageFailed):
+            held.enter_context(lock(path, wait=wait))
+        yield
+
+
+def hold(path: Path, *, wait: float) -> int | None:
+    """Returns a descriptor that holds the lock file at `path` until all its copies are closed.
+
+    A child process that inherits it holds the lock, too. None if the lock isn't free within `wait`
+    seconds.
+    """
+    descriptor = _opened_lock(path)
+    try:
+        wait_for(descriptor, path, wait)
+    except StorageFailed:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[bool]:
+    """Gives whether the block holds the lock file at `path`; does not wait for it."""
+    descriptor = hold(path, wait=0)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def excludes(path: Path) -> bool:
+    """Returns whether the lock file at `path` excludes others, which some file systems only claim.
+
+    A missing file is not checked.
+    """
+    with ExitStack() as opened:
+        try:
+            first, second = (disk.opened(path, os.O_RDWR) for _ in range(2))
+            opened.callback(os.close, first)
+            opened.callback(os.close, second)
+            return not _try(first) or not _try(second)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+
+
+def holder(path: Path) -> int | None:
+    """Returns the process that holds the lock file at `path`; None if it is free."""
+    try:
+        descriptor = disk.opened(path, os.O_RDWR, follow=True)
+    except OSError:
+        return None
+    try:
+        return None if _try(descriptor) else _named(descriptor)
+    except OSError:  # The file system has no locks.
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Returns whether a process holds the lock file at `path`, which may be missing."""
+    try:
+        descriptor = disk.opened(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two processes that check at once do not block each other.
+        return not _try(descriptor, shared=True)
+    except OSError:  # The file system has no locks.
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _opened_lock(path: Path) -> int:
+    try:
+        disk.make_folder(path.parent)
+        return disk.opened(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise files.failure("lock", path, error) from error
+
+
+def wait_for(descriptor: int, path: Path, wait: float) -> None:
+    """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
+    patience = disk.current()
+    deadline = time.monotonic() + min(wait, patience.left)
+    pause = 0.001
+    try:
+        while not _try(descriptor):
+            if time.monotonic() >= deadline:
+                raise disk.busy(path, _named(descriptor))
+            with patience.spent():
+                time.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+    except OSError as error:
+        raise StorageFailed(
+            f"can't lock `{path}`: {error.strerror or error}",
+            hint="its file system has no locks: move it to a local disk, or mount it with locks"
+            " (NFS: without `nolock`); nothing was changed",
+            details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
+        ) from error
+
+
+def _try(descriptor: int, *, shared: bool = False) -> bool:
+    """Returns whether the lock could be taken at once."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _named(descriptor: int) -> int | None:
+    """Returns the process id in a lock file; None if that process ended, so it is an old one."""
+    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    try:
+        os.kill(int(text), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return None
+    except OSError:
+        pass  # another user's
+    return int(text)

@@ -16,6 +16,12 @@ _KOREAN = (
     "고양이 사료는 창고의 두 번째 선반에 있다",
 )
 
+_EDGES = (
+    ("Payments repeat", "After a timeout, they are charged twice", "Send a key", "payment timeout"),
+    ("Clocks differ", "Tokens expire too early on two hosts", "Allow a minute", "check a token"),
+    ("Lamps flicker", "The driver drops every tenth message", "Send it twice", "dim the lamps"),
+)
+
 QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("search", "kettle"),
     ("search", "who repairs the harbour lamp"),
@@ -42,6 +48,8 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
 
 Questions = Sequence[tuple[str, ...]]
 
+_MEMORIES = 24
+"""Few, so that every place of every file can be tried."""
 _SOME = 5
 _COMMITTED = 12
 _PAST = tuple(words for words in QUESTIONS if "--at" in words)
@@ -59,7 +67,7 @@ def about(file: str, number: int) -> Questions:
     return (*QUESTIONS, *QUESTIONS)[first : first + _SOME]
 
 
-def prepared(scratch: Scratch, memories: int = 60) -> None:
+def prepared(scratch: Scratch, memories: int = _MEMORIES) -> None:
     """Makes the project with so many facts and some other memories, and indexes it.
 
     Some facts are committed; HEAD has only these.
@@ -70,14 +78,9 @@ def prepared(scratch: Scratch, memories: int = 60) -> None:
     scratch.git("init", "--quiet", "--initial-branch=main", "--template=")
     scratch.enter()
     _done(scratch, "init")
-    _done(scratch, "edges", "starter")
-    edge = (
-        "--title",
-        "Payments repeat",
-        "--description",
-        "After a timeout, they are charged twice",
-    )
-    _done(scratch, "edges", "add", *edge, "--workaround", "Send a key", "--task", "payment timeout")
+    for title, description, workaround, task in _EDGES:
+        words = ("--title", title, "--description", description, "--workaround", workaround)
+        _done(scratch, "edges", "add", *words, "--task", task)
     for number, text in enumerate(_texts()[:memories]):
         scratch.write(f".mind/facts/fact_{number:02}.md", text)
         if number == min(_COMMITTED, memories) - 1:
@@ -158,10 +161,10 @@ def _without(value: object) -> object:
 
 def _texts() -> list[str]:
     texts = []
-    for number in range(60):
+    for number in range(_MEMORIES):
         thing, verb = _THINGS[number % 10], _VERBS[number * 3 % 8]
         other, tag = _THINGS[number * 7 % 10], ("red", "blue", "green")[number % 3]
-        linked = f"links:\n  - to: fact_{number * 13 % 60:02}\n    type: relates_to\n"
+        linked = f"links:\n  - to: fact_{number * 13 % _MEMORIES:02}\n    type: relates_to\n"
         head = f"---\ntitle: The {thing} {verb} {number}\ntags: [{tag}, {thing}]\n"
         topic = f"topic: {other}_care\n" if number % 4 == 0 else ""
         body = f"The {thing} {verb} the {other} of team {number * 7 % 13} on day {number}."

@@ -557,9 +557,9 @@ def hmac_sha256(key: bytes, data: bytes) -> bytes:
     return sha256(bytes(byte ^ 0x5C for byte in block) + inner)
 
 
-def blake2b(*data: ReadableBuffer) -> bytes:
-    """Returns the BLAKE2b of data, part after part, of 16 bytes."""
-    hashing = _hashing("blake2b")(digest_size=16)
+def blake2b(*data: ReadableBuffer, size: int = 16) -> bytes:
+    """Returns the BLAKE2b of data, part after part, of `size` bytes."""
+    hashing = _hashing("blake2b")(digest_size=size)
     for part in data:
         hashing.update(part)
     return bytes(hashing.digest())

@@ -223,9 +223,10 @@ class Mind:
         return view
 
     def acting_as(self, author: str | None) -> Mind:
-        """Returns a view for one call that is signed by `author`."""
+        """Returns a view for one call that is signed by `author`, an agent; None for the user."""
         view = self._view(parts=self._parts)
-        view.author, view.reads_once, view.is_fresh = author, False, False
+        view.author = view.agent = author
+        view.reads_once = view.is_fresh = False
         return view
 
     @property

@@ -40,8 +40,9 @@ def text(name: str, states: str, version: str = "1.0", **header: object) -> str:
 def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: object) -> None:
     """Writes a procedure by hand and approves it."""
     data = text(name, states, version, **header).encode()
-    files.replace(mind.project.root / library.path_of(f"{name}@{version}"), data)
-    mind.trust.approve([files.digest(data)])
+    path = library.path_of(f"{name}@{version}")
+    files.replace(mind.project.root / path, data)
+    mind.trust.approve([files.approval_of(path, data)])
 
 
 def begun(mind: Mind, name: str, /, **context: object) -> Execution:

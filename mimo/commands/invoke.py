@@ -284,8 +284,13 @@ def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
         for param in spec.params
         if param.attribute in values and not param.arg.compared
     }
+    if mind.allows_secrets and mind.agent is not None:
+        raise Denied(
+            "only a person can store a text that looks like a secret",
+            hint="omit `--allow-secret`, and refer to the place where the secret is kept",
+        )
     if not mind.allows_secrets:
-        privacy.check_secrets(given, by_person=mind.author is None)
+        privacy.check_secrets(given, by_person=mind.agent is None)
     if not spec.is_of_values:
         return values
     return privacy.admitted(

@@ -414,7 +414,7 @@ class ActivePolicies:
     """Each must permit a call. Empty if the file is invalid, which permits nothing."""
     faults: tuple[Fault, ...] = ()
     digest: str = ""
-    """The digest of the file; empty without a file."""
+    """The digest by which the file is approved; empty without a file."""
     trusted: bool = True
     """True if the user approved the file; an unapproved file can only restrict further."""
 
@@ -496,7 +496,7 @@ class PolicyFile:
         self._policy, self._faults, self._digest = None, (), ""
         try:
             data, _ = disk.look(path, limit=MAX_BYTES)
-            self._digest = files.digest(data)
+            self._digest = files.approval_of(FILE, data)
             self._policy = parse(data, FILE)
         except InvalidPolicy as error:
             self._faults = error.faults

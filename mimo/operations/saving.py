@@ -48,8 +48,14 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         yield
         return
 
+    root = mind.project.root
+
     def approve(contents: Mapping[Path, bytes | None]) -> None:
-        digests = [files.digest(data) for data in contents.values() if data is not None]
+        digests = [
+            files.approval_of(path.relative_to(root).as_posix(), data)
+            for path, data in contents.items()
+            if data is not None and path.is_relative_to(root)
+        ]
         try:
             # For all projects, only the user's own texts get here, and these never fade.
             mind.trust.approve(digests, reviewed=digests if mind.is_users else ())
@@ -254,7 +260,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
-    if mind.author is not None:
+    if mind.agent is not None:
         from mimo.memory import codec
 
         path, old = record.place.path, record.memory
@@ -268,7 +274,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
                 hint="leave both lines of the header as they are",
             )
     data, before = text.encode(), record.place.digest
-    by_a_person = mind.author is None and files.digest(data) != before
+    by_a_person = mind.agent is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)
     report(mind, (record, changed))
@@ -468,7 +474,7 @@ def check_secrets(
     Secrets that are already in `before` are ignored. `file` is the file of the text, if it has one.
     """
     if not mind.allows_secrets:
-        privacy.check_secrets(fields, by_person=mind.author is None, before=before, file=file)
+        privacy.check_secrets(fields, by_person=mind.agent is None, before=before, file=file)
 
 
 def check_texts(mind: Mind, memory: Memory) -> None:

@@ -63,6 +63,22 @@ def is_shared(path: str) -> bool:
     return "/" in path and unshared_folder(path) is None
 
 
+_ACTING = (f"{STORE}/policy.yaml", f"{STORE}/procedures/")
+"""Files of rules and actions. Agents may write memories, but not approve these."""
+
+
+def approval_of(path: str, data: bytes) -> str:
+    """Returns the digest by which a file is approved; `path` is relative to the project.
+
+    It is that of the bytes. For the policy and for procedures it is one that no memory has, so that
+    a memory with the same bytes, which an agent may write, does not approve them.
+    """
+    for place in _ACTING:
+        if path.startswith(place):
+            return disk.blake2b(place.encode(), data, size=32).hex()
+    return digest(data)
+
+
 _Watcher = Callable[[Mapping[Path, bytes | None]], None]
 
 WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())

@@ -168,9 +168,9 @@ class MemoryStore:
             return Problem(path=path, line=None, reason=reason)
 
     def digest(self, path: str) -> str:
-        """Returns the digest of a file; empty if it can't be read."""
+        """Returns the digest by which a file is approved; empty if it can't be read."""
         try:
-            return files.digest(disk.read(files.safe_path(self.root, path)))
+            return files.approval_of(path, disk.read(files.safe_path(self.root, path)))
         except (MindError, OSError):
             return ""
 

@@ -14,7 +14,7 @@ from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.store import git, revisions
 from mimo.store.digests import Digests
-from mimo.store.files import digest, is_shared
+from mimo.store.files import approval_of, is_shared
 from mimo.store.projects import GitAnswers, Location
 
 SIGNED = "signed"
@@ -109,8 +109,8 @@ class Vouching:
             tree = before[amended[commit]]
             return tree is not None and tree.get(path) != blob
 
-        return self._digests(
-            blob for (commit, path), blob in brought.items() if is_own(commit, path, blob)
+        return self._approvals(
+            (path, blob) for (commit, path), blob in brought.items() if is_own(commit, path, blob)
         )
 
     def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
@@ -142,7 +142,8 @@ class Vouching:
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
             if verdict == _GOOD and mine and written == committed:
                 good.append(commit)
-        return self._digests(self._brought(good).values())
+        brought = self._brought(good)
+        return self._approvals((path, blob) for (_, path), blob in brought.items())
 
     def _brought(self, commits: Sequence[str]) -> dict[tuple[str, str], str]:
         """Returns the blobs that commits brought, by commit and path within the project."""
@@ -184,7 +185,7 @@ class Vouching:
             return _without_branch(seen)._replace(ref=ref, stopped=reason)
         if (seen.tip, seen.only) != (tip, self._only):
             texts = (
-                self._by(self._only, tip) if self._only else self._digests(self._tree(tip).values())
+                self._by(self._only, tip) if self._only else self._approvals(self._tree(tip).items())
             )
             seen = seen._replace(followed=Digests(texts), only=self._only)
         return seen._replace(ref=ref, tip=tip, base=tip, stopped=None)
@@ -225,7 +226,8 @@ class Vouching:
         if SIGNED in only:
             good |= self._with_good_signatures({c.id for c in last.values()})
         pairs = [(c.id, path) for path, c in last.items() if c.id in good]
-        return frozenset(map(digest, revisions.contents(self._root, pairs).values()))
+        contents = revisions.contents(self._root, pairs)
+        return frozenset(approval_of(path, data) for (_, path), data in contents.items())
 
     def _with_good_signatures(self, commits: Collection[str]) -> set[str]:
         words = ("log", "--no-walk=unsorted", "--format=%H %G?")
@@ -257,11 +259,14 @@ class Vouching:
 
         return name if any(fits(parts, glob) for glob in self._globs) else None
 
-    def _digests(self, blobs: Iterable[str]) -> frozenset[str]:
-        """Returns the digests of blobs, except those over a megabyte."""
-        small = revisions.small_blobs(self._root, list(dict.fromkeys(blobs)))
+    def _approvals(self, texts: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Returns the digests that approve blobs, by path and blob, except those over a megabyte."""
+        blob_of = tuple(dict.fromkeys(texts))
+        small = revisions.small_blobs(self._root, list(dict.fromkeys(blob for _, blob in blob_of)))
         content = revisions.blobs(self._root, [blob for blob in small if blob])
-        return frozenset(map(digest, content.values()))
+        return frozenset(
+            approval_of(path, content[blob]) for path, blob in blob_of if blob in content
+        )
 
     def _line(self, *words: str) -> str:
         """Returns the first line of the output of a command."""

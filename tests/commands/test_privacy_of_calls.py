@@ -10,8 +10,9 @@ from mimo.cli.completing import candidates
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Spec, Surface, to_json
-from mimo.errors import MindError, NotFound, PiiDetected, SecretDetected
+from mimo.errors import Denied, MindError, NotFound, PiiDetected, SecretDetected
 from mimo.features import audit
+from mimo.frozen import replace
 from mimo.mind import Mind
 from mimo.server import resources
 from tests import mama_databases, privacy_fakes
@@ -132,8 +133,12 @@ def test_the_error_names_the_kind_line_and_field_of_a_secret_but_not_its_text(mi
 
 def test_a_person_may_mark_a_line_or_allow_a_call_and_an_agent_may_not(mind: Mind) -> None:
     marked = f"not one: {TOKEN} (mind:allow-secret)"
-    with pytest.raises(SecretDetected):
-        ask(mind, "mind_add", content=marked)
+    shell = Caller(surface=Surface.CLI, agent="claude-code")
+    for agent in (AGENT, shell):
+        with pytest.raises(SecretDetected):
+            ask(mind, "mind_add", agent, content=marked)
+    with pytest.raises(Denied):
+        ask(mind, "mind_add", replace(shell, allows_secrets=True), content=TOKEN)
 
     ask(mind, "mind_add", PERSON, content=marked)
     allowing = Caller(surface=Surface.CLI, allows_secrets=True)

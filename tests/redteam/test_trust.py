@@ -6,19 +6,34 @@ from pathlib import Path
 
 import pytest
 
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface, declared
+from mimo.features.notes.commands import edit
+from mimo.features.procedures import library
 from mimo.features.review import trusting
 from mimo.features.review.commands import trust, untrust
 from mimo.features.upkeep import commands as making
-from mimo.memory.model import Kind
+from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
 from mimo.operations import overview, saving
 from mimo.store import projects
+from mimo.store.files import digest
 from mimo.store.trust import Trust
-from tests.conftest import git
+from tests.conftest import NOW, git
+from tests.sample_procedures import text as procedure_text
 
 FORGED = "commit forged under the user's address"
 INHERITED = "trust of another repository borrowed"
 UNAPPROVED = "unapproved memory trusted"
+
+AGENTS = (Caller(surface=Surface.MCP, name="x"), Caller(surface=Surface.CLI, agent="claude-code"))
+POLICY = "pii: {on_write: allow}\n"
+PROCEDURE = procedure_text(
+    "call",
+    "initial_state: call\nstates:\n  call:\n"
+    "    action: {module: step, function: http_request, args: {url: 'https://example.org'}}\n"
+    "    transitions: [{event: success, target: done}]\n  done: {}\n",
+)
 
 AS_ANN = ("-c", "user.email=ann@example.com")
 EVE = ("-c", "user.name=e", "-c", "user.email=eve@example.com")
@@ -89,6 +104,39 @@ def test_what_the_user_commits_is_trusted_and_what_is_only_written_is_not(ann, h
     assert trusted(ann, home) == {"own", "hand"}
     write(ann, "hand", "Coffee is drunk at seven")
     assert trusted(ann, home) == {"own"}
+
+
+@pytest.mark.attack(UNAPPROVED)
+@pytest.mark.parametrize("caller", AGENTS)
+def test_an_agent_that_rewrites_an_unapproved_memory_does_not_approve_it(ann, home, caller):
+    text = write(ann, "hand", "Coffee is drunk at six").read_text("utf-8")
+    given = {"id": "hand", "file_text": text.replace("six", "seven")}
+    invoke(declared(edit), opened(ann, home), caller, given)
+    assert trusted(ann, home) == {"own"}
+
+
+@pytest.mark.attack("memory that approves a policy or a procedure")
+def test_a_memory_approves_no_policy_and_no_procedure_with_the_same_bytes(ann, home):
+    (ann / ".mind/procedures").mkdir(exist_ok=True)
+    for path, written in ((".mind/policy.yaml", POLICY), (library.path_of("call@1.0"), PROCEDURE)):
+        (ann / path).write_text(written, "utf-8")
+        mind = opened(ann, home)
+        draft = Memory(id="", type=Kind.FACT, content=f"To be replaced by {path}", created=NOW)
+        record = saving.store(mind, draft)
+        saving.rewrite(mind, record, written)
+        assert mind.trust.approved(digest(written.encode()))
+        git(ann, "add", record.place.path)
+        git(ann, "commit", "-qm", "a memory of the user")
+    mind = opened(ann, home)
+    assert not mind.guard.policies().trusted
+    _, procedure = library.find(mind, "call", "latest")
+    assert not library.is_approved(mind, PROCEDURE.encode(), procedure)
+
+    git(ann, "add", ".mind/policy.yaml")
+    git(ann, "commit", "-qm", "a policy of the user")
+    assert opened(ann, home).guard.policies().trusted
+    trust(opened(ann, home), follow=False)
+    assert library.is_approved(opened(ann, home), PROCEDURE.encode(), procedure)
 
 
 @pytest.mark.attack(UNAPPROVED)
@@ -344,10 +392,11 @@ class TestFollowing:
             commit(root)
         git(eve, "push", "-q", "origin", "main")
         git(ann, "pull", "-q", "--rebase", "origin", "main")
-        approvals = opened(ann, home).trust
+        mind = opened(ann, home)
         for path in (ann / ".mind" / "procedures").iterdir():
-            assert approvals.trusted(_digest(path)), path
-            assert not approvals.approved(_digest(path)), path
+            approval = mind.store.digest(path.relative_to(ann).as_posix())
+            assert mind.trust.trusted(approval), path
+            assert not mind.trust.approved(approval), path
 
     def test_untrust_takes_all_of_it_back(self, ann, home):
         trust(opened(ann, home), follow=True)

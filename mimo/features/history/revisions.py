@@ -270,7 +270,7 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
 def _written(mind: Mind, record: Record, data: bytes) -> Record:
     """Writes the file of a deleted memory; a person who restores it approves it."""
     place = record.place
-    with approving(mind, wanted=mind.author is None):
+    with approving(mind, wanted=mind.agent is None):
         taken = mind.store.create_all([NewFile(place.path, data, place.digest)])
     if taken:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")

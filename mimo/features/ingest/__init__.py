@@ -396,7 +396,7 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
             seen[report.path] = Seen(*report.seen, kept, report.strategy.value)
 
     refresh.refresh(mind)
-    with approving(mind, wanted=mind.author is None):
+    with approving(mind, wanted=mind.agent is None):
         yield record
     if seen:
         with suppress(MindError):  # Without the list, files are compared by their digests.

@@ -44,7 +44,7 @@ class ProcedureFile:
     @property
     def digest(self) -> str:
         """Returns the digest by which the text is approved."""
-        return files.digest(self.data)
+        return files.approval_of(self.path, self.data)
 
     @property
     def stem(self) -> str:
@@ -238,7 +238,7 @@ def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
     who approves all files of a project thinks of its memories. The digest contains a secret, so
     that no file can have it.
     """
-    digest = files.digest(data)
+    digest = files.approval_of(path_of(procedure.key), data)
     if not procedure.runs_programs:
         return [digest]
     secret = index_owner(mind.home, mind.randomness)

@@ -21,12 +21,12 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 311
-MOST_LINES = 80_950
+MOST_LINES = 81_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (71, 1014, 24),
-    "add": (69, 1031, 23),
+    "add": (69, 1032, 23),
     "hook": (33, 377, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

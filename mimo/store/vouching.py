@@ -185,7 +185,9 @@ class Vouching:
             return _without_branch(seen)._replace(ref=ref, stopped=reason)
         if (seen.tip, seen.only) != (tip, self._only):
             texts = (
-                self._by(self._only, tip) if self._only else self._approvals(self._tree(tip).items())
+                self._by(self._only, tip)
+                if self._only
+                else self._approvals(self._tree(tip).items())
             )
             seen = seen._replace(followed=Digests(texts), only=self._only)
         return seen._replace(ref=ref, tip=tip, base=tip, stopped=None)
@@ -260,7 +262,7 @@ class Vouching:
         return name if any(fits(parts, glob) for glob in self._globs) else None
 
     def _approvals(self, texts: Iterable[tuple[str, str]]) -> frozenset[str]:
-        """Returns the digests that approve blobs, by path and blob, except those over a megabyte."""
+        """Returns the digests that approve blobs, given with their paths, of up to a megabyte."""
         blob_of = tuple(dict.fromkeys(texts))
         small = revisions.small_blobs(self._root, list(dict.fromkeys(blob for _, blob in blob_of)))
         content = revisions.blobs(self._root, [blob for blob in small if blob])

@@ -295,7 +295,7 @@ def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> N
     text = files.digest(b"a text of another author")
     (state / "approved").write_bytes((state / "approved").read_bytes() + f"{text}\n".encode())
     (path,) = (top / "shop/.mind/procedures").glob("*.md")
-    procedure = files.digest(path.read_bytes())
+    procedure = files.approval_of(f".mind/procedures/{path.name}", path.read_bytes())
     with closing(Mind(**opened(top))) as memory:
         assert memory.trust.trusted(text)
         assert memory.trust.approved(procedure)

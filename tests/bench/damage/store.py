@@ -79,8 +79,8 @@ def prepared(scratch: Scratch, memories: int = _MEMORIES) -> None:
     scratch.enter()
     _done(scratch, "init")
     for title, description, workaround, task in _EDGES:
-        words = ("--title", title, "--description", description, "--workaround", workaround)
-        _done(scratch, "edges", "add", *words, "--task", task)
+        given = ("--title", title, "--description", description, "--workaround", workaround)
+        _done(scratch, "edges", "add", *given, "--task", task)
     for number, text in enumerate(_texts()[:memories]):
         scratch.write(f".mind/facts/fact_{number:02}.md", text)
         if number == min(_COMMITTED, memories) - 1:

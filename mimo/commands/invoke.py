@@ -284,6 +284,9 @@ def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
         for param in spec.params
         if param.attribute in values and not param.arg.compared
     }
+    pair = (spec.needs.key, "value") if spec.needs.key and "value" in given else None
+    if pair:
+        given["value"] = privacy.named(values[pair[0]], given["value"])
     if mind.allows_secrets and mind.agent is not None:
         raise Denied(
             "only a person can store a text that looks like a secret",
@@ -294,7 +297,7 @@ def _admitted(spec: Spec, mind: Mind, values: dict[str, Any]) -> dict[str, Any]:
     if not spec.is_of_values:
         return values
     return privacy.admitted(
-        values, mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key)
+        values, mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key), pair=pair
     )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from mimo.errors import MindError, PiiDetected, SecretDetected
+from mimo.disk import STORE
+from mimo.errors import LaterFormat, MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
 from mimo.guard import PiiAction
-from mimo.memory.ids import stem_of
-from mimo.privacy.model import APART, texts_of
+from mimo.memory.ids import SUFFIX, stem_of
+from mimo.privacy.model import APART, Finding, findings, texts_of
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
@@ -90,28 +91,65 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield path, str(key)
-            # Only the name of a field may show that a word is a password.
-            named = f'{key}: "{item}"' if isinstance(item, str) else item
             shown = "…" if secrets_in(str(key)) else str(key)[:60]
-            yield from _texts(f"{path}.{shown}", named)
+            yield from _texts(f"{path}.{shown}", named(key, item))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)
 
 
+def named(key: object, value: Any) -> Any:
+    """Returns a text with its name: only the name may show that a word is a password.
+
+    Returns any other value itself.
+    """
+    return f'{key}: "{value}"' if isinstance(value, str) else value
+
+
+def secrets_in_file(path: str, text: str) -> tuple[Finding, ...]:
+    """Returns the secrets in a file, in order; `path` is relative to the project.
+
+    In the file of a value, these include a secret that only its key, or the name of its field,
+    shows.
+    """
+    hits = secrets_in(text)
+    if not path.startswith(f"{STORE}/values/"):
+        return hits
+    from mimo.memory.codec import value as codec
+    from mimo.memory.codec.document import Unreadable
+    from mimo.privacy.values import named_secrets
+
+    try:
+        _, key, value = codec.parse(text.encode())
+    except (Unreadable, LaterFormat):
+        return hits
+    name = key or path.rpartition("/")[2].removesuffix(SUFFIX)
+    of_names = named_secrets(name, value, text)
+    return findings(text, [*(hit[:3] for hit in hits), *of_names])
+
+
 def admitted(
-    values: Mapping[str, Any], action: PiiAction, *, names: Iterable[str | None]
+    values: Mapping[str, Any],
+    action: PiiAction,
+    *,
+    names: Iterable[str | None],
+    pair: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
     """Returns the arguments of a tool for values, redacted if the policy requires it.
 
-    Raises `PiiDetected` if they contain personal data and the policy does not permit it, and if one
-    of `names`, such as a key, does: redacted, it would be another key.
+    `pair` names the arguments with a key and its value. Raises `PiiDetected` if they contain
+    personal data and the policy does not permit it, and if one of `names`, such as a key, does:
+    redacted, it would be another key.
     """
     if action is PiiAction.ALLOW:
         return dict(values)
     from mimo.privacy.values import screened, screened_key
 
     screened_values = {name: screened(value, personal=True) for name, value in values.items()}
+    if pair is not None:
+        key, value = pair
+        fields = screened({values[key]: values[value]}, personal=True)
+        screened_values[value] = fields._replace(value=next(iter(fields.value.values())))
     keys = [str(values[name]) for name in names if name is not None and name in values]
     masks = [mask for key in keys if (mask := screened_key(key, personal=True)) != key]
     kinds = [mask.split("-")[1] for mask in masks]

@@ -6,11 +6,12 @@ The patterns for personal data are loaded only if a value is searched for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mimo.frozen import NamedTuple, names_of, replace
-from mimo.privacy.model import STAND_IN, Finding, findings, mark, without
+from mimo.privacy.model import STAND_IN, Finding, Span, findings, folded, mark, without
+from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
 # Names of fields whose values are secret or personal.
@@ -31,7 +32,16 @@ _SECRET_FIELDS = frozenset(
     "credit_card_number card_number cvv cvc pin api_key apikey access_key secret_key private_key "
     "encryption_key signing_key authorization credential credentials".split()
 )
-_SECRET_ENDINGS = tuple(f"_{name}" for name in sorted(_SECRET_FIELDS - {"pin", "authorization"}))
+_ENDINGS = sorted(_SECRET_FIELDS - {"pin", "authorization"})
+_JOINED = frozenset(name.replace("_", "") for name in _SECRET_FIELDS)
+_JOINED_ENDINGS = (
+    "password passwd passphrase apikey accesskey secretkey privatekey accesstoken authtoken "
+    "clientsecret".split()
+)
+"""Endings of names that are written as one word."""
+_SECRET_ENDINGS = (*(f"_{name}" for name in _ENDINGS), *_JOINED_ENDINGS)
+_PLURALS = tuple(f"{name}s" for name in _ENDINGS if name != "token")
+"""Names of several secrets; `tokens` is usually a count."""
 _PAGING = re.compile(r"(?:next|page|next_page|continuation|continue|cursor|sync|resume|prev)_token")
 
 
@@ -40,12 +50,14 @@ def sensitive(name: str) -> str | None:
     plain = _plain_name(name)
     if _PAGING.fullmatch(plain):
         return None
-    return plain if plain in _SECRET_FIELDS or plain.endswith(_SECRET_ENDINGS) else None
+    base = plain.removesuffix("s") if plain.endswith(_PLURALS) else plain
+    return plain if base.endswith(_SECRET_ENDINGS) or base.replace("_", "") in _JOINED else None
 
 
 def _plain_name(name: str) -> str:
-    """Returns the name of a field in small letters and underscores."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80])
+    """Returns the name of a field in small letters and underscores; of a long one, its end."""
+    seen = folded(name).text[-80:]
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", seen)
     return re.sub(r"[^A-Za-z0-9가-힣]+", "_", apart).strip("_").lower()
 
 
@@ -85,6 +97,39 @@ def screened_key(key: str, *, personal: bool = False) -> str:
     return f"{STAND_IN}{hits[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
 
 
+def named_secrets(name: str, value: Any, text: str) -> Iterator[Span]:
+    """Yields the secrets in a value that the names of its fields show, with their lines in `text`.
+
+    `name` is that of the value, and `text` its file. A secret that the file contains in another
+    form, such as with escapes, is reported for the whole file. A line with the mark
+    `mind:allow-secret` is exempt.
+    """
+    last, end = max(text.find("\nvalue:"), 0), 0
+    fields: list[tuple[str | None, str, Any]] = [(None, name, value)]
+    while fields:  # In the order of the file.
+        kind, name, value = fields.pop()
+        kind = kind or sensitive(name)
+        if isinstance(value, Mapping):
+            fields += reversed([(kind, key, item) for key, item in value.items()])
+        elif isinstance(value, list):
+            fields += ((kind, "", item) for item in reversed(value))
+        elif value and not isinstance(value, bool):
+            hits = () if kind else secrets_in(f'{name}: "{value}"')
+            if not kind and not hits:
+                continue
+            at = text.find(str(value), last)
+            last = at + len(str(value))
+            if at >= 0 and last <= end:
+                continue  # On the same line as the secret before.
+            start = text.rfind("\n", 0, at) + 1 if at >= 0 else 0
+            end = text.find("\n", last) if at >= 0 else -1
+            end = end if end >= 0 else len(text)
+            if ALLOWED not in text[start:end]:
+                yield kind or hits[0].kind, start, end
+            if at < 0:
+                return
+
+
 def _findings(text: str, personal: bool, *, cut: bool = True) -> tuple[Finding, ...]:
     hits = secrets_in(text, cut=cut)
     if not personal:
@@ -116,14 +161,20 @@ class _Screen:
         if isinstance(value, list | tuple):
             items = [self.of(item) for item in value]
             return items if isinstance(value, list) else tuple(items)
-        if type(value) is int and self.personal and abs(value) >= 10**11:
-            shown = self.text(str(value))
-            return value if shown == str(value) else shown
+        if self.personal and (whole := _whole(value)) is not None and abs(whole) >= 10**11:
+            shown = self.text(str(whole))
+            return value if shown == str(whole) else shown
         if value is None or isinstance(value, int | float | type):
             return value
         if names := names_of(value):
             members = {name: getattr(value, name) for name in names}
-            seen = {name: self.member(name, member) for name, member in members.items()}
+            key = members.get("key") if self.personal else None
+            seen = {
+                name: self.field(key, member)
+                if name == "value" and key is not None
+                else self.member(name, member)
+                for name, member in members.items()
+            }
             changed = {name: item for name, item in seen.items() if item is not members[name]}
             return replace(value, **changed) if changed else value
         return value
@@ -182,9 +233,10 @@ def _kind_of(key: str, value: Any) -> str | None:
     """Returns the kind of a field's value that its name alone reveals, or None."""
     if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
         return None
-    if (kind := sensitive(key)) or not isinstance(value, str | int):
+    whole = _whole(value)
+    if (kind := sensitive(key)) or not (isinstance(value, str) or whole is not None):
         return kind
-    name, text = _plain_name(key), str(value)
+    name, text = _plain_name(key), str(value if whole is None else whole)
     for kind, names in (("birth_date", _BIRTH), ("address", _ADDRESS)):
         if names.fullmatch(name):
             return kind if any(map(str.isdigit, text)) else None
@@ -193,3 +245,10 @@ def _kind_of(key: str, value: Any) -> str | None:
     from mimo.privacy.personal import is_phone
 
     return "phone" if is_phone(text) else None
+
+
+def _whole(value: Any) -> int | None:
+    """Returns a whole number, which JSON may also write with a point; None for other values."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None

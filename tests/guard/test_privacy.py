@@ -61,13 +61,18 @@ def test_the_mark_that_allows_a_line_counts_only_for_the_user() -> None:
 @pytest.mark.parametrize("action", list(PiiAction))
 def test_personal_data_are_treated_as_the_policy_requires(action: PiiAction) -> None:
     values = {"key": "k", "value": ["jo@corp.io"], "ttl_seconds": None}
+    named = {"key": "password", "value": "x"}
 
     if action is PiiAction.REFUSE:
         with pytest.raises(PiiDetected):
             privacy.admitted(values, action, names=("key",))
+        with pytest.raises(PiiDetected):
+            privacy.admitted(named, action, names=("key",), pair=("key", "value"))
     else:
         shown = ["[REDACTED:email]"] if action is PiiAction.REDACT else ["jo@corp.io"]
         assert privacy.admitted(values, action, names=("key",)) == values | {"value": shown}
+        kept = privacy.admitted(named, action, names=("key",), pair=("key", "value"))
+        assert kept["value"] == ("[REDACTED:password]" if action is PiiAction.REDACT else "x")
 
 
 @pytest.mark.req("002-43")

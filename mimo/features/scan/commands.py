@@ -17,9 +17,9 @@ from mimo.errors import (
 )
 from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import NamedTuple, frozen
+from mimo.guard.privacy import secrets_in_file
 from mimo.mind import Mind
 from mimo.privacy.model import excerpts
-from mimo.privacy.secrets import secrets_in
 from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import git, sandbox
@@ -293,7 +293,7 @@ def _in(
     if b"\0" in data[:8_192]:
         return []
     text, old = data.decode("utf-8", "replace"), before.decode("utf-8", "replace")
-    spans = secrets_in(text)
+    spans = secrets_in_file(path, text)
     return [
         SecretRow(
             kind=span.kind, file=path, line=span.line, excerpt=excerpt, commit=commit, trash=trash

@@ -63,6 +63,24 @@ def test_every_file_under_the_folder_is_scanned_and_none_beside_it(mind: Mind) -
     assert scan(mind).found[0].excerpt == f"two {MASK} three"
 
 
+@pytest.mark.attack("values under a telling key")
+def test_a_value_is_scanned_together_with_its_key(mind: Mind) -> None:
+    folder = ".mind/values/agent.a"
+    write(mind, f"{folder}/password.md", "---\nnamespace: agent.a\nvalue: hunter2xyz\n---\n")
+    write(mind, f"{folder}/db.md", "---\nvalue:\n  host: a\n  api_keys: [k9, y2]\n  pwd: z3\n---\n")
+    write(mind, f"{folder}/token.md", '---\n---\n```json\n{"a": "x\\ny"}\n```\n')
+    write(mind, f"{folder}/pwd.md", "---\nvalue: hunter2xyz # mind:allow-secret\n---\n")
+    write(mind, f"{folder}/password_policy.md", "---\nvalue: hunter2xyz\n---\n")
+
+    assert found(mind) == [
+        (f"{folder}/db.md", 4, "api_keys"),
+        (f"{folder}/db.md", 5, "pwd"),
+        (f"{folder}/password.md", 3, "password"),
+        (f"{folder}/token.md", 1, "token"),
+    ]
+    assert "hunter2" not in repr(scan(mind))
+
+
 def test_named_files_folders_and_globs_are_scanned(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:

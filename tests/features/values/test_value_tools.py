@@ -13,7 +13,16 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Effect, Surface, command, spec_of, to_json
-from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
+from mimo.errors import (
+    Denied,
+    Invalid,
+    MindError,
+    NotFound,
+    PiiDetected,
+    RateLimited,
+    SecretDetected,
+    StorageFailed,
+)
 from mimo.features import values
 from mimo.features.daemon.process import Loop
 from mimo.features.upkeep import examine
@@ -230,12 +239,12 @@ def test_a_client_gets_the_documented_error_and_nothing_of_the_data(mind: Mind) 
     (mind.project.root / FILE).write_text(
         'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n', encoding="utf-8"
     )
-    call(mind, "putMemory", namespace="sensitive", key="pin", value="4711")
+    call(mind, "putMemory", namespace="sensitive", key="code", value="4711")
     app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
 
     async def talk() -> Any:
         async with Client(app.server()) as client:
-            return await client.call_tool("getMemory", {"namespace": "sensitive", "key": "pin"})
+            return await client.call_tool("getMemory", {"namespace": "sensitive", "key": "code"})
 
     result = anyio.run(talk)
     assert result.is_error
@@ -447,6 +456,23 @@ def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(MindError) as caught:
         call(fresh, "putMemory", namespace="agent.a", key="k", value=2)
     assert caught.value.code == "STORAGE_ERROR"
+
+
+TELLING = [("password", "hunter2xyz"), ("api_key", "kjh3498sdKJH34kjhs98"), ("pin", 4711)]
+TELLING += [("date_of_birth", "1980-02-03"), ("order", {"card": 4111111111111111.0})]
+
+
+@pytest.mark.attack("values under a telling key")
+@pytest.mark.req("002-37", "002-57")
+@pytest.mark.parametrize(("key", "value"), TELLING)
+def test_a_value_is_checked_together_with_its_key(mind: Mind, key: str, value: Any) -> None:
+    place = {"namespace": "agent.a", "key": key}
+    with pytest.raises((PiiDetected, SecretDetected)):
+        call(mind, "putMemory", **place, value=value)
+
+    values.put(mind, "agent.a", key, value, None)
+    assert str(value) not in str(call(mind, "getMemory", **place))
+    call(mind, "putMemory", **place | {"key": "token_count"}, value="hunter2xyz")
 
 
 # The context of the work

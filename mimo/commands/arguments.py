@@ -151,6 +151,10 @@ def _json(param: Param, value: Any) -> Any:
         raise _Wrong(param, "must be JSON, without infinite numbers", value) from None
     if same != value:
         raise _Wrong(param, "must be JSON in UTF-8", value)
+    from mimo.memory.codec.value import MAX_DEPTH, depth
+
+    if depth(same) > MAX_DEPTH:
+        raise _Wrong(param, f"must be nested at most {MAX_DEPTH} levels deep", value)
     return same
 
 

@@ -19,6 +19,7 @@ from mimo.memory import ids
 from mimo.memory.codec.document import BLANK, trim
 from mimo.memory.codec.file import read_moment
 from mimo.memory.codec.front_matter import moment
+from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.memory.model import Memory, Record
 from mimo.privacy.secrets import secrets_in
 from mimo.store.files import PRIVATE
@@ -131,7 +132,7 @@ def _value(content: str) -> dict[str, Any]:
             value = json.loads(content[len(_FENCE) : -len(_END)])
         except (ValueError, RecursionError):
             value = None
-        if isinstance(value, dict):
+        if isinstance(value, dict) and depth(value) <= MAX_DEPTH:
             return value
     return {"content": content}
 

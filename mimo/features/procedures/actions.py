@@ -24,6 +24,7 @@ from mimo.features.procedures.model import (
     filled,
 )
 from mimo.frozen import NamedTuple, frozen
+from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.mind import Mind, Timer
 
 if TYPE_CHECKING:
@@ -181,7 +182,13 @@ def perform(action: Action, scope: Scope) -> Outcome:
     except MindError as error:
         message = f"{error.message} [{error.code}]"
         return failed(message, again=not isinstance(error, _HOPELESS))
-    size = len(json.dumps({**run.context, **outcome.merge}))
+    context = {**run.context, **outcome.merge}
+    if depth(context) > MAX_DEPTH:
+        return failed(f"the context would be nested deeper than {MAX_DEPTH}", again=False)
+    try:
+        size = len(json.dumps(context, allow_nan=False))
+    except ValueError:
+        return failed("the context would contain an infinite number or `NaN`", again=False)
     if size > LARGEST_CONTEXT:
         return failed(f"the context would grow to {size:,} bytes", again=False)
     return outcome
@@ -323,12 +330,18 @@ def address_of(host: str, port: int) -> str:
     )
 
 
+_EMBEDDING = (0, 0x64FF9B << 64)
+"""The prefixes of IPv6 addresses that end with an IPv4 one: compatible addresses, and NAT64."""
+
+
 def is_public(address: str) -> bool:
     """Returns whether an address is on the Internet, not on this machine or a local network."""
-    from ipaddress import IPv6Address, ip_address
+    from ipaddress import IPv4Address, IPv6Address, ip_address
 
     ip = ip_address(address.partition("%")[0])
-    if isinstance(ip, IPv6Address):
+    if isinstance(ip, IPv6Address) and int(ip) >> 32 in _EMBEDDING:
+        ip = IPv4Address(int(ip) & 0xFFFFFFFF)
+    elif isinstance(ip, IPv6Address):
         ip = ip.ipv4_mapped or ip.sixtofour or ip
     return ip.is_global and not ip.is_multicast
 

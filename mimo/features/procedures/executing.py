@@ -31,6 +31,7 @@ from mimo.features.procedures.machine import Record, Run, Status
 from mimo.features.procedures.model import LATEST, Outcome, Procedure, failed
 from mimo.features.procedures.storage import ROLLBACK, Execution, Executions
 from mimo.frozen import frozen
+from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
 from mimo.mind import Mind, Question
 from mimo.store.projects import index_owner
@@ -154,7 +155,7 @@ class Runner:
     def _undo(self) -> None:
         """Runs the rollback procedure if there is one, started before or not.
 
-        It has no rollback of its own. Raises `Stopped` if it is interrupted.
+        It has no rollback of its own. Raises `Stopped` if it is interrupted, and `Untrusted`.
         """
         failure, text = self._run, self._rollback
         if not failure.rollback or not text:
@@ -166,6 +167,7 @@ class Runner:
         )
         with execution.held():
             records, run = _loaded(execution)
+            _check_approved(self._mind, execution, records[0])
             if run.status not in (Status.COMPLETED, Status.FAILED):
                 _continue(self._mind, execution, records, run)
                 Runner(
@@ -309,9 +311,14 @@ def _opened(mind: Mind, execution: Execution) -> tuple[list[Record], Run]:
     longer approved.
     """
     records, run = _loaded(execution)
-    start = records[0]
     if run.status not in (Status.RUNNING, Status.INTERRUPTED):
         raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
+    _check_approved(mind, execution, records[0])
+    return records, run
+
+
+def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
+    """Raises `Untrusted` if an execution came with a clone or its text is no longer approved."""
     texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
     ours = executions(mind).is_ours(execution.id, start)
     if not ours or not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
@@ -319,7 +326,6 @@ def _opened(mind: Mind, execution: Execution) -> tuple[list[Record], Run]:
             f"the text that `{execution.id}` runs is not approved on this machine",
             hint="run the procedure again: it asks on a terminal",
         )
-    return records, run
 
 
 def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
@@ -341,7 +347,8 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
         run = Run(procedure, start.get("context") or {})
         for record in rest:
             run.apply(record)
-    except (KeyError, ValueError, TypeError):
+        packed(run.context)
+    except (KeyError, ValueError, TypeError, Invalid):
         raise _damaged() from None
     return records, run
 

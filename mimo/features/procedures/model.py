@@ -34,6 +34,7 @@ MOST_RETRIES = 20
 
 OWN = "run"
 """`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are values of the run itself."""
+_PLACE = re.compile(r"[0-9]{1,9}")
 _PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
@@ -214,7 +215,7 @@ def lookup(name: str, context: Mapping[str, Any]) -> Any:
     if name in context:
         return context[name]
     for part in name.split("."):
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        if isinstance(value, list) and _PLACE.fullmatch(part) and int(part) < len(value):
             value = value[int(part)]
         elif isinstance(value, Mapping) and part in value:
             value = value[part]

@@ -295,7 +295,12 @@ def validate(args: Args, context: Args) -> Outcome:
 
 
 def conditional(args: Args, context: Args) -> Outcome:
-    """Returns the event that a comparison leads to. Raises `Refused` for incomparable values."""
+    """Returns the event that a comparison leads to.
+
+    Raises `Refused` for incomparable values, and for a field that is not text.
+    """
+    if not is_text(args["field"]):
+        raise Refused(f"`field` must be text, not `{str(args['field'])[:60]}`")
     name = args.get("operator", "eq")
     actual = value_of(args["field"], context)
     try:

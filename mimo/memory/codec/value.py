@@ -35,7 +35,7 @@ def packed(value: Any) -> str:
 
     Raises `Invalid` for data that is not JSON, or is nested too deep for other readers.
     """
-    if _depth(value) > MAX_DEPTH:
+    if depth(value) > MAX_DEPTH:
         raise _wrong(f"nested deeper than {MAX_DEPTH}")
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -165,15 +165,15 @@ def _fenced(document: Document, begin: int, end: int) -> Any:
         raise Unreadable(f"not JSON: {error}", start) from None
 
 
-def _depth(value: Any) -> int:
+def depth(value: Any) -> int:
     """Returns the depth of a value, at most one above the limit."""
-    level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:
+    level, levels = [value], 0
+    while level and levels <= MAX_DEPTH:
         inner = [value for value in level if isinstance(value, dict | list)]
         parts = (value.values() if isinstance(value, dict) else value for value in inner)
         level = [item for part in parts for item in part]
-        depth += bool(inner)
-    return depth
+        levels += bool(inner)
+    return levels
 
 
 def _wrong(what: str) -> Invalid:

@@ -216,6 +216,10 @@ def test_a_text_that_a_person_wrote_is_the_content(mind):
 
     assert get(mind, ANN, "a").items[0].value == {"content": "By hand"}
 
+    deep = f'```json\n{{"n": {"[" * 400}{"]" * 400}}}\n```'
+    place.write_text(f"{text[: text.index('```json')]}{deep}\n", encoding="utf-8")
+    assert get(mind, ANN, "a").items[0].value == {"content": deep}
+
 
 def test_a_conflict_is_tried_again(mind, monkeypatch):
     edit, calls = saving.edit, []

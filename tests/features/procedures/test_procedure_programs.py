@@ -1,5 +1,6 @@
 """Programs and requests of procedures: approval, environment, allowed hosts and timeouts."""
 
+import json
 import os
 import sys
 import time
@@ -206,6 +207,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(404 if self.path == "/gone" else 200)
         self.end_headers()
+        if self.path == "/as-sent":
+            self.wfile.write(json.loads(body)["name"].encode())
+            return
         self.wfile.write(b'{"got": %s, "test": "%s"}' % (body, self.headers["X-Test"].encode()))
 
     def log_message(self, *_: Any) -> None:
@@ -237,6 +241,20 @@ def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: s
     assert done.status is Status.COMPLETED, done.run.error
     assert done.run.context["http_status"] == 200
     assert done.run.context["http_response"] == {"got": {"name": "Ada"}, "test": "Ada"}
+
+
+@pytest.mark.attack("a journal that can't be read again")
+@pytest.mark.parametrize("answer", ['{"a": NaN}', '{"a": 1e999}', "[" * 900 + "]" * 900])
+def test_an_answer_that_a_journal_can_not_hold_fails_the_action(
+    mind: Mind, server: str, answer: str
+) -> None:
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST, max_retries=0)
+    done = ran(mind, "get", url=f"{server}/as-sent", name=answer)
+
+    assert done.status is Status.FAILED
+    assert "the context would" in str(done.run.error)
+    assert "http_response" not in done.run.context
 
 
 @pytest.mark.parametrize(("path", "reason"), [("/gone", "404 Not Found"), ("/away", "302 Found")])
@@ -308,6 +326,10 @@ def test_a_port_can_be_allowed_alone() -> None:
         ("::1", False),
         ("::ffff:127.0.0.1", False),
         ("2002:7f00:1::", False),
+        ("64:ff9b::7f00:1", False),
+        ("64:ff9b::a9fe:a9fe", False),
+        ("64:ff9b::808:808", True),
+        ("::10.0.0.5", False),
         ("fe80::1%eth0", False),
         ("fd00::1", False),
     ],

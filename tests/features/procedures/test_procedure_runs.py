@@ -12,6 +12,7 @@ import pytest
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing
 from mimo.features.procedures.machine import Status
+from mimo.features.procedures.storage import Executions
 from mimo.mind import Mind, Question, Timer
 from mimo.store import files
 from tests.conftest import Clock
@@ -170,6 +171,14 @@ def test_a_context_has_a_maximum_size(mind: Mind) -> None:
     assert str(done.run.error).startswith("the context would grow to")
     with pytest.raises(Invalid, match="at most"):
         ran(mind, "call", Commands(), large="x" * 2**20)
+
+
+def test_a_context_that_grows_deeper_in_a_loop_fails_the_run(mind: Mind) -> None:
+    deeper = '{module: step, function: set_context, args: [{values: {x: {y: "{{x}}"}}}]}'
+    put(mind, "deeper", LOOP.replace("{module: step, function: delay, args: [{ms: 400}]}", deeper))
+    done = ran(mind, "deeper", x=1)
+
+    assert done.run.error == "the context would be nested deeper than 100"
 
 
 def test_an_action_has_its_own_timeout(mind: Mind, time: Time) -> None:
@@ -528,6 +537,21 @@ def test_a_run_whose_text_lost_its_approval_is_not_resumed(mind: Mind) -> None:
         executing.carry_out(mind, execution)
 
 
+@pytest.mark.attack("a rollback that came with a clone")
+def test_a_rollback_that_came_with_a_clone_does_not_run(mind: Mind) -> None:
+    put(mind, "greet", GREET, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+    execution = begun(mind, "greet")
+    rollback = f"{execution.id}.rollback"
+    execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
+    text = (mind.folder / "procedures" / "undo@1.0.md").read_text(encoding="utf-8")
+    foreign = Executions(mind.project.root, "another user")
+    foreign.create(rollback, {"kind": "start", "text": text, "context": {}})
+
+    with pytest.raises(Untrusted):
+        executing.carry_out(mind, execution)
+
+
 def test_the_user_can_approve_a_text_on_the_terminal(mind: Mind) -> None:
     put(mind, "greet", GREET)
     mind.trust.forget()
@@ -577,12 +601,18 @@ def test_concurrent_runs_do_not_mix(mind: Mind) -> None:
     assert len({report.id for report in reports.values()}) == 10
 
 
+DEEP = json.loads("[" * 900 + "]" * 900)
+
+
 @pytest.mark.attack("journal of a run damaged")
 @pytest.mark.parametrize(
     ("start", "record"),
     [
         ({"text": "nonsense"}, {}),
         ({"context": [1]}, {}),
+        ({"context": {"who": float("inf")}}, {}),
+        ({"context": {"who": DEEP}}, {}),
+        ({}, {"merge": {"x": DEEP}}),
         ({}, {"to": "nowhere"}),
         ({}, {"kind": "odd"}),
         ({}, {"at": None, "merge": 3}),

@@ -96,6 +96,17 @@ def test_values_that_cannot_be_compared_are_refused(operator: str, value: Any) -
         steps.conditional({"field": "n", "operator": operator, "value": value}, CONTEXT)
 
 
+@pytest.mark.parametrize("field", [[1, 2], 5, None])
+def test_a_field_that_is_filled_with_other_data_than_text_is_refused(field: Any) -> None:
+    with pytest.raises(Refused, match="must be text"):
+        steps.conditional({"field": field}, CONTEXT)
+
+
+def test_a_place_in_a_list_that_is_not_a_number_is_not_in_the_context() -> None:
+    for place in ("\u00b2", "9" * 5000):
+        assert steps.value_of(f"list.{place}", CONTEXT) is None
+
+
 def test_set_context_accepts_values_references_and_allowed_variables() -> None:
     values = {"a": 1, "b": {"ref": "list.0.x"}, "c": {"env": "CI"}, "d": {"ref": "n", "x": 1}}
     outcome = steps.set_context({"values": values}, CONTEXT, {"CI": "yes"})

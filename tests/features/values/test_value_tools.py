@@ -113,10 +113,8 @@ def test_any_value_round_trips_over_mcp(mind: Mind, namespace: str, value: Any) 
 @pytest.mark.req("002-23")
 def test_an_unstorable_value_is_refused_before_writing(mind: Mind) -> None:
     fill(mind, "agent.a", "k")
-    deep: Any = 1
-    for _ in range(101):
-        deep = [deep]
-    for value in (deep, ["\ud800"], [float("inf")]):
+    deep, deeper = (json.loads("[" * levels + "]" * levels) for levels in (101, 400))
+    for value in (deep, deeper, ["\ud800"], [float("inf")]):
         with pytest.raises(Invalid):
             call(mind, "putMemory", namespace="agent.a", key="k", value=value)
     with pytest.raises(Invalid, match="missing"):

@@ -176,6 +176,8 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
         before = _read(mind, memories.intersection(paths))
         for step in steps:
             _apply(mind, step)
+        if any(path.startswith(f"{STORE}/values/") for path in paths):
+            mind.values.restored(paths)
     memories |= mind.store.stamps().keys()
     after = _read(mind, memories.intersection(paths))
     saving.report(mind, *((before.get(id), after.get(id)) for id in {**before, **after}))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -222,10 +222,10 @@ class Values:
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed` if it can't be read."""
         self.expire(now)
-        rows = self._alive("value, written + ttl", now, namespace, "AND key = :key", key=key)
-        for value, expires in rows:
-            return Found(value=json.loads(value), expires=_time(expires))
-        return None if is_passing(namespace) else self._files.read(namespace, key)
+        if (value := self._temporary(namespace, key, now)) or is_passing(namespace):
+            return value
+        # A writer may move the value from its file into the database between the two reads.
+        return self._files.read(namespace, key) or self._temporary(namespace, key, now)
 
     def put(self, namespace: str, key: str, value: Any, ttl: int | None, now: datetime) -> Found:
         """Writes a value, and replaces the earlier one; with a `ttl` of 0 it expires at once.
@@ -263,8 +263,25 @@ class Values:
     def keys(self, namespace: str, now: datetime) -> list[str]:
         """Returns the keys of a namespace, sorted."""
         self.expire(now)
-        kept = [] if is_passing(namespace) else self._files.keys(namespace)
-        return sorted({*(key for (key,) in self._alive("key", now, namespace)), *kept})
+        before = self._alive("key", now, namespace)
+        if is_passing(namespace):
+            return sorted(key for (key,) in before)
+        # A writer may move a value in either direction between two reads.
+        kept = self._files.keys(namespace)
+        after = self._alive("key", now, namespace)
+        return sorted({*(key for (key,) in (*before, *after)), *kept})
+
+    def restored(self, paths: Collection[str]) -> None:
+        """Removes the temporary values that hide restored files. Hold the lock.
+
+        Raises `StorageFailed`.
+        """
+        rows = self._rows("SELECT namespace, key FROM entries", {})
+        hiding = [row for row in rows if path_of(*row) in paths]
+        if hiding:
+            with self._database.writing() as connection:
+                query = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+                connection.executemany(query, hiding)
 
     def expire(self, now: datetime) -> int:
         """Removes expired values and returns their number; does nothing if it can't write.
@@ -281,6 +298,12 @@ class Values:
             connection.execute("UPDATE entries SET written = :now WHERE written > :now", values)
             return removed
         return 0
+
+    def _temporary(self, namespace: str, key: str, now: datetime) -> Found | None:
+        rows = self._alive("value, written + ttl", now, namespace, "AND key = :key", key=key)
+        for value, expires in rows:
+            return Found(value=json.loads(value), expires=_time(expires))
+        return None
 
     def _delete(self, namespace: str, key: str, now: datetime) -> bool:
         """Removes a temporary value and returns whether there was one."""

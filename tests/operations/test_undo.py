@@ -146,6 +146,18 @@ def reviews(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 
+def test_a_restored_value_replaces_the_temporary_one(mind: Mind) -> None:
+    place = {"namespace": "agent.u", "key": "K"}
+    run(mind, "value put", **place, value="permanent")
+    run(mind, "value put", **place, value="temporary", ttl_seconds=600)
+    run(mind, "value put", **place | {"key": "other"}, value="stays", ttl_seconds=600)
+
+    run(mind, "undo")
+
+    assert run(mind, "value get", **place).value == "permanent"
+    assert run(mind, "value get", **place | {"key": "other"}).value == "stays"
+
+
 def test_an_import_and_its_rollback_are_undone(mind: Mind, tmp_path: Path) -> None:
     from tests.mama_databases import example
 

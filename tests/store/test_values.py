@@ -99,6 +99,33 @@ def test_the_last_write_replaces_a_file_or_a_database_entry(
     assert got(values, "agent.a", "k", days=1) == ("new" if second is None else None)
 
 
+@pytest.mark.parametrize("late", [True, False])
+@pytest.mark.parametrize(("first", "second"), [(None, 60), (60, None)])
+@pytest.mark.parametrize("read", ["read", "keys"])
+def test_a_value_that_moves_during_a_read_is_not_missed(
+    values: Values,
+    monkeypatch: pytest.MonkeyPatch,
+    read: str,
+    first: int | None,
+    second: int | None,
+    late: bool,
+) -> None:
+    """Another writer moves it before or after the files are read."""
+    values.put("agent.a", "k", "old", first, NOW)
+    original = getattr(ValueFiles, read)
+
+    def moving(*words: Any) -> Any:
+        monkeypatch.undo()
+        early = original(*words)
+        values.put("agent.a", "k", "new", second, NOW)
+        return early if late else original(*words)
+
+    monkeypatch.setattr(ValueFiles, read, moving)
+
+    assert values.get("agent.a", "k", NOW) is not None
+    assert values.keys("agent.a", NOW) == ["k"]
+
+
 def test_setting_the_clock_back_neither_revives_nor_prolongs_a_value(
     values: Values,
 ) -> None:

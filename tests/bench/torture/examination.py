@@ -149,7 +149,7 @@ def _judged(scratch: Scratch, mind: Mind) -> Iterator[tuple[str, str]]:
     place = root.relative_to(scratch.tree).as_posix()
     for path in _files(root / ".mind"):
         if "/.local/" not in path.as_posix():
-            digest = files.digest(path.read_bytes())
+            digest = files.approval_of(path.relative_to(root).as_posix(), path.read_bytes())
             words = "trusted" if mind.trust.trusted(digest) else "untrusted"
             yield f"trust of {path.relative_to(scratch.tree).as_posix()}", words
     for change in undoing.changes(mind, 500):

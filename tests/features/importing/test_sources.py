@@ -59,6 +59,10 @@ def written(mind: Mind) -> dict[str, str]:
     return {path.relative_to(mind.folder).as_posix(): path.read_text("utf-8") for path in paths}
 
 
+def facts(mind: Mind) -> dict[str, str]:
+    return {name: text for name, text in written(mind).items() if "/fact_" in name}
+
+
 def totals(result: Import) -> tuple[int, int, int, int]:
     """Returns the numbers of new, replaced, existing and skipped memories."""
     rows = result.groups
@@ -255,6 +259,136 @@ class TestAgain:
         assert result.verified
         assert sum(row.new + row.already_there for row in result.groups) == 12
         assert import_(mind, rollback=True).removed == 12
+
+    @pytest.mark.parametrize("again", [True, False])
+    def test_an_interrupted_replacement_is_completed_and_rolled_back(
+        self, mind, graph, monkeypatch, again
+    ):
+        import_(mind, str(graph))
+        lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
+        rewrite = type(mind.store).rewrite
+
+        def interrupted(*given: object) -> None:
+            rewrite(*given)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(mind.store), "rewrite", interrupted)
+        with suppress(KeyboardInterrupt):
+            import_(mind, str(graph))
+        monkeypatch.undo()
+
+        plan = import_(mind, rollback=True, dry_run=True)
+        assert (plan.removed, plan.kept) == (2, ())
+        if again:
+            assert totals(import_(mind, str(graph))) == (0, 0, 2, 0)
+        lines(graph, {**GRAPH[0], "observations": ["Third"]}, *GRAPH[1:])
+        assert totals(import_(mind, str(graph))) == (0, 1, 1, 0)
+        assert "Third" in show(mind, id_of(mind, "ana")).content
+        assert import_(mind, rollback=True).removed == 2
+
+    def test_a_list_with_an_earlier_digest_is_brought_up_to_date(self, mind, graph):
+        listed = Path(mind.project.root, import_(mind, str(graph)).manifest)
+        before = listed.read_bytes()
+        lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
+        import_(mind, str(graph))
+        after = listed.read_bytes()
+        listed.write_bytes(before)
+
+        import_(mind, str(graph))
+
+        assert listed.read_bytes() == after
+
+
+@pytest.mark.attack("private text in git")
+class TestPrivacy:
+    @pytest.mark.parametrize("text", ["list v1", "salary list v2: Bob 90k"])
+    def test_a_shared_memory_becomes_private(self, mind, tmp_path, text):
+        notes = vault(tmp_path / "V", a="list v1")
+        import_(mind, str(notes))
+        write(notes, a=text)
+
+        result = import_(mind, str(notes), private=True)
+
+        assert (totals(result), result.verified) == ((0, 1, 0, 0), True)
+        assert any("become private: 1" in note for note in result.notes)
+        ((name, stored),) = facts(mind).items()
+        assert name.startswith("private/facts/fact_a_")
+        assert text in stored
+        assert totals(import_(mind, str(notes), private=True)) == (0, 0, 1, 0)
+
+    def test_a_memory_that_becomes_private_can_be_rolled_back(self, mind, tmp_path):
+        notes = vault(tmp_path / "V", a="one", b="two")
+        import_(mind, str(notes))
+        write(notes, a="---\nprivate: true\n---\nBob 90k")
+
+        assert totals(import_(mind, str(notes))) == (0, 1, 1, 0)
+        back = import_(mind, rollback=True)
+
+        assert (back.removed, back.missing, back.kept) == (2, 0, ())
+        assert facts(mind) == {}
+
+    def test_an_interruption_publishes_nothing_and_is_completed(self, mind, tmp_path, monkeypatch):
+        notes = vault(tmp_path / "V", a="one")
+        import_(mind, str(notes))
+        write(notes, a="Bob 90k")
+        monkeypatch.setattr(type(mind.store), "rewrite", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            import_(mind, str(notes), private=True)
+        monkeypatch.undo()
+
+        assert totals(import_(mind, str(notes), private=True)) == (0, 1, 0, 0)
+        assert [name.partition("/")[0] for name in facts(mind)] == ["private"]
+        assert import_(mind, rollback=True).removed == 1
+
+    def test_a_shared_memory_that_was_changed_here_is_skipped_with_a_hint(self, mind, tmp_path):
+        notes = vault(tmp_path / "V", a="one")
+        import_(mind, str(notes))
+        edit(mind, id_of(mind, "fact_a"), content="two")
+        before = written(mind)
+
+        result = import_(mind, str(notes), private=True)
+
+        assert totals(result) == (0, 0, 0, 1)
+        assert "move the file" in result.skipped[0].reason
+        assert written(mind) == before
+
+    def test_a_shared_note_does_not_name_a_private_one(self, mind, tmp_path):
+        notes = vault(
+            tmp_path / "V",
+            Secret="---\nprivate: true\nrelated: '[[Open]]'\n---\nBob",
+            Open="---\nrelated: '[[Secret]]'\n---\nsee [[Secret]] and [[Other]]",
+            Other="see [[Open]]",
+        )
+        import_(mind, str(notes))
+        shared = {name: text for name, text in written(mind).items() if "private/" not in name}
+
+        assert not any(id_of(mind, "secret") in text for text in shared.values())
+        text = next(text for name, text in shared.items() if "fact_open" in name)
+        assert f"see [[Secret]] and [[{id_of(mind, 'other')}|Other]]" in text
+        assert [link.to for link in show(mind, id_of(mind, "secret")).links] == [
+            id_of(mind, "open")
+        ]
+        before = written(mind)
+        import_(mind, str(notes))
+        assert written(mind) == before
+
+    def test_an_exported_memory_that_names_a_private_one_is_skipped(self, mind, tmp_path):
+        def memory(id: str, **fields: object) -> dict[str, object]:
+            date = "2026-01-01T00:00:00Z"
+            return {"kind": "memory", "id": id, "type": "fact", "created": date, **fields}
+
+        export = lines(
+            tmp_path / "e.jsonl",
+            {"kind": "mind", "format": 1, "project": "x"},
+            memory("fact_a", content="see [[fact_b]]", links=[{"to": "fact_b"}]),
+            memory("fact_b", content="Bob", private=True),
+            {"kind": "end", "memories": 2},
+        )
+
+        result = import_(mind, str(export))
+
+        assert totals(result) == (1, 0, 0, 1)
+        assert "private memory" in result.skipped[0].reason
 
 
 class TestRollingBack:

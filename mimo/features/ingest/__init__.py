@@ -42,7 +42,7 @@ from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_secrets, clean_tags
 from mimo.store.events import Event
-from mimo.store.files import digest
+from mimo.store.files import digest, is_private
 from mimo.store.memories import NewFile, rendered_source, source_path
 from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
 
@@ -344,6 +344,8 @@ def _unchanged(
     id_ = source_id(path)
     if not seen.is_of(status) or not (chunks := mind.index.chunks(id_)):
         return None
+    if options.private and not is_private(chunks.path):
+        return None
     age = chunks.created.timestamp() - status.st_mtime
     if chunks.digest != seen.kept or age < _RESOLUTION_SECONDS:
         return None
@@ -506,7 +508,8 @@ def _ingest_once(
     )
     sha256 = digest(data)
     stored = mind.store.source(before[0].place) if before else None
-    if stored and stored.sha256 == sha256 and not options.force:
+    is_published = options.private and bool(before) and not before[0].place.private
+    if stored and stored.sha256 == sha256 and not (options.force or is_published):
         asked = options.chunking
         if asked.is_auto or resolved(asked, stored.path) == stored.chunking:
             report = _as_known(report, mind, before)

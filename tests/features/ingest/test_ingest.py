@@ -440,6 +440,19 @@ def test_a_dry_run_writes_nothing(mind, project):
     assert known.chunks == taken.chunks
 
 
+@pytest.mark.attack("private text in git")
+@pytest.mark.parametrize("name", ["guide.md", "."])
+def test_an_unchanged_shared_source_becomes_private(mind, project, name):
+    os.utime(put(project, "guide.md"), (10**9, 10**9))
+    public = one(mind, "guide.md")
+
+    (private,) = ingest_files(mind, [name], Options(private=True)).files
+
+    assert private.file == f".mind/private/sources/{public.source_id}.md"
+    assert not (project / public.file).exists()
+    assert one(mind, "guide.md", private=True).is_known
+
+
 def test_private_chunks_stay_private(mind, project):
     put(project, "guide.md")
     public = one(mind, "guide.md")

@@ -457,7 +457,7 @@ def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
 
 
 def _check_added_links(mind: Mind, record: Record, new: Memory | str) -> None:
-    """Raises `Invalid` if a change, or a file's new text, makes a shared file name a private memory.
+    """Raises `Invalid` if a change, or a whole new text, lets a shared file name a private memory.
 
     Links that the file already has are ignored.
     """

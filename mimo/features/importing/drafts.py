@@ -231,7 +231,7 @@ def _item(
         type=draft.type,
         content=content or draft.title or "",
         created=draft.created or now,
-        title=draft.title,
+        title=draft.title and _clean(draft.title),
         topic=draft.topic,
         tags=draft.tags,
         importance=draft.importance,
@@ -351,8 +351,8 @@ def tags(*values: Any) -> tuple[str, ...]:
 
 
 def text(value: Any) -> str | None:
-    """Returns a value as text that a file can hold; None if it is blank."""
-    if value is None:
+    """Returns a value as text that a file can hold; None if it is blank, a list or an object."""
+    if value is None or isinstance(value, list | dict):
         return None
     content = _clean(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
     return content if content.strip() else None

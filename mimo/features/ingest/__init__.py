@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -251,7 +252,7 @@ def sandbox_of(mind: Mind) -> Sandbox:
     root, by_agent = mind.project.root, mind.author is not None
     given = mind.environ.get("SANDBOX_DIR")
     if given:
-        limit = Path(given).expanduser().absolute()
+        limit = disk.expanded(given).absolute()
         return Sandbox(limit, limit if by_agent and not root.is_relative_to(limit) else _base(mind))
     return Sandbox(root if by_agent else None, _base(mind))
 
@@ -410,7 +411,7 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
 def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bool:
     place = freshness.place_of(mind, source.path)
     for name in names:
-        wanted = Path(os.path.realpath(_base(mind) / Path(name).expanduser()))
+        wanted = Path(os.path.realpath(_base(mind) / disk.expanded(name)))
         if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
             return True
         if source.path == name:

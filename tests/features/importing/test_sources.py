@@ -466,6 +466,22 @@ class TestRecognising:
 
         assert "mind import mama" in error.value.hint
 
+    @pytest.mark.parametrize("named", ["", "conversations.json"])
+    def test_text_that_is_not_utf_8_is_an_error(self, mind, tmp_path, named):
+        (tmp_path / "x").mkdir()
+        (tmp_path / "x" / "conversations.json").write_bytes(b'[{"mapping": "\xff"}]')
+
+        with pytest.raises(Invalid, match="not UTF-8"):
+            import_(mind, str(tmp_path / "x" / named))
+
+    def test_a_note_whose_name_is_not_utf_8_is_imported(self, mind, tmp_path):
+        notes = vault(tmp_path / "V")
+        for name in (b"caf\xe8.md", b"caf\xe9.md"):
+            Path(notes, os.fsdecode(name)).write_text("Coffee", encoding="utf-8")
+
+        assert totals(import_(mind, str(notes))) == (2, 0, 0, 0)
+        assert totals(import_(mind, str(notes))) == (0, 0, 2, 0)
+
     def test_broken_json_names_the_line(self, mind, tmp_path):
         path = tmp_path / "a.json"
         path.write_text('[\n{"id": 1,\n', encoding="utf-8")
@@ -632,6 +648,31 @@ class TestArchives:
 
         with pytest.raises(Invalid, match="damaged archive"):
             import_(mind, str(path))
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+    def test_damaged_data_is_an_error_with_each_method(self, mind, tmp_path, method):
+        path = tmp_path / "x.zip"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("tea.md", "# Tea\n" + " ".join(map(str, range(999))))
+        data = bytearray(path.read_bytes())
+        data[60:260] = b"\xff" * 200
+        path.write_bytes(data)
+
+        with pytest.raises(Invalid, match="damaged archive"):
+            import_(mind, str(path), from_=Format.OBSIDIAN)
+
+    def test_an_archive_with_a_name_that_is_not_utf_8_is_an_error(self, mind, tmp_path):
+        path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
+        path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xff"))
+
+        with pytest.raises(Invalid, match="damaged archive"):
+            import_(mind, str(path))
+
+    def test_a_file_without_a_name_in_an_archive_is_not_read(self, mind, tmp_path):
+        path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
+        path.write_bytes(path.read_bytes().replace("é".encode(), b"\0\0"))
+
+        assert totals(import_(mind, str(path))) == (1, 0, 0, 0)
 
     def test_a_cut_archive_is_an_error(self, mind, tmp_path):
         path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea"})

@@ -419,6 +419,7 @@ def test_a_file_that_another_process_ingested_meanwhile_is_recognised(mind, proj
 
 
 def test_names_that_are_not_text_are_distinguished(mind, project):
+    put(project, ".gitignore", "*.log\n")
     for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
         put(project, os.fsdecode(name), "Words of an odd file.")
     assert [file.path for file in take(mind, "docs").files] == [

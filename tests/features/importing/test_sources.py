@@ -287,7 +287,7 @@ class TestAgain:
         assert import_(mind, rollback=True).removed == 2
 
     def test_a_list_with_an_earlier_digest_is_brought_up_to_date(self, mind, graph):
-        listed = Path(mind.project.root, import_(mind, str(graph)).manifest)
+        listed = Path(mind.project.root, import_(mind, str(graph)).manifest or "")
         before = listed.read_bytes()
         lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
         import_(mind, str(graph))

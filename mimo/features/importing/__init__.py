@@ -356,7 +356,7 @@ def _planned(
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
-        if (row.new or row.record) and not files.is_private(row.path) and _links(row, hidden):
+        if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)
         rows.append(row)
     return tuple(rows)
@@ -377,8 +377,10 @@ _PUBLISHED = (
 _NAMES_PRIVATE = "it links to a private memory, which a shared memory must not name"
 
 
-def _links(row: Row, hidden: Container[str]) -> bool:
-    return row.item.memory is not None and any(link.to in hidden for link in row.item.memory.links)
+def _names(row: Row, hidden: Container[str]) -> bool:
+    """Returns whether a memory has a link to one of some ids, also in its text."""
+    memory = row.item.memory
+    return memory is not None and any(link.to in hidden for link in codec.normal(memory).links)
 
 
 def _row(mind: Mind, item: Item, *, private: bool) -> Row:

@@ -380,14 +380,15 @@ class TestPrivacy:
         export = lines(
             tmp_path / "e.jsonl",
             {"kind": "mind", "format": 1, "project": "x"},
-            memory("fact_a", content="see [[fact_b]]", links=[{"to": "fact_b"}]),
+            memory("fact_a", content="see", links=[{"to": "fact_b"}]),
+            memory("fact_c", content="see [[fact_b]]"),
             memory("fact_b", content="Bob", private=True),
-            {"kind": "end", "memories": 2},
+            {"kind": "end", "memories": 3},
         )
 
         result = import_(mind, str(export))
 
-        assert totals(result) == (1, 0, 0, 1)
+        assert totals(result) == (1, 0, 0, 2)
         assert "private memory" in result.skipped[0].reason
 
 

@@ -207,7 +207,10 @@ def import_source(
         items = resolved(
             drafts, format, existing.ids, hidden=existing.private, private=private, now=now
         )
-        rows = _planned(mind, existing, items.items, private=private, before=before)
+        hidden = existing.private | {
+            item.memory.id for item in items.items if item.memory and item.private
+        }
+        rows = _planned(mind, existing, items.items, private=private, hidden=hidden, before=before)
         if not dry_run and any(row.file for row in rows):
             listed = Manifest(path=manifest, source=str(path), backup="", files={})
             lost = _written(mind, rows, listed, trust=trust)
@@ -335,15 +338,15 @@ def _planned(
     items: Iterable[Item],
     *,
     private: bool = False,
+    hidden: Container[str] = (),
     before: Manifest | None = None,
 ) -> tuple[Row, ...]:
     """Returns the result of each row, given the existing memories.
 
-    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced.
+    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced. A
+    shared memory that names one of `hidden` is skipped.
     """
     rows = []
-    items = tuple(items)
-    hidden = {item.memory.id for item in items if item.memory and item.private} | existing.private
     for item in items:
         path, digest, record = existing.places.get(item.memory.id if item.memory else "", _NOWHERE)
         row = _row(mind, _dated(item, record), private=private)

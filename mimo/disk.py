@@ -97,6 +97,16 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return home
 
 
+def expanded(path: str | Path) -> Path:
+    """Returns a path in which `~` and `~name` are folders of users. Raises `Invalid`."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise Invalid(
+            f"`{path}` begins with the folder of an unknown user", hint="write the path without `~`"
+        ) from None
+
+
 def _listed_folder() -> Path:
     """Returns the user's folder in the system's list of users; `/` for an unlisted user."""
     try:

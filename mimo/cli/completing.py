@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo import disk
 from mimo.cli.external import found, program_of
 from mimo.cli.plain import (
     COMMON,
@@ -326,7 +327,7 @@ SOURCES: dict[str, Callable[[str | None], Iterator[Item]]] = {
 def _opened(project: str | None) -> Mind:
     from mimo.mind import Mind
 
-    named = Path(project).expanduser() if project else None
+    named = disk.expanded(project) if project else None
     return Mind.open(Path.cwd(), project=named)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from mimo import __version__
+from mimo import __version__, disk
 from mimo.cli.external import found
 from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options
 from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
@@ -345,7 +345,7 @@ def mcp_command() -> click.Command:
                 tokens_file=_path(over["tokens"]),
                 allowed_hosts=over["allow_host"],
                 commits=over["commit"],
-                repositories=[Path(path).expanduser() for path in over["repository"]],
+                repositories=[disk.expanded(path) for path in over["repository"]],
                 index_url=over["index_url"],
                 metrics_open=over["metrics_open"],
                 announce=click.echo,
@@ -363,7 +363,7 @@ def mcp_command() -> click.Command:
 
 
 def _path(given: str | None) -> Path | None:
-    return Path(given).expanduser() if given else None
+    return disk.expanded(given) if given else None
 
 
 PROGRAM_COMMANDS = {"help": help_command, "hook": hook_command, "mcp": mcp_command}

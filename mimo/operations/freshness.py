@@ -175,7 +175,7 @@ def _may_read(mind: Mind, place: Path, *, was_read: bool) -> bool:
     ingested on this machine are read, and never files outside SANDBOX_DIR.
     """
     limit = mind.environ.get("SANDBOX_DIR")
-    if limit and not place.is_relative_to(os.path.realpath(Path(limit).expanduser())):
+    if limit and not place.is_relative_to(os.path.realpath(disk.expanded(limit))):
         return False
     if place.is_relative_to(os.path.realpath(mind.project.root)):
         return True

@@ -144,7 +144,7 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
     A missing one is cloned, becomes a project, and is registered. Raises `NoProject` for another
     folder, `Conflict` if the copy of another repository has its name, and `StorageFailed`.
     """
-    bare = bare.expanduser().resolve()
+    bare = disk.expanded(bare).resolve()
     if not ((bare / "HEAD").is_file() and (bare / "objects").is_dir()):
         raise NoProject(
             f"`{bare}` is not a bare git repository", hint="`git init --bare` makes one"

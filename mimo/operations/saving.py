@@ -76,8 +76,6 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     """
     check_content(draft.content)
     check_texts(mind, draft)
-    if not private:
-        check_shared_links(mind, draft.links)
     check_unit("importance", draft.importance)
     if draft.confidence is not None:
         check_unit("confidence", draft.confidence)
@@ -88,6 +86,10 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
         tags=clean_tags(draft.tags),
         by=mind.author,
     )
+    if not private:
+        from mimo.memory import codec
+
+        check_shared_links(mind, codec.normal(memory).links)
     record = _create(mind, memory, private=private, path=path)
     report(mind, (None, record))
     refresh.note_change(mind, record.place.path)
@@ -240,13 +242,12 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
-    if "links" in changes and not record.place.private:
-        old = record.memory.links
-        check_shared_links(mind, [link for link in changes["links"] if link not in old])
+    new = replace(record.memory, **changes)
+    _check_added_links(mind, record, new)
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
-        changed = mind.store.update(record, replace(record.memory, **changes))
+        changed = mind.store.update(record, new)
     report(mind, (record, changed))
     refresh.note_change(mind, changed.place.path)
     return changed
@@ -273,6 +274,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
                 f"an agent can't change `by` and `created` of `{old.id}`",
                 hint="leave both lines of the header as they are",
             )
+    _check_added_links(mind, record, text)
     data, before = text.encode(), record.place.digest
     by_a_person = mind.agent is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
@@ -460,10 +462,31 @@ def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
         )
 
 
+def _check_added_links(mind: Mind, record: Record, new: Memory | str) -> None:
+    """Raises `Invalid` if a change, or a whole new text, lets a shared file name a private memory.
+
+    Links that the file already has are ignored.
+    """
+    if record.place.private:
+        return
+    from mimo.memory import codec
+
+    if isinstance(new, str):
+        parsed = codec.parse(new.encode(), path=record.place.path, modified=record.memory.created)
+        links = () if isinstance(parsed, Problem) else parsed.memory.links
+    else:
+        links = codec.normal(new).links
+    check_shared_links(mind, [link for link in links if link not in record.memory.links])
+
+
 def is_private(mind: Mind, id: str) -> bool:
-    """Returns whether a memory with this id exists and is private."""
-    record = mind.index.get(id)
-    return record is not None and record.place.private
+    """Returns whether a memory with this id exists and is private, also if the index lacks it."""
+    if not ids.is_id(id):
+        return False
+    with suppress(MindError):
+        if record := mind.index.get(id):
+            return record.place.private
+    return any(mind.store.stamp(f"{files.PRIVATE}{kind.folder}/{id}.md") for kind in Kind)
 
 
 def check_secrets(

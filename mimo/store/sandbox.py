@@ -203,6 +203,8 @@ def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
     """Returns whether the innermost rules that match `path` ignore it."""
     for rule in reversed(list(rules)):
         name = path.relative_to(rule.folder).as_posix() + "/" * is_folder
+        # The matcher refuses a name that is not UTF-8.
+        name = name.encode("utf-8", "backslashreplace").decode()
         ignored = rule.patterns.check_file(name).include
         if ignored is not None:
             return ignored

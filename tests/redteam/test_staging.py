@@ -14,9 +14,9 @@ from mimo.features.history.commands import sync
 from mimo.features.notes.reading import list_
 from mimo.features.upkeep import Check
 from mimo.features.upkeep.commands import doctor, status
-from mimo.memory.model import Kind, Link
+from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
-from mimo.operations import overview, refresh, saving, syncing
+from mimo.operations import finding, overview, refresh, saving, syncing
 from mimo.store import commit
 from mimo.store.files import is_private, is_shared
 from tests.conftest import git
@@ -304,6 +304,38 @@ def test_no_link_of_a_shared_memory_leads_to_a_private_one(mind: Mind) -> None:
         saving.edit(mind, tea, links=links)
     assert hidden.memory.id not in shared_text(mind)
     saving.store(mind, saving.draft(Kind.FACT, "Tea for two", links=links), private=True)
+
+
+@pytest.mark.attack(LINKED)
+@pytest.mark.parametrize("indexed", [True, False])
+def test_no_text_of_a_shared_memory_names_a_private_one(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, indexed: bool
+) -> None:
+    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party"), private=True).memory.id
+    tea = saving.store(mind, saving.draft(Kind.FACT, "Tea"))
+    if not indexed:
+        monkeypatch.setattr(type(mind.index), "get", lambda *_: None)
+    text, more = saving.file_text(mind, tea), f"more [[{hidden}|here]]"
+    with pytest.raises(Invalid, match="is private"):
+        saving.store(mind, saving.draft(Kind.FACT, more))
+    for changes in ({"content": more}, {"sections": {Section.REASONING: more}}):
+        with pytest.raises(Invalid, match="is private"):
+            saving.edit(mind, tea, **changes)
+    for new in (f"{text}{more}\n", text.replace("\n", f"\nlinks: [{{to: {hidden}}}]\n", 1)):
+        with pytest.raises(Invalid, match="is private"):
+            saving.rewrite(mind, tea, new)
+    assert hidden not in shared_text(mind)
+    saving.store(mind, saving.draft(Kind.FACT, more), private=True)
+
+
+@pytest.mark.attack(LINKED)
+def test_an_earlier_link_to_a_private_memory_does_not_prevent_a_change(mind: Mind) -> None:
+    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party"), private=True).memory.id
+    write(mind.project.root, ".mind/facts/a.md", f"---\nid: a\ntype: fact\n---\n[[{hidden}]]\n")
+    record = finding.one(mind, "a")
+    changed = saving.edit(mind, record, title="Tea")
+    saving.rewrite(mind, changed, saving.file_text(mind, changed) + "and cake\n")
+    assert "and cake" in shared_text(mind)
 
 
 @pytest.mark.attack(LINKED)

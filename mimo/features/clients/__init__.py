@@ -10,6 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from itertools import product
 from pathlib import Path, PurePath
@@ -158,7 +159,7 @@ def install(
     if client.adds_itself and scope is Scope.USER:
         command = "mind" if here.which("mind") else here.executable
         entry = client.server(Scope.USER, command, project=None, home=here.home)
-        yield _by_program(client, here, entry.value, force=force, dry_run=dry_run)
+        yield _by_program(mind, client, here, entry.value, force=force, dry_run=dry_run)
     yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
@@ -169,7 +170,7 @@ def uninstall(
     every = targets(client, scope, here, capture=True, removing=True)
     plans = [plan_uninstall(mind, client, target) for target in every]
     if client.adds_itself and scope is Scope.USER:
-        yield _by_program(client, here, None, dry_run=dry_run)
+        yield _by_program(mind, client, here, None, dry_run=dry_run)
     yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
@@ -367,6 +368,7 @@ def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:
 
 
 def _by_program(
+    mind: Mind,
     client: Client,
     here: Machine,
     wanted: Mapping[str, Any] | None,
@@ -379,10 +381,11 @@ def _by_program(
     Raises `Conflict` if another entry has its name, and `StorageFailed`.
     """
     path = Path(client.files[Scope.USER][0].format_map(here.places))
-    try:
-        present = editing.at(read(storage.look(path, within=None)), (client.section, SERVER))
-    except MindError:
-        present = None  # the client's own program reports the error
+    file = present = None
+    # The client's own program reports the error.
+    with suppress(MindError):
+        file = storage.look(path, within=None)
+        present = editing.at(read(file), (client.section, SERVER))
     is_ours = editing.is_ours(present)
     if present == wanted or (wanted and is_ours and not force):
         return FileRow(file=str(path), action=Action.UNCHANGED)
@@ -396,11 +399,24 @@ def _by_program(
             f"`{path}` has an entry `{SERVER}` that differs",
             hint="nothing was changed; `--force` replaces it",
         )
-    if present is not None and not dry_run:
-        _run(client, here, path, remove, dry_run=False)
-    entry = json.dumps(wanted, separators=(",", ":"))
-    words = ["add-json", "--scope", "user", SERVER, entry]
-    return _run(client, here, path, words, dry_run=dry_run)
+    add, restore = (
+        ["add-json", "--scope", "user", SERVER, json.dumps(entry, separators=(",", ":"))]
+        for entry in (wanted, present)
+    )
+    is_here = here.which(str(client.program)) is not None
+    if file is None or present is None or dry_run or not is_here:
+        return _run(client, here, path, add, dry_run=dry_run)
+    backup = str(storage.keep(mind.home, file))
+    _run(client, here, path, remove, dry_run=False)
+    try:
+        return replace(_run(client, here, path, add, dry_run=False), backup=backup)
+    except StorageFailed as error:
+        error.hint += "; the earlier entry is unchanged"
+        try:
+            _run(client, here, path, restore, dry_run=False)
+        except StorageFailed:
+            error.hint = f"the earlier entry was removed; `{backup}` has a copy of the file"
+        raise
 
 
 def _run(client: Client, here: Machine, path: Path, words: list[str], *, dry_run: bool) -> FileRow:

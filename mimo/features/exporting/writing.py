@@ -50,7 +50,7 @@ def place(name: str) -> Path:
 
     Raises `Invalid` if its folder is missing, or is a memory: `mind` would read the export there.
     """
-    path = Path(os.path.abspath(Path(name).expanduser()))  # noqa: PTH100 - keeps links
+    path = Path(os.path.abspath(disk.expanded(name)))  # noqa: PTH100 - keeps links
     parts = (*path.parts, *path.parent.resolve().parts)
     if STORE in (part.casefold() for part in parts):
         raise Invalid(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -24,7 +24,7 @@ from mimo.features.importing.database import Snapshot
 from mimo.features.importing.drafts import Draft, Item, Resolved, Source, resolved
 from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, convert
 from mimo.features.importing.sources import READERS, Format
-from mimo.frozen import frozen, replace
+from mimo.frozen import field, frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Place, Problem, Record
@@ -55,6 +55,8 @@ class Row:
     skipped: str | None = None
     existing: str | None = None
     """The file that already has its id."""
+    digest: str = ""
+    """The digest of that file."""
     changed: bool = False
     """True if that file differs from the row."""
     record: Record | None = None
@@ -69,6 +71,19 @@ class Row:
     def differs(self) -> bool:
         """Returns whether the existing memory differs and stays as it is."""
         return self.changed and self.record is None
+
+    @property
+    def hides(self) -> bool:
+        """Returns whether it replaces a shared memory by a private one."""
+        is_shared = self.record is not None and not self.record.place.private
+        return is_shared and self.file is not None and files.is_private(self.file.path)
+
+    @property
+    def path(self) -> str:
+        """Returns the file that has its memory after the import; empty if it is skipped."""
+        if self.existing and not self.hides:
+            return self.existing
+        return self.file.path if self.file else ""
 
 
 @frozen
@@ -110,6 +125,12 @@ class Manifest:
     """The copy of the source; empty if there is none."""
     files: Mapping[str, str]
     """The digest of each file as it was written."""
+    replacing: Mapping[str, str] = field(default_factory=dict)
+    """The digests that an interrupted import may have written since."""
+
+    def wrote(self, path: str, digest: str) -> bool:
+        """Returns whether a file with this digest is as an import wrote it."""
+        return digest in (self.files.get(path), self.replacing.get(path))
 
 
 def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
@@ -183,8 +204,13 @@ def import_source(
     with hold(mind.project.root) if not dry_run else nullcontext():
         existing = _Existing(mind)
         before = _read(mind.project.root, manifest)
-        items = resolved(drafts, format, existing.ids, now=now)
-        rows = _planned(mind, existing, items.items, private=private, before=before)
+        items = resolved(
+            drafts, format, existing.ids, hidden=existing.private, private=private, now=now
+        )
+        hidden = existing.private | {
+            item.memory.id for item in items.items if item.memory and item.private
+        }
+        rows = _planned(mind, existing, items.items, private=private, hidden=hidden, before=before)
         if not dry_run and any(row.file for row in rows):
             listed = Manifest(path=manifest, source=str(path), backup="", files={})
             lost = _written(mind, rows, listed, trust=trust)
@@ -259,18 +285,25 @@ def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) 
     """Writes the manifest, then the memories; returns the rows that could not be read back."""
     root = mind.project.root
     before = _read(root, listed.path)
+    earlier = before.files if before else {}
     new = {row.new.path: row.new.digest for row in rows if row.new}
+    # An import that was interrupted did not list them.
+    whole = {row.path: row.digest for row in rows if row.file and row.digest == row.file.digest}
+    changing = {row.path: row for row in rows if row.record}
     listed = replace(
         listed,
         source=listed.source.encode("utf-8", "replace").decode(),
-        files={**(before.files if before else {}), **new},
+        files={**earlier, **{path: whole[path] for path in whole if path in earlier}, **new},
     )
-    _write(root, listed)
+    moving = {path: row.digest for path, row in changing.items() if row.hides}
+    replacing = {path: row.file.digest for path, row in changing.items() if row.file}
+    _write(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
     _create(mind, rows, trust=trust)
-    replaced = {row.record.place.path: row.file.digest for row in rows if row.record and row.file}
-    if replaced:
-        _replace(mind, rows)
-        _write(root, replace(listed, files={**listed.files, **replaced}))
+    if changing:
+        replaced = _replace(mind, rows)
+        hidden = {changing[path].existing for path in replaced if changing[path].hides}
+        kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
+        _write(root, replace(listed, files={**kept, **replaced}))
     lost = tuple(_unread(mind, [row for row in rows if row.file]))
     refresh.refresh(mind)
     return lost
@@ -283,6 +316,7 @@ class _Existing:
         """Reads all of them."""
         self.places: dict[str, tuple[str, str, Record | None]] = {}
         self.ids: dict[str, str] = {}
+        self.private: set[str] = set()
         paths = mind.store.stamps()
         for path in paths:
             mind.heed()
@@ -292,6 +326,8 @@ class _Existing:
             self.places.setdefault(name, (path, digest, None))
             for record in () if isinstance(read, Problem) else read:
                 self.places[record.memory.id] = (path, digest, record)
+                if record.place.private:
+                    self.private.add(record.memory.id)
                 if record.memory.source and record.place.owned and record.parent is None:
                     self.ids.setdefault(record.memory.source, record.memory.id)
 
@@ -302,11 +338,13 @@ def _planned(
     items: Iterable[Item],
     *,
     private: bool = False,
+    hidden: Container[str] = (),
     before: Manifest | None = None,
 ) -> tuple[Row, ...]:
     """Returns the result of each row, given the existing memories.
 
-    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced.
+    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced. A
+    shared memory that names one of `hidden` is skipped.
     """
     rows = []
     for item in items:
@@ -315,9 +353,14 @@ def _planned(
         if row.file and path:
             memory = row.item.memory and codec.normal(row.item.memory)
             same = digest == row.file.digest or (record is not None and record.memory == memory)
-            is_own = before is not None and before.files.get(path) == digest
-            replaces = record if is_own and not same else None
-            row = replace(row, existing=path, changed=not same, record=replaces)
+            is_own = before is not None and before.wrote(path, digest)
+            is_published = files.is_private(row.file.path) and not files.is_private(path)
+            replaces = record if is_own and (is_published or not same) else None
+            row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
+            if is_published and not row.hides:
+                row = Row(item=item, skipped=_PUBLISHED)
+        if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
+            row = Row(item=item, skipped=_NAMES_PRIVATE)
         rows.append(row)
     return tuple(rows)
 
@@ -330,6 +373,17 @@ def _dated(item: Item, record: Record | None) -> Item:
 
 
 _NOWHERE = ("", "", None)
+_PUBLISHED = (
+    "it is private, but its file is shared with git, and not as an import wrote it; "
+    "move the file to the same folder below .mind/private/"
+)
+_NAMES_PRIVATE = "it links to a private memory, which a shared memory must not name"
+
+
+def _names(row: Row, hidden: Container[str]) -> bool:
+    """Returns whether a memory has a link to one of some ids, also in its text."""
+    memory = row.item.memory
+    return memory is not None and any(link.to in hidden for link in codec.normal(memory).links)
 
 
 def _row(mind: Mind, item: Item, *, private: bool) -> Row:
@@ -377,21 +431,30 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
             mind.advance("Importing", done + 1, len(new))
 
 
-def _replace(mind: Mind, rows: Iterable[Row]) -> None:
-    """Replaces memories whose source has changed. One that is changed meanwhile stays."""
+def _replace(mind: Mind, rows: Iterable[Row]) -> dict[str, str]:
+    """Replaces memories whose source has changed; returns the digests of the replaced files.
+
+    One that is changed meanwhile stays.
+    """
+    replaced: dict[str, str] = {}
     for row in rows:
         if row.record and row.file:
             with suppress(Conflict):
-                changed = mind.store.rewrite(row.record, row.file.data)
+                record = row.record
+                if row.hides:
+                    # The new text must not be in a shared file, not even for a moment.
+                    record = mind.store.move(record, row.path, record.memory.type)
+                changed = mind.store.rewrite(record, row.file.data)
                 saving.report(mind, (row.record, changed))
+                replaced[row.path] = row.file.digest
+    return replaced
 
 
 def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
     """Yields the rows whose file does not hold their memory."""
     for done, row in enumerate(rows, 1):
         mind.advance("Verifying", done, len(rows))
-        memory, path = row.item.memory, row.existing or (row.file.path if row.file else "")
-        read = mind.store.read(path)
+        memory, read = row.item.memory, mind.store.read(row.path)
         if memory is None or isinstance(read, Problem):
             yield row
             continue
@@ -426,7 +489,9 @@ def _notes_of_source(
         undated_memories = "1 memory has" if undated == 1 else f"{undated:,} memories have"
         yield f"{undated_memories} no date in the source, and the date of the import here"
     if items.unresolved:
-        yield f"links to something that is not in the source: {items.unresolved:,}"
+        yield f"links to something that is private or not in the source: {items.unresolved:,}"
+    if hidden := sum(row.hides for row in rows):
+        yield f"shared memories that become private: {hidden:,}; commits keep their earlier text"
     if differ := sum(row.differs for row in rows):
         yield f"existing memories that differ from the source, and stay as they are: {differ:,}"
     for reason in dict.fromkeys(reason for _, reason in skipped):
@@ -529,10 +594,11 @@ def _sorted(mind: Mind, path: str) -> RolledBack:
         raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
     stamps = mind.store.stamps()
     existing = [name for name in manifest.files if name in stamps]
-    same = {name for name in existing if mind.store.digest(name) == manifest.files[name]}
+    digests = {name: mind.store.digest(name) for name in existing}
+    same = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
     return RolledBack(
-        manifest=manifest,
-        removed=tuple(name for name in existing if name in same),
+        manifest=replace(manifest, files={**manifest.files, **same}, replacing={}),
+        removed=tuple(same),
         missing=tuple(name for name in manifest.files if name not in stamps),
         changed=tuple(name for name in existing if name not in same),
     )
@@ -563,8 +629,9 @@ def _read(root: Path, path: str) -> Manifest | None:
     )
     try:
         raw = json.loads(disk.read(target))
-        listed = dict(raw["files"])
-        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(listed[name]) for name in listed)
+        listed, replacing = dict(raw["files"]), dict(raw.get("replacing", {}))
+        pairs = (*listed.items(), *replacing.items())
+        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(digest) for name, digest in pairs)
         source, backup = str(raw["source"]), str(raw["backup"])
     except FileNotFoundError:
         return None
@@ -574,11 +641,16 @@ def _read(root: Path, path: str) -> Manifest | None:
         raise damaged from None
     if not is_safe:
         raise damaged
-    return Manifest(path=path, source=source, backup=backup, files=listed)
+    return Manifest(path=path, source=source, backup=backup, files=listed, replacing=replacing)
 
 
 def _write(root: Path, manifest: Manifest) -> None:
     """Writes a manifest over an earlier one. Raises `StorageFailed`."""
-    content = {"source": manifest.source, "backup": manifest.backup, "files": dict(manifest.files)}
+    content = {
+        "source": manifest.source,
+        "backup": manifest.backup,
+        "files": dict(manifest.files),
+        **({"replacing": dict(manifest.replacing)} if manifest.replacing else {}),
+    }
     data = json.dumps(content, indent=1).encode()
     files.replace(files.safe_path(root, manifest.path), data + b"\n", mode=0o600)

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from math import isfinite
@@ -128,16 +128,23 @@ class Resolved:
     items: tuple[Item, ...]
     links: int = 0
     unresolved: int = 0
-    """Links to something that is not in the source."""
+    """Links to something that is not in the source, or that a shared memory must not name."""
 
 
 def resolved(
-    drafts: Sequence[Draft], format: str, existing: Mapping[str, str], *, now: datetime
+    drafts: Sequence[Draft],
+    format: str,
+    existing: Mapping[str, str],
+    *,
+    hidden: Container[str] = (),
+    private: bool = False,
+    now: datetime,
 ) -> Resolved:
     """Returns the memories of drafts. The same drafts always become the same memories.
 
-    `existing` has the id of each memory here by the source in its header. `now` is the time of a
-    memory whose source gives none; its header has `undated: true` then.
+    `existing` has the id of each memory here by the source in its header, and `hidden` the ids of
+    private ones; with `private`, all become so. A shared memory gets no link to a private one.
+    `now` is the time of a memory whose source gives none; its header has `undated: true` then.
     """
     sources: dict[str, Draft] = {}
     for draft in drafts:
@@ -151,15 +158,22 @@ def resolved(
     for source, draft in sources.items():
         taken[source] = existing.get(source) or _new_id(draft, source)
     names = _names(sources, taken)
+    unshared = {
+        taken[source]
+        for source, draft in sources.items()
+        if private or draft.private or taken[source] in hidden
+    }
+    shared_names = {name: id for name, id in names.items() if id not in unshared}
     used: set[str] = set()
     items, counter = [], _Counter()
     for source, draft in sources.items():
-        item = _item(source, draft, taken[source], names, counter, now)
-        if item.memory and (id := item.memory.id.casefold()) in used:
+        id = taken[source]
+        item = _item(source, draft, id, names if id in unshared else shared_names, counter, now)
+        if item.memory and item.memory.id.casefold() in used:
             reason = f"another memory of the source has its id, `{item.memory.id}`"
             item = replace(item, memory=None, skipped=reason)
         elif item.memory:
-            used.add(id)
+            used.add(item.memory.id.casefold())
         items.append(item)
     return Resolved(items=tuple(items), links=counter.links, unresolved=counter.unresolved)
 
@@ -217,7 +231,7 @@ def _item(
         type=draft.type,
         content=content or draft.title or "",
         created=draft.created or now,
-        title=draft.title,
+        title=draft.title and _clean(draft.title),
         topic=draft.topic,
         tags=draft.tags,
         importance=draft.importance,
@@ -337,8 +351,8 @@ def tags(*values: Any) -> tuple[str, ...]:
 
 
 def text(value: Any) -> str | None:
-    """Returns a value as text that a file can hold; None if it is blank."""
-    if value is None:
+    """Returns a value as text that a file can hold; None if it is blank, a list or an object."""
+    if value is None or isinstance(value, list | dict):
         return None
     content = _clean(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
     return content if content.strip() else None

@@ -187,7 +187,13 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             skipped.append(Draft(key=place, group="others", skipped=reason))
     for name, data in entities.items():
         observations = data.get("observations")
-        lines = [line for item in observations or () if (line := text(item))]
+        listed = [observations] if isinstance(observations, str) else observations or []
+        problem = None if isinstance(listed, list) else "its observations are not a list"
+        texts = (
+            json.dumps(item, ensure_ascii=False) if isinstance(item, list | dict) else item
+            for item in (() if problem else listed)
+        )
+        lines = [line for item in texts if (line := text(item))]
         kind = text(data.get("entityType"))
         extra, _ = divided({"entity_type": kind}, "mcp")
         yield Draft(
@@ -197,6 +203,7 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             title=name,
             links=tuple(relations.pop(name, ())),
             extra=extra,
+            skipped=problem,
         )
     yield from skipped
     for start, links in relations.items():
@@ -211,10 +218,13 @@ def _graph(source: Source) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for place, data in _objects(source, "an object"):
         if isinstance(data.get("entities"), list):
             for kind in ("entities", "relations"):
-                for number, item in enumerate(data.get(kind) or (), 1):
-                    if isinstance(item, dict):
-                        word = "entity" if kind == "entities" else "relation"
-                        yield f"{kind} {number}", {**item, "type": word}
+                listed = data.get(kind) or []
+                for number, item in enumerate(listed if isinstance(listed, list) else [listed], 1):
+                    word = "entity" if kind == "entities" else "relation"
+                    yield (
+                        f"{kind} {number}",
+                        {**item, "type": word} if isinstance(item, dict) else {},
+                    )
         else:
             yield place, data
 

@@ -168,10 +168,16 @@ def _archive(path: Path) -> Iterator[Source]:
     import zlib
     from zipfile import BadZipFile, LargeZipFile, ZipFile
 
+    damaged: tuple[type[Exception], ...]
+    damaged = (BadZipFile, LargeZipFile, NotImplementedError, EOFError, zlib.error, UnicodeError)
+    with suppress(ImportError):  # Some builds of Python lack it.
+        from lzma import LZMAError
+
+        damaged = (*damaged, LZMAError)
     try:
         with os.fdopen(disk.opened(path, follow=True), "rb") as file, ZipFile(file) as archive:
             yield _members(path, archive)
-    except (BadZipFile, LargeZipFile, NotImplementedError, EOFError, zlib.error) as error:
+    except damaged as error:
         raise Invalid(
             f"`{path}` is a damaged archive: {str(error).lower()}", hint="unpack it and try again"
         ) from None
@@ -181,7 +187,8 @@ def _members(path: Path, archive: ZipFile) -> Source:
     infos: dict[str, ZipInfo] = {}
     hidden: set[str] = set()
     skipped: list[tuple[str, str]] = []
-    members = [info for info in archive.infolist() if not info.is_dir()]
+    # Of a member without a name, Python can't say whether it is a folder.
+    members = [info for info in archive.infolist() if info.filename and not info.is_dir()]
     _check_number(path, len(members))
     top = _common_top([info.filename for info in archive.infolist()])
     for info in members:
@@ -249,7 +256,13 @@ def recognised(source: Source) -> Format:
     """Returns the format of a source. Raises `Invalid` unless the content shows one."""
     if not source.files:
         raise Invalid(f"`{source.path}` has no files that can be read", hint="check the path")
-    candidates = _of_file(source) if source.is_file else _of_folder(source)
+    try:
+        candidates = _of_file(source) if source.is_file else _of_folder(source)
+    except Unreadable as error:
+        where = f", line {error.line}" if error.line else ""
+        raise Invalid(
+            f"`{source.path}`{where}: {error.reason}", hint="mend it, or export it again"
+        ) from None
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
@@ -273,25 +286,18 @@ def _of_file(source: Source) -> list[Format]:
     lower = name.lower()
     if lower in notes.RULES:
         return [Format.CLAUDE_MD]
-    try:
-        text = source.text(name, LARGEST_JSON)
-    except Unreadable as error:
-        raise Invalid(f"`{source.path}`: {error.reason}", hint="it can't be imported") from None
+    text = source.text(name, LARGEST_JSON)
     if exports.is_journal(text):
         return [Format.JRNL]
     if text.lstrip()[:1] in ("{", "["):
-        return _of_json(source.path, text)
+        return _of_json(text)
     if lower.endswith((".md", ".markdown")):
         return [Format.CLAUDE_MD, Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR]
     return []
 
 
-def _of_json(path: Path, text: str) -> list[Format]:
-    try:
-        return [Format(word) for word in exports.formats_of(text)]
-    except Unreadable as error:
-        where = f", line {error.line}" if error.line else ""
-        raise Invalid(f"`{path}`{where}: {error.reason}", hint="export it again") from None
+def _of_json(text: str) -> list[Format]:
+    return [Format(word) for word in exports.formats_of(text)]
 
 
 def _of_database(path: Path) -> list[Format]:
@@ -308,7 +314,7 @@ def _of_database(path: Path) -> list[Format]:
 def _of_folder(source: Source) -> list[Format]:
     """Returns the possible formats of a folder or an archive."""
     if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
-        return _of_json(source.path, source.text(names[0], LARGEST_JSON))
+        return _of_json(source.text(names[0], LARGEST_JSON))
     if ".obsidian" in source.hidden:
         return [Format.OBSIDIAN]
     if ".index" in source.hidden:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -42,7 +43,7 @@ from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_secrets, clean_tags
 from mimo.store.events import Event
-from mimo.store.files import digest
+from mimo.store.files import digest, is_private
 from mimo.store.memories import NewFile, rendered_source, source_path
 from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
 
@@ -251,7 +252,7 @@ def sandbox_of(mind: Mind) -> Sandbox:
     root, by_agent = mind.project.root, mind.author is not None
     given = mind.environ.get("SANDBOX_DIR")
     if given:
-        limit = Path(given).expanduser().absolute()
+        limit = disk.expanded(given).absolute()
         return Sandbox(limit, limit if by_agent and not root.is_relative_to(limit) else _base(mind))
     return Sandbox(root if by_agent else None, _base(mind))
 
@@ -344,6 +345,8 @@ def _unchanged(
     id_ = source_id(path)
     if not seen.is_of(status) or not (chunks := mind.index.chunks(id_)):
         return None
+    if options.private and not is_private(chunks.path):
+        return None
     age = chunks.created.timestamp() - status.st_mtime
     if chunks.digest != seen.kept or age < _RESOLUTION_SECONDS:
         return None
@@ -408,7 +411,7 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
 def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bool:
     place = freshness.place_of(mind, source.path)
     for name in names:
-        wanted = Path(os.path.realpath(_base(mind) / Path(name).expanduser()))
+        wanted = Path(os.path.realpath(_base(mind) / disk.expanded(name)))
         if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
             return True
         if source.path == name:
@@ -506,7 +509,8 @@ def _ingest_once(
     )
     sha256 = digest(data)
     stored = mind.store.source(before[0].place) if before else None
-    if stored and stored.sha256 == sha256 and not options.force:
+    is_published = options.private and bool(before) and not before[0].place.private
+    if stored and stored.sha256 == sha256 and not (options.force or is_published):
         asked = options.chunking
         if asked.is_auto or resolved(asked, stored.path) == stored.chunking:
             report = _as_known(report, mind, before)

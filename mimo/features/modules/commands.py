@@ -3,6 +3,7 @@
 from pathlib import Path, PurePath
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import modules
@@ -85,7 +86,7 @@ def list_modules(mind: Mind, *, target: Target = None) -> ModuleList:
 
 def _root(mind: Mind, target: str | None) -> Path:
     if target is not None:
-        return Path(target).expanduser().resolve()
+        return disk.expanded(target).resolve()
     return mind.project.root if mind.has_project else Path.cwd()
 
 

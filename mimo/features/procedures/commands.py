@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
+from mimo import disk
 from mimo.commands.common import Limit, TrustLabel
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
@@ -569,7 +570,7 @@ def add(
     """
     if (file is None) == (text is None):
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
-    data = (text or "").encode() if file is None else library.given(Path(file).expanduser())
+    data = (text or "").encode() if file is None else library.given(disk.expanded(file))
     return _added(mind, data)
 
 
@@ -632,7 +633,7 @@ def check(
             raise library.missing(mind, *reference)
         checked = [(candidates[0], library.check(candidates[0], calls=True))]
     else:
-        file = ProcedureFile(path=name, data=library.given(Path(name).expanduser()))
+        file = ProcedureFile(path=name, data=library.given(disk.expanded(name)))
         checked = [(file, library.check(file, calls=True))]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
     warnings = tuple(row for file, result in checked for row in _rows(file, result.warnings))

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -182,7 +183,7 @@ def remove(
 
 
 def _file(mind: Mind, given: str | None) -> Path:
-    return Path(given).expanduser().absolute() if given else mind.home / tokens.FILE
+    return disk.expanded(given).absolute() if given else mind.home / tokens.FILE
 
 
 def _texts(item: projects.Registered) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.common import File
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command, to_json
 from mimo.config import SETTINGS, ZONE, setting
@@ -73,7 +74,7 @@ def init(
     overwrites nothing. In a git repository, git learns to merge memories. What is already here,
     such as decision records, is named, not copied.
     """
-    root = Path(directory).expanduser().absolute()
+    root = disk.expanded(directory).absolute()
     if not nested:
         _check_nesting(mind, root)
     zone = _asked_zone(mind)

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -120,7 +121,7 @@ def forget(
 
 def _one(entries: tuple[Registered, ...], wanted: str) -> Registered:
     """Returns the project with that name or path. Raises `NotFound` and `AmbiguousId`."""
-    path = Path(wanted).expanduser().absolute()
+    path = disk.expanded(wanted).absolute()
     by_path = [entry for entry in entries if entry.path in (path, path.resolve())]
     chosen = by_path or [entry for entry in entries if entry.name == wanted]
     if not chosen:

@@ -1,9 +1,9 @@
 """`mind web` and `mind report`: memories in a browser."""
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Denied, Invalid, NoProject, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -117,7 +117,7 @@ def report(
     shown = redacted(contents(mind, untrusted=untrusted, private=private)).value
     text = reporting.document(shown)
     if file != "-":
-        reporting.write(Path(file).expanduser(), text, force=force, private=private)
+        reporting.write(disk.expanded(file), text, force=force, private=private)
     return ReportWritten(
         file=file,
         memories=len(shown.pages),

@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo import disk
 from mimo.errors import Invalid
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class OwnModel:
 
     def __init__(self, folder: str) -> None:
         """Take the folder's path, which may begin with `~`. Raises `Invalid` if it has no model."""
-        self._folder = Path(folder).expanduser()
+        self._folder = disk.expanded(folder)
         if not self._folder.is_dir():
             raise Invalid(f"embedding.model: `{folder}` is not a folder", hint=_HINT)
         if not self._files:

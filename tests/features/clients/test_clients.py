@@ -564,6 +564,29 @@ def test_the_configuration_of_claude_code_is_changed_by_its_program(
     assert uninstall(mind, "claude-code", "user", here)[0].action == "unchanged"
 
 
+@pytest.mark.parametrize("accepted", ["*acme*", "none"])
+def test_another_entry_is_not_lost_if_the_program_fails(
+    mind: Mind, user: Path, here: Machine, accepted: str
+) -> None:
+    """The program refuses our entry, or every one."""
+    theirs, file = {"command": "acme"}, user / ".claude.json"
+    file.write_text(json.dumps({"mcpServers": {"mind": theirs}}), encoding="utf-8")
+    program = user / "bin" / "claude"
+    refuse = f'case "$2 $6" in (remove*|{accepted}) ;; (*) exit 3 ;; esac\n'
+    program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{refuse}{CLAUDE}", encoding="utf-8")
+    program.chmod(0o755)
+
+    with pytest.raises(StorageFailed) as caught:
+        install(mind, "claude-code", "user", here, force=True)
+
+    if accepted == "none":
+        copy = Path(caught.value.hint.split("`")[1])
+        assert json.loads(copy.read_bytes()) == {"mcpServers": {"mind": theirs}}
+    else:
+        assert "unchanged" in caught.value.hint
+        assert json.loads(file.read_bytes()) == {"mcpServers": {"mind": theirs}}
+
+
 def test_a_failing_program_is_reported_with_its_output(
     mind: Mind, user: Path, here: Machine
 ) -> None:

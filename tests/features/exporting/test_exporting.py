@@ -249,6 +249,11 @@ def test_a_later_export_replaces_its_own_files_and_no_others(shop: Mind, project
     assert (vault / "facts/fact_new.md").read_text("utf-8") == "mine"
 
 
+def test_the_folder_of_an_unknown_user_is_an_error(shop: Mind) -> None:
+    with pytest.raises(Invalid, match="unknown user"):
+        run(shop, format="jsonl", output="~no-such-user/x")
+
+
 def test_a_folder_of_other_files_is_never_written_to(shop: Mind, project: Path) -> None:
     (project / "docs").mkdir()
     (project / "docs/adr.md").write_text("mine", "utf-8")

@@ -128,6 +128,35 @@ class TestJson:
         assert imported[0].memory is not None
         assert imported[0].memory.extra["unresolved_links"] == ["is_part_of B"]
 
+    @pytest.mark.parametrize(
+        ("observations", "content"),
+        [
+            ("hello", "- hello"), (["a", 1, None, {"b": "ü"}], '- a\n- 1\n- {"b": "ü"}'),
+            (None, "A"), (5, None), ({"a": 1}, None), (True, None),
+        ],
+    )  # fmt: skip
+    def test_observations_are_a_text_or_a_list(self, tmp_path, observations, content):
+        path = tmp_path / "m.jsonl"
+        entity = {"type": "entity", "name": "A", "observations": observations}
+        path.write_text(json.dumps(entity), encoding="utf-8")
+
+        (item,) = resolved(drafts(path), "mcp-memory", {}, now=NOW).items
+
+        assert (item.memory and item.memory.content) == content
+        assert (item.skipped is None) == (content is not None)
+
+    @pytest.mark.parametrize("relations", [7, "no", [3], {"from": 1}, True])
+    def test_relations_of_another_type_are_skipped(self, tmp_path, relations):
+        graph = {"entities": [{"name": "A", "observations": ["b"]}], "relations": relations}
+        path = tmp_path / "m.json"
+        path.write_text(json.dumps(graph), encoding="utf-8")
+
+        items = resolved(drafts(path), "mcp-memory", {}, now=NOW).items
+
+        assert [item.skipped for item in items] == [
+            None, "it is neither an entity nor a relation"
+        ]  # fmt: skip
+
     @pytest.mark.parametrize("envelope", [lambda rows: rows, lambda rows: {"results": rows}])
     def test_mem0(self, tmp_path, envelope):
         rows = [

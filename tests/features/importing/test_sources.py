@@ -59,6 +59,10 @@ def written(mind: Mind) -> dict[str, str]:
     return {path.relative_to(mind.folder).as_posix(): path.read_text("utf-8") for path in paths}
 
 
+def facts(mind: Mind) -> dict[str, str]:
+    return {name: text for name, text in written(mind).items() if "/fact_" in name}
+
+
 def totals(result: Import) -> tuple[int, int, int, int]:
     """Returns the numbers of new, replaced, existing and skipped memories."""
     rows = result.groups
@@ -256,6 +260,137 @@ class TestAgain:
         assert sum(row.new + row.already_there for row in result.groups) == 12
         assert import_(mind, rollback=True).removed == 12
 
+    @pytest.mark.parametrize("again", [True, False])
+    def test_an_interrupted_replacement_is_completed_and_rolled_back(
+        self, mind, graph, monkeypatch, again
+    ):
+        import_(mind, str(graph))
+        lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
+        rewrite = type(mind.store).rewrite
+
+        def interrupted(*given: object) -> None:
+            rewrite(*given)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(mind.store), "rewrite", interrupted)
+        with suppress(KeyboardInterrupt):
+            import_(mind, str(graph))
+        monkeypatch.undo()
+
+        plan = import_(mind, rollback=True, dry_run=True)
+        assert (plan.removed, plan.kept) == (2, ())
+        if again:
+            assert totals(import_(mind, str(graph))) == (0, 0, 2, 0)
+        lines(graph, {**GRAPH[0], "observations": ["Third"]}, *GRAPH[1:])
+        assert totals(import_(mind, str(graph))) == (0, 1, 1, 0)
+        assert "Third" in show(mind, id_of(mind, "ana")).content
+        assert import_(mind, rollback=True).removed == 2
+
+    def test_a_list_with_an_earlier_digest_is_brought_up_to_date(self, mind, graph):
+        listed = Path(mind.project.root, import_(mind, str(graph)).manifest or "")
+        before = listed.read_bytes()
+        lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
+        import_(mind, str(graph))
+        after = listed.read_bytes()
+        listed.write_bytes(before)
+
+        import_(mind, str(graph))
+
+        assert listed.read_bytes() == after
+
+
+@pytest.mark.attack("private text in git")
+class TestPrivacy:
+    @pytest.mark.parametrize("text", ["list v1", "salary list v2: Bob 90k"])
+    def test_a_shared_memory_becomes_private(self, mind, tmp_path, text):
+        notes = vault(tmp_path / "V", a="list v1")
+        import_(mind, str(notes))
+        write(notes, a=text)
+
+        result = import_(mind, str(notes), private=True)
+
+        assert (totals(result), result.verified) == ((0, 1, 0, 0), True)
+        assert any("become private: 1" in note for note in result.notes)
+        ((name, stored),) = facts(mind).items()
+        assert name.startswith("private/facts/fact_a_")
+        assert text in stored
+        assert totals(import_(mind, str(notes), private=True)) == (0, 0, 1, 0)
+
+    def test_a_memory_that_becomes_private_can_be_rolled_back(self, mind, tmp_path):
+        notes = vault(tmp_path / "V", a="one", b="two")
+        import_(mind, str(notes))
+        write(notes, a="---\nprivate: true\n---\nBob 90k")
+
+        assert totals(import_(mind, str(notes))) == (0, 1, 1, 0)
+        back = import_(mind, rollback=True)
+
+        assert (back.removed, back.missing, back.kept) == (2, 0, ())
+        assert facts(mind) == {}
+
+    def test_an_interruption_publishes_nothing_and_is_completed(self, mind, tmp_path, monkeypatch):
+        notes = vault(tmp_path / "V", a="one")
+        import_(mind, str(notes))
+        write(notes, a="Bob 90k")
+        monkeypatch.setattr(type(mind.store), "rewrite", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            import_(mind, str(notes), private=True)
+        monkeypatch.undo()
+
+        assert totals(import_(mind, str(notes), private=True)) == (0, 1, 0, 0)
+        assert [name.partition("/")[0] for name in facts(mind)] == ["private"]
+        assert import_(mind, rollback=True).removed == 1
+
+    def test_a_shared_memory_that_was_changed_here_is_skipped_with_a_hint(self, mind, tmp_path):
+        notes = vault(tmp_path / "V", a="one")
+        import_(mind, str(notes))
+        edit(mind, id_of(mind, "fact_a"), content="two")
+        before = written(mind)
+
+        result = import_(mind, str(notes), private=True)
+
+        assert totals(result) == (0, 0, 0, 1)
+        assert "move the file" in result.skipped[0].reason
+        assert written(mind) == before
+
+    def test_a_shared_note_does_not_name_a_private_one(self, mind, tmp_path):
+        notes = vault(
+            tmp_path / "V",
+            Secret="---\nprivate: true\nrelated: '[[Open]]'\n---\nBob",
+            Open="---\nrelated: '[[Secret]]'\n---\nsee [[Secret]] and [[Other]]",
+            Other="see [[Open]]",
+        )
+        import_(mind, str(notes))
+        shared = {name: text for name, text in written(mind).items() if "private/" not in name}
+
+        assert not any(id_of(mind, "secret") in text for text in shared.values())
+        text = next(text for name, text in shared.items() if "fact_open" in name)
+        assert f"see [[Secret]] and [[{id_of(mind, 'other')}|Other]]" in text
+        assert [link.to for link in show(mind, id_of(mind, "secret")).links] == [
+            id_of(mind, "open")
+        ]
+        before = written(mind)
+        import_(mind, str(notes))
+        assert written(mind) == before
+
+    def test_an_exported_memory_that_names_a_private_one_is_skipped(self, mind, tmp_path):
+        def memory(id: str, **fields: object) -> dict[str, object]:
+            date = "2026-01-01T00:00:00Z"
+            return {"kind": "memory", "id": id, "type": "fact", "created": date, **fields}
+
+        export = lines(
+            tmp_path / "e.jsonl",
+            {"kind": "mind", "format": 1, "project": "x"},
+            memory("fact_a", content="see", links=[{"to": "fact_b"}]),
+            memory("fact_c", content="see [[fact_b]]"),
+            memory("fact_b", content="Bob", private=True),
+            {"kind": "end", "memories": 3},
+        )
+
+        result = import_(mind, str(export))
+
+        assert totals(result) == (1, 0, 0, 2)
+        assert "private memory" in result.skipped[0].reason
+
 
 class TestRollingBack:
     def test_a_rollback_removes_what_was_imported(self, mind, graph):
@@ -331,6 +466,22 @@ class TestRecognising:
             import_(mind, str(path))
 
         assert "mind import mama" in error.value.hint
+
+    @pytest.mark.parametrize("named", ["", "conversations.json"])
+    def test_text_that_is_not_utf_8_is_an_error(self, mind, tmp_path, named):
+        (tmp_path / "x").mkdir()
+        (tmp_path / "x" / "conversations.json").write_bytes(b'[{"mapping": "\xff"}]')
+
+        with pytest.raises(Invalid, match="not UTF-8"):
+            import_(mind, str(tmp_path / "x" / named))
+
+    def test_a_note_whose_name_is_not_utf_8_is_imported(self, mind, tmp_path):
+        notes = vault(tmp_path / "V")
+        for name in (b"caf\xe8.md", b"caf\xe9.md"):
+            Path(notes, os.fsdecode(name)).write_text("Coffee", encoding="utf-8")
+
+        assert totals(import_(mind, str(notes))) == (2, 0, 0, 0)
+        assert totals(import_(mind, str(notes))) == (0, 0, 2, 0)
 
     def test_broken_json_names_the_line(self, mind, tmp_path):
         path = tmp_path / "a.json"
@@ -498,6 +649,31 @@ class TestArchives:
 
         with pytest.raises(Invalid, match="damaged archive"):
             import_(mind, str(path))
+
+    @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+    def test_damaged_data_is_an_error_with_each_method(self, mind, tmp_path, method):
+        path = tmp_path / "x.zip"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            archive.writestr("tea.md", "# Tea\n" + " ".join(map(str, range(999))))
+        data = bytearray(path.read_bytes())
+        data[60:260] = b"\xff" * 200
+        path.write_bytes(data)
+
+        with pytest.raises(Invalid, match="damaged archive"):
+            import_(mind, str(path), from_=Format.OBSIDIAN)
+
+    def test_an_archive_with_a_name_that_is_not_utf_8_is_an_error(self, mind, tmp_path):
+        path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
+        path.write_bytes(path.read_bytes().replace("é".encode(), b"\xff\xff"))
+
+        with pytest.raises(Invalid, match="damaged archive"):
+            import_(mind, str(path))
+
+    def test_a_file_without_a_name_in_an_archive_is_not_read(self, mind, tmp_path):
+        path = self.make(tmp_path / "x.zip", {".obsidian/x": "", "tea.md": "# Tea", "é": "# X"})
+        path.write_bytes(path.read_bytes().replace("é".encode(), b"\0\0"))
+
+        assert totals(import_(mind, str(path))) == (1, 0, 0, 0)
 
     def test_a_cut_archive_is_an_error(self, mind, tmp_path):
         path = self.make(tmp_path / "x.zip", {"tea.md": "# Tea"})

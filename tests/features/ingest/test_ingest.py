@@ -419,6 +419,7 @@ def test_a_file_that_another_process_ingested_meanwhile_is_recognised(mind, proj
 
 
 def test_names_that_are_not_text_are_distinguished(mind, project):
+    put(project, ".gitignore", "*.log\n")
     for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
         put(project, os.fsdecode(name), "Words of an odd file.")
     assert [file.path for file in take(mind, "docs").files] == [
@@ -438,6 +439,19 @@ def test_a_dry_run_writes_nothing(mind, project):
     known = one(mind, "guide.md", dry_run=True)
     assert known.is_known
     assert known.chunks == taken.chunks
+
+
+@pytest.mark.attack("private text in git")
+@pytest.mark.parametrize("name", ["guide.md", "."])
+def test_an_unchanged_shared_source_becomes_private(mind, project, name):
+    os.utime(put(project, "guide.md"), (10**9, 10**9))
+    public = one(mind, "guide.md")
+
+    (private,) = ingest_files(mind, [name], Options(private=True)).files
+
+    assert private.file == f".mind/private/sources/{public.source_id}.md"
+    assert not (project / public.file).exists()
+    assert one(mind, "guide.md", private=True).is_known
 
 
 def test_private_chunks_stay_private(mind, project):

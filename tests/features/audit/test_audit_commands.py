@@ -279,7 +279,7 @@ def spans() -> Iterator[InMemorySpanExporter]:
 def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExporter) -> None:
     tried(mind, "putMemory", namespace="agent.a", key="k", value="the value")
     tried(mind, "putMemory", namespace="public.a", key="k", value="the value")
-    tried(mind, "getMemory", namespace="agent.a", key="a word of mine")
+    tried(mind, "getMemory", namespace="agent.a", key="a_word_of_mine")
 
     finished = spans.get_finished_spans()
     rows = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
@@ -295,7 +295,7 @@ def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExpor
     assert not finished[-1].status.is_ok
     every = "".join(span.to_json() for span in finished)
     assert "the value" not in every
-    assert "a word of mine" not in every
+    assert "a_word_of_mine" not in every
 
 
 def test_a_call_continues_the_trace_of_a_request() -> None:

@@ -293,16 +293,17 @@ class Trash:
         """Removes an entry. Raises `StorageFailed`."""
         files.remove(self._path(id))
 
-    def purge(self, path: str) -> int:
-        """Removes every copy of a file, also those from other folders.
+    def purge(self, path: str, is_of: Callable[[Kept], bool]) -> int:
+        """Removes every copy of a memory's file: at its path, and where `is_of` shows earlier ones.
 
         Returns the number of copies. Raises `StorageFailed`, and `LaterFormat` before a change.
         """
-        name, purged = path.rpartition("/")[2], 0
         entries = {id_: entry for id_ in self.ids() if (entry := self.entry(id_))}
+        paths = {copy.path for id_ in entries for copy in self.kept(id_) if is_of(copy)} | {path}
+        purged = 0
         for id_, entry in entries.items():
             kept = self.kept(id_)
-            left = [copy for copy in kept if copy.path.rpartition("/")[2] != name]
+            left = [copy for copy in kept if copy.path not in paths]
             purged += len(kept) - len(left)
             if not left:
                 self.remove(id_)

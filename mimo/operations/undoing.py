@@ -196,8 +196,7 @@ def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
     user = mind.user() if names_none and mind.agent is None else None
     if user is None:
         return mind
-    last, last_of_user = (next(reversed(each.trash.ids()), "") for each in (mind, user))
-    return user if last_of_user > last else mind
+    return user if user.trash.last > mind.trash.last else mind
 
 
 def purge(mind: Mind, wanted: str) -> int:

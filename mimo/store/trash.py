@@ -192,10 +192,24 @@ class Trash:
             return []
         return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
+    @property
+    def last(self) -> str:
+        """Returns the id of the newest entry of this user; empty if there is none."""
+        return next(filter(self._is_own, reversed(self.ids())), "")
+
+    def _is_own(self, id: str) -> bool:
+        """Returns whether this user signed an entry."""
+        try:
+            return self.entry(id) is not None
+        except LaterFormat:
+            return True
+
     def new_id(self) -> str:
         """Returns an id that sorts after all others; removes entries beyond the limits."""
         stamp = self._now().astimezone(UTC).strftime(_STAMP)
         ids = self.ids()
+        while ids and ids[-1] >= stamp and not self._is_own(ids[-1]):
+            ids.pop()  # A clone may bring any name.
         if ids and ids[-1] >= stamp:
             # The order is kept within one microsecond and after the clock was set back.
             stamp = _after(ids[-1].partition("_")[0]) or stamp
@@ -360,7 +374,7 @@ def _after(stamp: str) -> str | None:
     try:
         time = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
         return (time + timedelta(microseconds=1)).strftime(_STAMP)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -153,6 +153,21 @@ def test_show_survives_records_with_other_types(
     assert run(mind, capsys, "metrics")[0] == 0
 
 
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "2026-11-20T12:00:00"])
+def test_planted_times_are_listed(
+    mind: Mind, capsys: pytest.CaptureFixture[str], time: str
+) -> None:
+    record = {"n": 1, "event_type": "tool_call", "timestamp": time}
+    event = {"name": "x", "time": time, "measurements": {}, "metadata": {}}
+    log_of(mind).parent.mkdir(parents=True, exist_ok=True)
+    log_of(mind).write_bytes(line_of(sealed(record, None, b"other")))
+    log_of(mind).with_name("events.jsonl").write_text(f"{json.dumps(event)}\n", "utf-8")
+    for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
+        assert main(words, open=lambda _: mind) == 0
+    assert time[:10] in capsys.readouterr().out
+
+
 def test_show_lists_the_newest_calls_that_pass_the_filters(
     mind: Mind, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:

@@ -16,7 +16,7 @@ from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span
 from mimo.guard.policy import Call, Operation
-from mimo.memory.ids import check_namespace
+from mimo.memory.ids import check_key, check_namespace
 
 if TYPE_CHECKING:
     from mimo.guard.privacy import Redacted
@@ -327,6 +327,8 @@ def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
     }
     if "namespace" in names:
         check_namespace(names["namespace"])
+    if "key" in names:
+        check_key(names["key"])
     return replace(call, **names)
 
 

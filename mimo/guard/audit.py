@@ -276,17 +276,23 @@ def number_of(value: object) -> float:
     return value if isinstance(value, int | float) and abs(value) < _MOST else 0
 
 
-_COUNTERS = ("requests", "denies", "redactions", "seconds", "buckets")
+_COUNTERS = {"requests": 3, "denies": 2, "redactions": 1, "seconds": 1, "buckets": 2}
+"""The sums in `Totals`, and how many labels each of their keys has."""
+_LARGEST_BUCKET = ceil(log(_MOST) / log(_GROWTH))
 
 
 def totals_of(data: Mapping[str, Any]) -> Totals:
     """Returns totals from JSON. Raises `ValueError`, `TypeError` or `KeyError` for other JSON."""
     totals = Totals()
-    totals.through = int(data["through"])
-    for name in _COUNTERS:
+    totals.through = int(number_of(data["through"]))
+    for name, labels in _COUNTERS.items():
         counter = getattr(totals, name)
         for *key, number in data[name]:
-            counter[tuple(str(part) for part in key)] = number + 0
+            if len(key) != labels:
+                raise ValueError(key)
+            counter[tuple(str(part) for part in key)] = number_of(number)
+    if any(abs(int(bucket)) > _LARGEST_BUCKET for _, bucket in totals.buckets):
+        raise ValueError(totals.buckets)
     return totals
 
 

@@ -17,6 +17,8 @@ INTERRUPTED = "interrupted"
 """The type of the record that follows an incomplete one, which was removed."""
 LOST = "lost"
 """The type of the record that follows a loss of power: records `after` a number may be missing."""
+_MOST_RECORDS = 10**15
+"""The record of a clone may have a number of thousands of digits."""
 _INTERRUPTED = "a write was interrupted before this record; its incomplete record was removed"
 _LOST = ": the machine stopped before it was on the disk"
 
@@ -34,7 +36,7 @@ class Link(NamedTuple):
     def number(self) -> int:
         """Returns the position in the chain, from 1; 0 if the record has none."""
         number = self.event.get("n")
-        return number if isinstance(number, int) else 0
+        return number if isinstance(number, int) and abs(number) < _MOST_RECORDS else 0
 
     @property
     def home(self) -> str | None:
@@ -102,7 +104,7 @@ def _canonical(value: Mapping[str, Any]) -> bytes:
 
 
 def _hash(event: Mapping[str, Any], prev: str | None) -> str:
-    return disk.sha256((prev or "").encode() + _canonical(event)).hex()
+    return disk.sha256((prev or "").encode("utf-8", "surrogatepass") + _canonical(event)).hex()
 
 
 def _keyed(text: str, key: bytes) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from _thread import allocate_lock
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -127,18 +128,22 @@ def _take_all(
     taken = {}
     for name, several in limits.items():
         for number, limit in enumerate(several):
-            key = sha256(f"{name} {number}".encode()).hexdigest()
+            # A column for the seconds until the bucket is full would be a new format.
+            seconds = max(2 * WINDOW_SECONDS, ceil(limit.burst / limit.sustained))
+            key = f"{sha256(f'{name} {number}'.encode()).hexdigest()} {seconds}"
             row = connection.execute(
                 "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
             ).fetchone()
-            before = full(limit, now)
+            bucket, wait = take(full(limit, now), limit, now)
             if row is not None:
-                before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
-            bucket, wait = take(before, limit, now)
+                # The row of a clone may have anything in it.
+                with suppress(ValueError, TypeError, OverflowError, RecursionError):
+                    before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
+                    bucket, wait = take(before, limit, now)
             if wait:
                 raise _too_often(name, limit, wait)
             taken[key] = bucket
-    connection.execute("DELETE FROM buckets WHERE at < ?", (now - 2 * WINDOW_SECONDS,))
+    connection.execute("DELETE FROM buckets WHERE at + substr(name, 65) < ?", (now,))
     connection.executemany(
         "INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?)",
         [

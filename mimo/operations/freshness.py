@@ -46,7 +46,9 @@ class IngestedFiles:
         """Returns the files that were read on this machine; none if the list can't be read."""
         from json import loads
 
-        with suppress(OSError, MindError, ValueError, TypeError, AttributeError, RecursionError):
+        with suppress(
+            OSError, MindError, ValueError, TypeError, AttributeError, OverflowError, RecursionError
+        ):
             data, _ = disk.look(self._path("ingested.json"), limit=_LARGEST_LIST)
             rows = loads(data)
             return {

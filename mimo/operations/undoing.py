@@ -14,12 +14,13 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, LaterFormat, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
-from mimo.memory.ids import handle_of
+from mimo.memory.ids import handle_of, of_path
 from mimo.memory.model import Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash
-from mimo.store.files import LOCAL
+from mimo.store.files import LOCAL, PRIVATE
+from mimo.store.memories import records_of
 from mimo.store.trash import Entry, Kept, Recorder
 
 
@@ -197,8 +198,7 @@ def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
     user = mind.user() if names_none and mind.agent is None else None
     if user is None:
         return mind
-    last, last_of_user = (next(reversed(each.trash.ids()), "") for each in (mind, user))
-    return user if last_of_user > last else mind
+    return user if user.trash.last > mind.trash.last else mind
 
 
 def purge(mind: Mind, wanted: str) -> int:
@@ -221,11 +221,26 @@ def entry_id() -> str | None:
     return recorder.id if recorder else None
 
 
-def forget(mind: Mind, path: str) -> None:
-    """Removes all copies of a file from the trash, and prevents one by the running command."""
+def forget(mind: Mind, record: Record) -> None:
+    """Removes all copies of a memory's file from the trash; the running command keeps none.
+
+    Copies at an earlier path of the file are those whose text has the id.
+    """
+    from mimo.store.revisions import is_memory
+
+    path, id_ = record.place.path, record.parent or record.memory.id
+
+    def is_of(kept: Kept) -> bool:
+        if kept.before is None or not is_memory(kept.path.replace(PRIVATE, f"{STORE}/")):
+            return False
+        if id_.encode() not in kept.before and of_path(kept.path) != id_:
+            return False
+        read = records_of(kept.before, kept.path, mind.now())
+        return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
+
     if recorder := trash.current():
         recorder.exempt(path)
-    mind.trash.purge(path)
+    mind.trash.purge(path, is_of)
 
 
 def forget_id(mind: Mind, id: str) -> None:

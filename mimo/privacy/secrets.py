@@ -174,7 +174,8 @@ def _private_keys(text: str) -> Iterator[Span]:
     for edge, following in zip(edges, [*edges[1:], None], strict=False):
         if edge[1] and compiled(_MATERIAL).search(text, edge.end(), edge.end() + _WITHIN):
             ended = following is not None and not following[1]
-            last = following if ended else compiled(_MORE).match(text, edge.end())
+            limit = following.start() if following else len(text)
+            last = following if ended else compiled(_MORE).match(text, edge.end(), limit)
             yield "private_key", edge.start(), last.end() if last else edge.end()
 
 
@@ -255,5 +256,5 @@ def _encoded(text: str) -> Iterator[Span]:
 
 
 _IS_OF_KUBERNETES = r"kind[\"']?:[ \t]{0,4}[\"']?Secret\b"
-_ENTRY = r"[\w.-]{1,100}[\"']?:[ \t]{0,4}[\"']?([A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])"
+_ENTRY = r"[\w.-][\"']?:[ \t]{0,4}[\"']?([A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])"
 """An entry of the data of a Kubernetes Secret."""

@@ -273,25 +273,33 @@ def use_zone(zone: tzinfo) -> None:
     _zone.set(zone)
 
 
+def _local(moment: datetime) -> datetime:
+    """Returns a time in the user's zone; the first and the last hours of all years as they are."""
+    try:
+        return moment.astimezone(_zone.get())
+    except OverflowError:
+        return moment
+
+
 def day(moment: datetime) -> str:
     """Returns the date in the user's zone, such as `2026-11-20`."""
-    return moment.astimezone(_zone.get()).strftime("%Y-%m-%d")
+    return _local(moment).strftime("%Y-%m-%d")
 
 
 def minute(moment: datetime) -> str:
     """Returns the time in the user's zone to the minute: `2026-11-20 15:30 UTC`."""
-    local = moment.astimezone(_zone.get())
+    local = _local(moment)
     return f"{local:%Y-%m-%d %H:%M} {abbreviation(local)}"
 
 
 def stamp(moment: datetime) -> str:
     """Returns the time in the user's zone, for rows of many: `2026-11-20 15:30:12`."""
-    return moment.astimezone(_zone.get()).strftime("%Y-%m-%d %H:%M:%S")
+    return _local(moment).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def second(moment: datetime) -> str:
     """Returns the time in the user's zone to the second: `2026-11-20 15:30:12 UTC`."""
-    return f"{stamp(moment)} {abbreviation(moment.astimezone(_zone.get()))}"
+    return f"{stamp(moment)} {abbreviation(_local(moment))}"
 
 
 _LONGEST_IN_DAYS, _LONGEST_IN_WEEKS, _YEAR = 14, 9 * 7, 365

@@ -138,10 +138,11 @@ def _cut(piece: Text, width: int, *, from_start: bool) -> None:
         piece.truncate(width, overflow="ellipsis")
         piece.plain = piece.plain if width else ""
         return
-    text = piece.plain
-    while text and cell_len(text) >= width:
-        text = text[1:]
-    piece.plain = f"…{text}" if width else ""
+    text, columns = piece.plain, 0
+    start = len(text)
+    while start and (columns := columns + cell_len(text[start - 1])) < width:
+        start -= 1
+    piece.plain = f"…{text[start:]}" if width else ""
 
 
 def styled(part: Part) -> Text:

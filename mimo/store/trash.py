@@ -192,10 +192,24 @@ class Trash:
             return []
         return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
+    @property
+    def last(self) -> str:
+        """Returns the id of the newest entry of this user; empty if there is none."""
+        return next(filter(self._is_own, reversed(self.ids())), "")
+
+    def _is_own(self, id: str) -> bool:
+        """Returns whether this user signed an entry."""
+        try:
+            return self.entry(id) is not None
+        except LaterFormat:
+            return True
+
     def new_id(self) -> str:
         """Returns an id that sorts after all others; removes entries beyond the limits."""
         stamp = self._now().astimezone(UTC).strftime(_STAMP)
         ids = self.ids()
+        while ids and ids[-1] >= stamp and not self._is_own(ids[-1]):
+            ids.pop()  # A clone may bring any name.
         if ids and ids[-1] >= stamp:
             # The order is kept within one microsecond and after the clock was set back.
             stamp = _after(ids[-1].partition("_")[0]) or stamp
@@ -293,16 +307,17 @@ class Trash:
         """Removes an entry. Raises `StorageFailed`."""
         files.remove(self._path(id))
 
-    def purge(self, path: str) -> int:
-        """Removes every copy of a file, also those from other folders.
+    def purge(self, path: str, is_of: Callable[[Kept], bool]) -> int:
+        """Removes every copy of a memory's file: at its path, and where `is_of` shows earlier ones.
 
         Returns the number of copies. Raises `StorageFailed`, and `LaterFormat` before a change.
         """
-        name, purged = path.rpartition("/")[2], 0
         entries = {id_: entry for id_ in self.ids() if (entry := self.entry(id_))}
+        paths = {copy.path for id_ in entries for copy in self.kept(id_) if is_of(copy)} | {path}
+        purged = 0
         for id_, entry in entries.items():
             kept = self.kept(id_)
-            left = [copy for copy in kept if copy.path.rpartition("/")[2] != name]
+            left = [copy for copy in kept if copy.path not in paths]
             purged += len(kept) - len(left)
             if not left:
                 self.remove(id_)
@@ -359,7 +374,7 @@ def _after(stamp: str) -> str | None:
     try:
         time = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
         return (time + timedelta(microseconds=1)).strftime(_STAMP)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

@@ -7,7 +7,8 @@ from functools import cache
 
 SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
+    # OSC and kin. A new one ends the last, as on a terminal; otherwise time would be quadratic.
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
 """Escape sequences of terminals."""
@@ -29,7 +30,7 @@ RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
 
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
 
-_COMMANDS = r"(?mi)^(\s*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
+_COMMANDS = r"(?mi)^([^\S\n]*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
 """Commands in a log, as GitHub, Azure Pipelines and TeamCity read them.
 
 `::set-env name=x::y` at the start of a line; `##[set-env name=x]y` and `##vso[…]` anywhere.

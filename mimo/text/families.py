@@ -144,7 +144,7 @@ class _Kinds(dict[str, str]):
     def __missing__(self, chunk: str) -> str:
         if len(self) > _KEPT_CHUNKS:
             self.clear()
-        verb = _last_word().search(chunk) if chunk[-1].isalpha() else None
+        verb = _last_word().search(chunk[-_REACH:]) if chunk[-1].isalpha() else None
         kind = _VERB if verb and verb[0].lower() in _bases() else 0
         kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
         kind |= _BOTH if "-" in chunk and nouns(chunk, beside=True) != chunk else 0

@@ -85,13 +85,12 @@ def _listed(mark: str, items: Sequence[str]) -> str:
 
 def _items(text: str) -> list[tuple[str, bool]]:
     """Returns each item, and whether it is ticked."""
-    items: list[tuple[str, bool]] = []
+    items: list[tuple[list[str], bool]] = []
     for line in text.split("\n"):
         if match := compiled(_BULLET).fullmatch(line):
-            items.append((match[2], (match[1] or " ") in "xX"))
+            items.append(([match[2]], (match[1] or " ") in "xX"))
         elif items and (line.startswith("  ") or not line.strip()):
-            item, ticked = items[-1]
-            items[-1] = (f"{item}\n{line[2:]}", ticked)
+            items[-1][0].append(line[2:])
         elif line.strip():
-            items.append((line.strip(), False))
-    return [(item.strip(), ticked) for item, ticked in items]
+            items.append(([line.strip()], False))
+    return [("\n".join(lines).strip(), ticked) for lines, ticked in items]

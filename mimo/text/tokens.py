@@ -100,6 +100,7 @@ _LONG = 200
 """The length of a text from which asking first whether it may have verbs with particles pays."""
 
 _ASCII_WORD = r"[A-Za-z0-9]+"
+_APOSTROPHE = r"(?<![A-Za-z])[A-Za-z]+['\u2019][A-Za-z]+"
 
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
@@ -144,7 +145,7 @@ def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
     text = nouns(text, beside=False)
-    words = _split(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text)) or _split(text)
+    words = _split(compiled(_APOSTROPHE).sub(_without, text)) or _split(text)
     parts = [part for word in words for part in _parts(word)]
     full = [part for part in parts if part not in STOP_WORDS] or parts
     stripped = [part for word in words for part in _parts(_without_particle(word))]

@@ -95,7 +95,7 @@ def test_turns_are_private_and_no_memories(session, project, mind):
     from mimo.operations import finding
 
     run(session.add_items([turn("green tea")]))
-    place = project / ".mind/.local/conversations.db"
+    (place,) = (project / ".mind/.local").glob("conversations-*.db")
 
     assert place.stat().st_mode & 0o077 == 0
     assert (project / ".mind/.local/.gitignore").read_text("utf-8").startswith("*")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mimo import disk
 from mimo.errors import StorageFailed
+from mimo.features.audit import exposition
 from mimo.guard import audit
 from mimo.guard.audit import AuditLog, Totals, totals_of
 from mimo.guard.chain import Link, Placed, faults, line_of, sealed
@@ -297,6 +298,40 @@ def test_values_that_are_not_numbers_count_as_zero(root: Path, value: object) ->
 
     totals = log.totals()
     assert (totals.calls("None"), totals.seconds[("None",)], totals.redactions) == (2, 0, {})
+
+
+@pytest.mark.attack("record of calls from a clone")
+@pytest.mark.parametrize("n", [10**4300 - 1, 7], ids=["huge", "7"])
+@pytest.mark.parametrize("prev", ["\ud800", None])
+def test_a_planted_record_does_not_stop_calls(root: Path, n: int, prev: str | None) -> None:
+    log = opened(root)
+    log.path.parent.mkdir(parents=True)
+    planted = {"n": n, "event_type": "tool_call", "home": "theirs"}
+    log.path.write_bytes(line_of(sealed(planted, prev, b"other")))
+    write(log, 2)
+    assert log.last_number == (9 if n == 7 else 2)
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("buckets", ["t", "abc", 1]),
+        ("buckets", ["t", "1000000", 1]),
+        ("buckets", ["t", 1]),
+        ("requests", ["t", "ok", 1]),
+        ("requests", ["t", "", "ok", 10**400]),
+        ("denies", ["t", 1]),
+        ("seconds", ["t", "x", 1]),
+    ],
+)
+def test_planted_totals_are_read_or_counted_again(root: Path, name: str, row: list[object]) -> None:
+    log = opened(root)
+    write(log, 2)
+    totals = log.totals().as_json() | {"through": 0, name: [row]}
+    log.path.with_name("metrics.json").write_text(json.dumps(totals), encoding="utf-8")
+    text = exposition(log.totals(), {})
+    assert 'tool_name="t1",namespace="",status="ok"} 1.0' in text
 
 
 def test_a_record_is_counted_once() -> None:

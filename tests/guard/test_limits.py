@@ -105,6 +105,27 @@ def test_buckets_unused_for_two_minutes_are_removed(root: Path) -> None:
         assert connection.execute("SELECT count(*) FROM buckets").fetchone() == (1,)
 
 
+@pytest.mark.req("002-49")
+def test_other_calls_do_not_refill_a_slow_limit(root: Path) -> None:
+    limits, slow, other = Limits(root), {"tool x": [Limit(0.001, 1)]}, {"tool y": [Limit(1, 3)]}
+    assert takes(limits, slow) == 1
+    for seconds in (119, 130, 999):
+        assert takes(limits, slow, NOW + seconds) == 0
+        assert takes(limits, other, NOW + seconds) == 3
+    assert takes(limits, slow, NOW + 1000) == 1
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("change", ["tokens = -9e999", "at = 9e999", "counts = '{'", "at = 'x'"])
+def test_a_planted_row_counts_as_no_row(root: Path, change: str) -> None:
+    limits = Limits(root)
+    assert takes(limits, FEW) == 3
+    assert limits._database is not None
+    with limits._database.writing() as connection:
+        connection.execute(f"UPDATE buckets SET {change}")
+    assert takes(limits, FEW) == 3
+
+
 @pytest.mark.attack("secret kept in a file of counters")
 def test_names_of_namespaces_are_not_stored(root: Path) -> None:
     limits = Limits(root)

@@ -115,6 +115,13 @@ def test_in_a_clone_a_file_that_was_never_here_is_unknown(mind: Mind, guide: Pat
     assert states(mind) == [State.CHANGED]
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_a_planted_list_is_no_list(mind: Mind, guide: Path) -> None:
+    rows = '{"guide.md": [Infinity, 1, "x"]}'
+    (mind.folder / ".local" / "ingested.json").write_text(rows, "utf-8")
+    assert states(mind) == [State.CURRENT]
+
+
 def test_a_touched_file_with_the_same_text_is_current(mind: Mind, guide: Path) -> None:
     data = guide.read_bytes()
     guide.unlink()

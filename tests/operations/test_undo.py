@@ -307,6 +307,36 @@ def test_purge_leaves_nothing_in_the_trash(mind: Mind) -> None:
     assert run(mind, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
 
 
+@pytest.mark.attack("undo copies of other files lost")
+def test_purge_keeps_the_copies_of_other_files_of_that_name(mind: Mind) -> None:
+    for folder in ("facts", "decisions"):
+        (mind.folder / folder).mkdir(exist_ok=True)
+    (mind.folder / "facts" / "auth.md").write_text("Hunter2", "utf-8")
+    other = mind.folder / "decisions" / "auth.md"
+    other.write_text("---\nid: other\n---\nKeep this\n", "utf-8")
+    run(mind, "value put", namespace="agent.x", key="auth", value="important: auth")
+    run(mind, "value rm", namespace="agent.x", key="auth")
+    run(mind, "rm", id="other")
+    run(mind, "rm", id="auth", purge=True)
+
+    run(mind, "undo", id=run(mind, "undo", list=True).changes[0].id)
+    assert "Keep this" in other.read_text("utf-8")
+    run(mind, "undo", id=run(mind, "undo", list=True).changes[2].id)
+    assert run(mind, "value get", namespace="agent.x", key="auth").value == "important: auth"
+
+
+def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
+    id_ = added(mind, "Hunter2 and more")
+    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
+    tool = MemoryTool(mind.project.root)
+    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    assert path_of(mind, id_).name == "b.md"
+    run(mind, "rm", id=id_, purge=True)
+
+    assert run(mind, "undo", list=True).changes == ()
+    assert not list((mind.folder / ".local" / "trash").iterdir())
+
+
 def test_single_changes_and_all_are_purged(mind: Mind) -> None:
     for text in ("One", "Two", "Three"):
         added(mind, text)

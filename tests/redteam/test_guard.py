@@ -17,7 +17,7 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Spec, Surface, command, specs_in, to_json
-from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
+from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS, policy_explain
 from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
@@ -393,6 +393,16 @@ def test_explain_covers_every_command_and_request(
     rules = ", ".join(f"{name}: {{operations: [read]}}" for name in REQUESTS)
     policy(mind, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
     assert main(["policy", "check"], open=lambda _: mind) == 0
+
+
+@pytest.mark.attack("free text in the record of calls")
+@pytest.mark.parametrize("tool", ["getMemory", "putMemory", "deleteMemory"])
+def test_a_text_that_is_not_a_key_is_not_recorded(mind: Mind, tool: str) -> None:
+    more = {"value": 1} if tool == "putMemory" else {}
+    with pytest.raises(Invalid, match="`key` is not a name of a key"):
+        call(mind, tool, namespace="agent.x", key="Where does Bob live?", **more)
+    assert "Bob" not in json.dumps(events(mind))
+    assert events(mind)[-1]["status"] == "failed"
 
 
 @pytest.mark.attack(KEY)

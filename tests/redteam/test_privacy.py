@@ -15,8 +15,12 @@ from mimo.memory import ids
 from mimo.memory.model import Kind
 from mimo.privacy import secrets as detector
 from mimo.privacy.model import without
+from mimo.privacy.personal import personal_in
 from mimo.privacy.secrets import secrets_in
 from mimo.privacy.values import screened, screened_key
+from mimo.text.clean import clean, inert
+from mimo.text.phrases import items_of
+from mimo.text.tokens import query_terms, tokenize
 from tests import privacy_fakes
 from tests.privacy_fakes import ALNUM, HEX, TOKENS, WORD, Draw
 
@@ -258,3 +262,21 @@ def test_a_value_is_judged_once_however_many_names_it_repeats(
     monkeypatch.setattr(detector, "is_secret", count)
     assert secrets_in("password=" * 100_000) == ()
     assert sum(map(len, judged)) <= 3 * len("password=" * 100_000)
+
+
+SLOW: dict[str, tuple[Callable[[str], object], str]] = {
+    "string of a terminal": (clean, "\x90" * 1_000_000),
+    "blank lines before a command": (inert, "\n" * 1_000_000 + "::"),
+    "word": (tokenize, "a" * 1_000_000 + "1a"),
+    "word of a question": (query_terms, "a" * 1_000_000),
+    "blank lines of an item": (items_of, "- a" + "\n" * 600_000),
+    "keys without an end": (secrets_in, f"-----BEGIN PRIVATE KEY-----{'a' * 32}\n" * 16_000),
+    "streets": (personal_in, f"{'A-' * 38},straße 1 " * 8_000),
+}
+
+
+@pytest.mark.attack("text that makes the detector slow")
+@pytest.mark.parametrize("name", SLOW)
+def test_a_text_takes_no_more_than_linear_time(name: str) -> None:
+    read, text = SLOW[name]
+    read(text)

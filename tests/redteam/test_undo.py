@@ -45,6 +45,22 @@ def test_a_planted_trash_is_not_restored(
     assert not (mind.project.root.parent / "escaped.txt").exists()
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(mind: Mind) -> None:
+    id_ = added(mind)
+    run(mind, "rm", id=id_)
+    folder = mind.folder / ".local" / "trash"
+    for number in range(1_000):
+        (folder / f"99991231T235959999999_{number:06}.jsonl").touch()
+    for name in ("99991231T235959999999", "~", "\udcff"):
+        (folder / f"{name}.jsonl").write_text("not a record", "utf-8")
+    added(mind, "Another fact")
+    newest, removed, _ = run(mind, "undo", list=True).changes
+    assert newest.id < "9"
+    run(mind, "undo", id=removed.id)
+    assert finding.one(mind, id_).memory.content == "Staging is reset"
+
+
 @pytest.mark.attack("planted trash is restored")
 def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) -> None:
     id_ = added(mind)

@@ -381,6 +381,7 @@ def test_a_path_loses_its_beginning(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert on_terminal(80, path(file), capsys=capsys) == [file]
     assert on_terminal(30, path(file), capsys=capsys) == [f"…{file[-29:]}"]
+    assert on_terminal(30, path("x/" * 200_000 + file), capsys=capsys) == [f"…{file[-29:]}"]
 
 
 def test_nothing_is_cut_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:

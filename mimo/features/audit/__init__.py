@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mimo.guard.audit import QUANTILES, AuditLog, Labels, Totals
@@ -27,8 +27,8 @@ def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iter
         if placed.link is None:
             continue
         at = None
-        with suppress(ValueError):
-            at = datetime.fromisoformat(str(placed.link.event.get("timestamp")))
+        with suppress(ValueError, OverflowError):
+            at = datetime.fromisoformat(str(placed.link.event.get("timestamp"))).astimezone(UTC)
         begun = since is None or (at is not None and at >= since)
         if begun and (until is None or (at is not None and at < until)):
             yield placed.link

@@ -13,6 +13,7 @@ from mimo.errors import Invalid
 from mimo.guard.privacy import redacted
 from mimo.mind import Mind
 from mimo.store.local import LocalDatabase
+from mimo.store.projects import index_owner, own_name
 
 _SCHEMA = (
     "CREATE TABLE turns (conversation TEXT NOT NULL, place INTEGER NOT NULL, turn TEXT NOT NULL, "
@@ -25,7 +26,10 @@ MOST_CHARACTERS = 20_000_000
 
 
 def _database(mind: Mind) -> closing[LocalDatabase]:
-    return closing(LocalDatabase(mind.project.root, "conversations.db", _SCHEMA))
+    # A clone may bring conversations, but not under this name.
+    owner = index_owner(mind.home, mind.randomness)
+    name = f"{own_name('conversations', owner)}.db"
+    return closing(LocalDatabase(mind.project.root, name, _SCHEMA))
 
 
 def _checked(conversation: str) -> str:

@@ -210,7 +210,7 @@ def rm(
     parts = finding.source(mind, id, surely=True)
     if purge:
         first = parts[0] if parts else finding.one(mind, id, surely=True)
-        undoing.forget(mind, first.place.path)
+        undoing.forget(mind, first)
     if parts:
         saving.remove_source(mind, parts)
         first = parts[0]

@@ -324,7 +324,7 @@ def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
         execution = executions.existing(id)
         try:
             report = executing.report(mind, execution) if execution else None
-        except (StorageFailed, KeyError, ValueError):
+        except StorageFailed:
             damaged.append(id)
             continue
         if report:

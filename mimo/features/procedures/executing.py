@@ -13,7 +13,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from operator import index
 from typing import Any
 
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed, Untrusted
@@ -346,7 +347,7 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     try:
         run = Run(procedure, start.get("context") or {})
         for record in rest:
-            run.apply(record)
+            run.apply({**record, "at": index(record["at"])})
         packed(run.context)
     except (KeyError, ValueError, TypeError, Invalid):
         raise _damaged() from None
@@ -354,7 +355,7 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
 
 
 def _parsed(text: str) -> Procedure:
-    procedure = reading.read(text.encode()).procedure
+    procedure = reading.read(text.encode("utf-8", "replace")).procedure
     if procedure is None:
         raise _damaged()
     return procedure
@@ -370,17 +371,22 @@ def report(mind: Mind, execution: Execution) -> Report:
     records, run = _loaded(execution)
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
-    if run.status is Status.RUNNING and running:
-        started = [record for record in records if "time" in record][-1]
-        since = mind.now() - datetime.fromisoformat(started["time"])
-        elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
+    try:
+        if run.status is Status.RUNNING and running:
+            started = [record for record in records if "time" in record][-1]
+            since = mind.now() - datetime.fromisoformat(started["time"])
+            elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
+        begun = datetime.fromisoformat(records[0]["time"]).astimezone(UTC)
+        warnings = tuple(map(str, records[0].get("warnings") or ()))
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError):
+        raise _damaged() from None
     return Report(
         id=execution.id,
         run=run,
         status=Status.INTERRUPTED if lost else run.status,
         elapsed_ms=elapsed,
-        warnings=tuple(records[0].get("warnings") or ()),
-        started=datetime.fromisoformat(records[0]["time"]),
+        warnings=warnings,
+        started=begun,
     )
 
 

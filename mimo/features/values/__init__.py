@@ -14,7 +14,7 @@ from mimo import disk
 from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
-from mimo.memory.ids import SUFFIX, check_key, check_prefix
+from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
 from mimo.mind import Mind
 from mimo.operations.saving import approving
@@ -58,7 +58,6 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
 
     Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
-    check_key(key)
     with approving(mind):
         return _shown(mind.values.put(namespace, key, value, ttl_seconds, mind.now()), key)
 
@@ -68,7 +67,6 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
 
     `key` may also be the redacted form that a listing shows.
     """
-    check_key(key)
     with _waited(mind, level):
         value = _get(mind, namespace, key)
         if value is None and (behind := _behind(mind, namespace, key)):
@@ -80,7 +78,6 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
 
 def remove(mind: Mind, namespace: str, key: str) -> None:
     """Removes a value; `key` is as in `get`. Raises `NotFound` and `StorageFailed`."""
-    check_key(key)
     behind = _behind(mind, namespace, key) or key
     try:
         removed = mind.values.remove(namespace, behind, mind.now())

@@ -153,6 +153,21 @@ def test_show_survives_records_with_other_types(
     assert run(mind, capsys, "metrics")[0] == 0
 
 
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "2026-11-20T12:00:00"])
+def test_planted_times_are_listed(
+    mind: Mind, capsys: pytest.CaptureFixture[str], time: str
+) -> None:
+    record = {"n": 1, "event_type": "tool_call", "timestamp": time}
+    event = {"name": "x", "time": time, "measurements": {}, "metadata": {}}
+    log_of(mind).parent.mkdir(parents=True, exist_ok=True)
+    log_of(mind).write_bytes(line_of(sealed(record, None, b"other")))
+    log_of(mind).with_name("events.jsonl").write_text(f"{json.dumps(event)}\n", "utf-8")
+    for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
+        assert main(words, open=lambda _: mind) == 0
+    assert time[:10] in capsys.readouterr().out
+
+
 def test_show_lists_the_newest_calls_that_pass_the_filters(
     mind: Mind, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
@@ -279,7 +294,7 @@ def spans() -> Iterator[InMemorySpanExporter]:
 def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExporter) -> None:
     tried(mind, "putMemory", namespace="agent.a", key="k", value="the value")
     tried(mind, "putMemory", namespace="public.a", key="k", value="the value")
-    tried(mind, "getMemory", namespace="agent.a", key="a word of mine")
+    tried(mind, "getMemory", namespace="agent.a", key="a_word_of_mine")
 
     finished = spans.get_finished_spans()
     rows = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
@@ -295,7 +310,7 @@ def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExpor
     assert not finished[-1].status.is_ok
     every = "".join(span.to_json() for span in finished)
     assert "the value" not in every
-    assert "a word of mine" not in every
+    assert "a_word_of_mine" not in every
 
 
 def test_a_call_continues_the_trace_of_a_request() -> None:

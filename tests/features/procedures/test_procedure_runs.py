@@ -616,6 +616,11 @@ DEEP = json.loads("[" * 900 + "]" * 900)
         ({}, {"to": "nowhere"}),
         ({}, {"kind": "odd"}),
         ({}, {"at": None, "merge": 3}),
+        ({}, {"at": float("inf")}),
+        ({"text": "\ud800"}, {}),
+        ({"time": 5}, {}),
+        ({"time": "9999-12-31T23:59:59-14:00"}, {}),
+        ({"warnings": 1}, {}),
     ],
 )
 def test_a_record_that_does_not_fit_the_procedure_is_an_error(

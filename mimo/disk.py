@@ -56,6 +56,9 @@ TEMPORARY_SUFFIX = ".tmp"
 WAIT_SECONDS = 10.0
 """Maximum total time that a command waits, beyond the time that it works in between."""
 
+# A day before the ends of the calendar, so that every time zone has these times.
+_EARLIEST = datetime(1, 1, 2, tzinfo=UTC).timestamp()
+_LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _MANY_FILES = 65_536
 """The number of open files that suffices for thousands of projects."""
 
@@ -128,6 +131,14 @@ def working_directory() -> Path | None:
 def system_clock() -> datetime:
     """Returns the current time in UTC."""
     return datetime.now(UTC)  # noqa: TID251 - only here the clock is read
+
+
+def moment(seconds: float) -> datetime:
+    """Returns the time in UTC that a commit or another record states in seconds.
+
+    A year that Python does not know is replaced by the nearest one.
+    """
+    return datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)
 
 
 # Reading: regular files only, without waiting for another process.

@@ -22,6 +22,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared
 from mimo.disk import working_directory
 from mimo.errors import Internal, MindError
+from mimo.features.memory_files import shortened
 from mimo.features.memory_files.commands import COMMANDS, FileAnswer
 from mimo.frozen import NamedTuple
 from mimo.mind import Mind
@@ -83,7 +84,7 @@ def handle(
     return MemoryTool(project).handle(command)
 
 
-def main(lines: Iterable[str], project: str | None = None) -> Iterator[str]:
+def main(lines: Iterable[str | bytes], project: str | None = None) -> Iterator[str]:
     """Yields the answer to each line, as JSON: the input of a tool use -> its content."""
     tool = MemoryTool(project)
     for line in lines:
@@ -115,9 +116,9 @@ def _message(error: MindError) -> str:
     """Returns the text of an error, with the next step if it is one for an agent."""
     message = error.message if error.message.startswith(_DOCUMENTED) else f"Error: {error.message}"
     is_command = "`mind " in error.hint or "--" in error.hint
-    return f"{message}\n{error.hint}" if error.hint and not is_command else message
+    return shortened(f"{message}\n{error.hint}" if error.hint and not is_command else message)
 
 
 if __name__ == "__main__":
-    for line in main(sys.stdin, *sys.argv[1:2]):
+    for line in main(sys.stdin.buffer, *sys.argv[1:2]):
         print(line, flush=True)  # noqa: T201 - the answer of the program

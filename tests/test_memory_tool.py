@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mimo.features.memory_files import MOST_CHARACTERS
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
@@ -165,6 +166,7 @@ def test_errors_have_the_documented_texts(tool, given, text):
         ({"command": "insert", "path": "/memories/a.md", "insert_line": "0"}, "insert_line"),
         ({"command": "create", "path": "/memories/e.md", "file_text": " \n"}, "empty"),
         ({"command": "str_replace", "path": "/memories/a.md", "old_str": ""}, "empty"),
+        ({"command": "view", "path": f"/memories/{'a' * 40_000}.md"}, "/memories/aaa"),
     ],
 )
 def test_wrong_arguments_are_explained(tool, given, text):
@@ -175,6 +177,7 @@ def test_wrong_arguments_are_explained(tool, given, text):
     assert answer.is_error
     assert answer.text.startswith("Error: ")
     assert text in answer.text
+    assert len(answer.text) <= MOST_CHARACTERS + 1
 
 
 def test_front_matter_is_made_from_the_path_and_the_text(tool, mind):
@@ -509,14 +512,14 @@ def test_a_host_in_another_language_writes_lines_of_json(tool):
     ]
     done = subprocess.run(
         [sys.executable, "-m", "mimo.memory_tool", str(tool.root)],
-        input="\n".join(lines),
+        input=b"\xff\n" + "\n".join(lines).encode(),
         capture_output=True,
-        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         check=True,
     )
 
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [answer["is_error"] for answer in answers] == [False, True, True, True, False]
+    assert [answer["is_error"] for answer in answers] == [True, False, True, True, True, False]
     assert answers[-1]["content"].endswith("\té\n     9\t")
 
 

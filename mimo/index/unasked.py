@@ -76,9 +76,9 @@ _KOREAN_CHORES = "린트 커밋 오타 주석 정규식 고마워 목차 배경�
 _CHORE_PHRASES = (
     r"\b(?:format (?:the|this|all)|unit tests?|type hints?|\w+-format|thank you|pull request"
     r"|split (?:this|the|up|\S+\.\w+|\S+ into)|bump \S+ (?:from|to)"
-    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?|\S*test\S*(?: \S+)? fail\w*"
+    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?"
     r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
-    r"|show me (?:the|an?|all))\b|\bimport 정리"
+    r"|show me (?:the|an?|all))\b|\bimport 정리|test\S*+(?: \S++)? fail"
 )
 _OF_PHRASES = (
     "format",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache
@@ -292,6 +292,7 @@ def _by_lines(text: str, start: int, end: int, _: int) -> list[Stretch]:
 
 def _by_words(text: str, start: int, end: int, size: int) -> list[Stretch]:
     """Returns runs of words of at most `size`; a longer word is cut between characters."""
+    size = max(size, 1)
     runs: list[Stretch] = []
     for word in compiled(r"\S+").finditer(text, start, end):
         first, last = word.span()
@@ -302,6 +303,8 @@ def _by_words(text: str, start: int, end: int, size: int) -> list[Stretch]:
             stop = first + size
             while stop > first + 1 and combining(text[stop]):
                 stop -= 1
+            if combining(text[stop]):
+                stop = first + size
             runs.append((first, stop))
             first = stop
         runs.append((first, last))
@@ -313,7 +316,7 @@ def _by_words(text: str, start: int, end: int, size: int) -> list[Stretch]:
 _CLOSING = "\"')\\]}*_`\u00bb\u201d\u2019\u300d\u300f\uff09\u3011\u3009\u300b"
 _OPENING = "\"'([{*_`\u00ab\u201c\u2018\u300c\u300e\uff08"
 _STOP = (
-    rf"(?P<stop>[.!?…]+)[{_CLOSING}]*(?=\s)"
+    rf"(?<![.!?…])(?P<stop>[.!?…]+)[{_CLOSING}]*(?=\s)"
     rf"|[\u3002\uff01\uff1f\uff61\u0964]+[{_CLOSING}]*"
     r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"
 )
@@ -363,11 +366,11 @@ def _ends_sentence(text: str, match: re.Match[str], start: int) -> bool:
     if before is None:
         return True
     word = before[0].lower()
-    at_start = not text[start : before.start()].strip()
     if word in _ALWAYS_SHORT or (following.isdigit() and word in _SHORT_BEFORE_NUMBERS):
         return False
     # An initial (J. Smith), U.S., and the number of an item.
-    return not (compiled(_INITIALS).fullmatch(word) or (at_start and word.isdigit()))
+    is_item = word.isdigit() and not text[start : before.start()].strip()
+    return not (is_item or compiled(_INITIALS).fullmatch(word))
 
 
 _PROSE = (_by_paragraphs, _by_sentences, _by_words)
@@ -487,9 +490,10 @@ def _markdown(text: str) -> Layout:
 
 def _between_blocks(blocks: Sequence[_Block]) -> Cut:
     """Returns the cut of a section between its blocks, and of its prose between sentences."""
+    starts = [block.start for block in blocks]
 
     def cut(text: str, start: int, end: int, size: int) -> list[Stretch]:
-        inside = [block for block in blocks if start <= block.start < end]
+        inside = blocks[bisect_left(starts, start) : bisect_left(starts, end)]
         first = inside[0].start if inside else end
         pieces = [_trimmed(text, start, first)] if text[start:first].strip() else []
         headings: list[Stretch] = []

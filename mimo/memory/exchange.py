@@ -146,8 +146,12 @@ def _list(value: Any, name: str) -> list[Any]:
 
 
 def without_links(data: bytes) -> bytes:
-    """Returns a file of a Markdown export without the links that were added below the text."""
-    return data.rpartition(f"\n{LINKS}\n".encode())[0] or data
+    """Returns a file of a Markdown export without the links that were added below the text.
+
+    A checkout may have converted its line ends.
+    """
+    texts = (data.rpartition(f"{end}{LINKS}{end}".encode())[0] for end in ("\n", "\r\n"))
+    return next(filter(None, texts), data)
 
 
 def without_additions(memory: Memory) -> Memory:

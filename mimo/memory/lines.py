@@ -9,8 +9,8 @@ from typing import Any
 
 UNDECIDED: Any = object()
 """Marks a value that both sides changed differently."""
-_MANY_LINES = 4_000
-"""Above this number of lines popular lines are not compared, which would take quadratic time."""
+_MANY_LINES = 20_000
+"""Longer stretches in which no line occurs once count as changed: comparing takes a bit a pair."""
 
 
 def one_sided(base: Any, ours: Any, theirs: Any) -> Any:
@@ -65,8 +65,6 @@ def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, i
     Lines that are in both texts once divide them first, so that a change far away has no effect on
     how the lines here are matched. Between them, changes are moved down as far as possible.
     """
-    from difflib import SequenceMatcher
-
     blocks, i, j = [], 0, 0
     for line, other in [*_unique(base, side), (len(base), len(side))]:
         start = _shared(base[i:line], side[j:other])
@@ -74,10 +72,8 @@ def _matches(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int, i
         i, j = i + start, j + start
         end = _shared(base[i:line][::-1], side[j:other][::-1])
         first, second = base[i : line - end], side[j : other - end]
-        if first and second:
-            many = max(len(first), len(second)) > _MANY_LINES
-            matcher = SequenceMatcher(None, first, second, autojunk=many)
-            blocks += [(i + a, j + b, size) for a, b, size in matcher.get_matching_blocks()]
+        if max(len(first), len(second)) <= _MANY_LINES:
+            blocks += [(i + a, j + b, 1) for a, b in _subsequence(first, second)]
         blocks.append((line - end, other - end, end + (line < len(base))))
         i, j = line + 1, other + 1
     return [block for block in blocks if block[2]]
@@ -105,6 +101,32 @@ def _unique(base: Sequence[str], side: Sequence[str]) -> list[tuple[int, int]]:
         chain.append(pairs[number])
         number = before[number]
     return chain[::-1]
+
+
+def _subsequence(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int]]:
+    """Returns the places of a longest common subsequence, as early in the texts as possible.
+
+    The rows of the usual table are integers with a bit for each line of `first`: 1 if the row does
+    not grow there (Hyyrö 2004). So repeated lines cost no more than others.
+    """
+    masks: dict[str, int] = {}
+    for place, line in enumerate(first):
+        masks[line] = masks.get(line, 0) | 1 << place
+    ones = (1 << len(first)) - 1
+    rows = [ones]
+    for line in second:
+        common = rows[-1] & masks.get(line, 0)
+        rows.append((rows[-1] + common | rows[-1] - common) & ones)
+    pairs, i, j = [], len(first), len(second)
+    while i and j:
+        if rows[j] >> (i - 1) & 1:
+            i -= 1
+            continue
+        j -= 1
+        if rows[j] >> (i - 1) & 1:
+            i -= 1
+            pairs.append((i, j))
+    return pairs[::-1]
 
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> int:

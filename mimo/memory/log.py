@@ -16,7 +16,7 @@ from typing import Any
 
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import DEEPEST, prose_lines
+from mimo.memory.codec.document import DEEPEST, prose_lines, without_comments
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
@@ -317,7 +317,7 @@ def _of_paragraph(
     """Returns the statements of a paragraph: one for each line, or one for a list item."""
     lines: list[tuple[int, str]] = []
     for number, raw in enumerate(content.split("\n"), first):
-        text = re.sub(r"<!--.*?-->", "", raw).strip()
+        text = without_comments(raw).strip()
         indented = depth and lines and raws[number][:1].isspace()
         if indented and text and not begins(text):
             lines[-1] = (lines[-1][0], f"{lines[-1][1]} {text}")
@@ -538,17 +538,20 @@ _IN_MESSAGE = rf"(?i)[ \t]*(?:[-*][ \t]+)?({'|'.join(_OF_COMMITS)}):[ \t]+(\S.{{
 def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterator[Record]:
     """Yields the memories in comments such as `# MEMORY: …`, in the order of their lines."""
     marks = _MARKS.get(path.rpartition(".")[2].lower(), f"{_HASH}|{_SLASHES}")
-    comment = compiled(rf"(?:^|\s)(?:{marks})\s*MEMORY:\s*(\S.*?)\s*(?:\*/|-->)?\s*$")
+    comment = compiled(rf"(?:^|\s)(?:{marks})\s*MEMORY:\s*(\S.*)")
     taken: dict[str, int] = {}
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
         match = comment.search(line) if "MEMORY:" in line else None
-        statement = remembered(match[1]) if match else None
-        if match is None or statement is None:
+        content = match[1].rstrip() if match else ""
+        ending = next((mark for mark in ("*/", "-->") if content.endswith(mark)), "")
+        content = content.removesuffix(ending).rstrip()
+        statement = remembered(content) if content else None
+        if statement is None:
             continue
         memory = Memory(
-            id=_id_of(statement.kind, statement.title, f"{path}\n{match[1]}", taken),
-            content=match[1],
+            id=_id_of(statement.kind, statement.title, f"{path}\n{content}", taken),
+            content=content,
             created=modified,
             **_of_statement(statement),
         )

@@ -47,6 +47,8 @@ _BEFORE_COMMENT = re.compile(r"(?:^|(?<=[ \t]))(?=#)")
 _DEFAULTS: dict[str, Any] = {"tags": (), "links": (), "importance": 0.5}
 _OUTCOMES = ("FAILED", "PARTIAL", "SUCCESS")
 _MOST_PAIRS = 16
+_MOST_HASHES = 50
+"""Each `#` in a changed key is tried as the start of a comment, by reading the key without it."""
 
 Sides = tuple[Document, Document, Document]
 """The base, ours and theirs."""
@@ -319,9 +321,14 @@ def _split(raw: str) -> tuple[list[str], list[str]]:
 
 
 def _comments(raw: str) -> list[str]:
-    """Returns the comments in the lines of a key: the parts that can be omitted from `#` on."""
+    """Returns the comments in the lines of a key: the parts that can be omitted from `#` on.
+
+    Raises `NoMerge` if there are too many to try.
+    """
     if "#" not in raw:
         return []
+    if raw.count("#") > _MOST_HASHES:
+        raise NoMerge
     lines, comments = raw.splitlines(), []
     for number, line in enumerate(lines):
         for start in (match.end() for match in _BEFORE_COMMENT.finditer(line)):

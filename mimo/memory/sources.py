@@ -14,7 +14,7 @@ from typing import Any
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory import ids
-from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
+from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy, checked
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_HEADER_BYTES,
@@ -205,7 +205,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
 
 
 def header_of(data: bytes, *, path: str) -> Source | None:
-    """Returns the header of a source's file; None if it is incomplete."""
+    """Returns the header of a source's file; None if it is incomplete or no ingest wrote it."""
     try:
         _, header = read_document(data, MAX_SOURCE_BYTES)
         understood, extra = understand(header)
@@ -214,21 +214,39 @@ def header_of(data: bytes, *, path: str) -> Source | None:
             type=understood.get("type", Kind.FACT),
             path=understood["source"],
             sha256=str(extra["sha256"]),
-            chunking=Chunking(
-                strategy=Strategy(extra["strategy"]),
-                chunk_size=extra.get("chunk_size"),
-                overlap=extra.get("overlap", 0),
-                lines_per_chunk=extra.get("lines_per_chunk", LINES),
-            ),
-            total=extra["chunks"],
+            chunking=_chunking(extra),
+            total=_at_least(0, extra["chunks"]),
             created=understood["created"],
             tags=understood.get("tags", ()),
             importance=understood.get("importance", 0.5),
             by=understood.get("by"),
             metadata=_metadata(extra),
         )
-    except (Unreadable, KeyError, ValueError):
+    except (Unreadable, KeyError, ValueError, Invalid):
         return None
+
+
+def _chunking(extra: Mapping[str, Any]) -> Chunking:
+    """Returns the options in a header, which may be another author's.
+
+    Raises `ValueError` and `Invalid` for options that `ingest` refuses, and `KeyError`.
+    """
+    size = extra.get("chunk_size")
+    return checked(
+        Chunking(
+            strategy=Strategy(extra["strategy"]),
+            chunk_size=None if size is None else _at_least(1, size),
+            overlap=_at_least(0, extra.get("overlap", 0)),
+            lines_per_chunk=_at_least(1, extra.get("lines_per_chunk", LINES)),
+        )
+    )
+
+
+def _at_least(least: int, number: Any) -> int:
+    """Returns an integer of a header. Raises `ValueError` for any other or a smaller value."""
+    if type(number) is not int or number < least:
+        raise ValueError(number)
+    return number
 
 
 def without(data: bytes, number: int) -> bytes | None:

@@ -250,8 +250,8 @@ def working_copy(mind: Mind) -> WorkingCopy:
     label = git.branch(root) or ""
     is_default, committed = True, None
     project = _identity(mind)
-    if when := git.output(root, "log", "-1", "--format=%cI"):
-        committed = datetime.fromisoformat(when)
+    if seconds := git.output(root, "log", "-1", "--format=%ct"):
+        committed = disk.moment(int(seconds))
         with suppress(MindError):
             main = revisions.short_name(root, revisions.main_branch(root))
             is_default = label == main.removeprefix("origin/")
@@ -275,7 +275,7 @@ def identity(mind: Mind) -> str | None:
     root = mind.project.root
     if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
         return None
-    first = git.output(root, "rev-list", "--max-parents=0", "HEAD")
+    first = git.output(root, "rev-list", "--max-parents=0", "HEAD", "--")
     if not first:
         return _identity_without_git(mind)
     below = git.output(root, "rev-parse", "--show-prefix") or ""

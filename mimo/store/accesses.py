@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from mimo import disk
@@ -78,8 +78,7 @@ class Accesses:
     def uses(self) -> dict[str, Use]:
         """Returns the use of each memory that was used."""
         return {
-            id_: Use(count, datetime.fromtimestamp(last, UTC))
-            for id_, (count, last) in self._counted().items()
+            id_: Use(count, disk.moment(last)) for id_, (count, last) in self._counted().items()
         }
 
     def _counted(self) -> dict[str, _Counted]:

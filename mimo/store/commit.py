@@ -216,7 +216,8 @@ def pull(root: Path) -> str:
     Raises `Conflict` as `fetch` does.
     """
     fetch(root)
-    settings = [git.run(root, "config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
+    keys = (f"branch.{branch(root)}.rebase", "pull.rebase", "pull.ff")
+    settings = [git.run(root, "config", "--get", key).stdout for key in keys]
     return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
 
 
@@ -280,7 +281,7 @@ def apart(root: Path) -> tuple[int, int] | None:
 
     None if the upstream has no such branch yet.
     """
-    counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}")
+    counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}", "--")
     if counted.returncode:
         return None
     ahead, behind = map(int, counted.stdout.split())

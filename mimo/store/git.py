@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from mimo import disk
@@ -37,6 +37,11 @@ _READING = (
     "diff.submodule=short",
     "submodule.recurse=false",
     "log.showSignature=false",
+    "log.showRoot=true",
+    "log.diffMerges=separate",
+    "diff.renames=true",
+    f"diff.orderFile={os.devnull}",
+    "trailer.separators=:",
     "gpg.program=gpg",
     "gpg.openpgp.program=gpg",
     "gpg.x509.program=gpgsm",
@@ -86,6 +91,8 @@ _NO_GIT = "install git; without it, mind works except for history and sync"
 
 _MADE = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
 _BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})"
+_IN_REFTABLE = ".invalid"
+"""The branch in the file HEAD if git stores the real one in a reftable."""
 
 DRIVER = (
     'd=${GIT_DIR:-.git}; [ -d "$d" ] || d=$(git rev-parse --git-dir); d=$d/mind-merge-$PPID; '
@@ -185,8 +192,9 @@ def output(root: Path, *words: str) -> str | None:
 def complaint(stderr: bytes) -> str:
     """Returns the first line of git's error output that states a reason."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
-    first = reasons[0] if reasons else "no reason given"
+    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
+    others = [line for line in lines if not line.startswith(("warning: ", "hint: "))]
+    first = next(iter([*errors, *others, *lines]), "no reason given")
     return first.removeprefix("fatal: ").removeprefix("error: ")
 
 
@@ -387,7 +395,7 @@ def blame(root: Path, path: str, *, seconds: float = SECONDS) -> list[Line]:
         elif len(word) >= 40 and rest[:1].isdigit():
             commit, number = word, int(rest.split()[1])
         elif word == "author-time":
-            times[commit] = datetime.fromtimestamp(int(rest), UTC)
+            times[commit] = disk.moment(int(rest))
     return lines
 
 
@@ -410,7 +418,7 @@ def messages(root: Path, most: int) -> Iterator[Message]:
         seconds, _, rest = rest.partition("\x1f")
         author, _, body = rest.partition("\x1f")
         if seconds.isdigit():
-            yield Message(id_.strip(), author, datetime.fromtimestamp(int(seconds), UTC), body)
+            yield Message(id_.strip(), author, disk.moment(int(seconds)), body)
 
 
 def stamp(root: Path) -> os.stat_result | None:
@@ -420,7 +428,7 @@ def stamp(root: Path) -> os.stat_result | None:
         return None
     # Commits change the branch's file even if git keeps no reflogs.
     branch_file = _first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
-    for name in ("logs/HEAD", branch_file, "packed-refs", "HEAD"):
+    for name in ("logs/HEAD", "reftable/tables.list", branch_file, "packed-refs", "HEAD"):
         with suppress(OSError, ValueError):
             return (folder / name).lstat()
     return None
@@ -437,6 +445,8 @@ def branch(root: Path) -> str | None:
     """Returns the branch that is checked out; None outside git and on a detached HEAD."""
     folder = directory(root)
     match = compiled(_BRANCH).fullmatch(_first_line(folder / "HEAD")) if folder else None
+    if match and match[1] == _IN_REFTABLE:
+        return output(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return match[1] if match else None
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from mimo import when
+from mimo import disk, when
 from mimo.disk import STORE, Stamp
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
@@ -86,8 +86,8 @@ def _logged(root: Path, *words: str) -> Iterator[tuple[Commit, list[str]]]:
             id=id_,
             author=author,
             email=email,
-            when=datetime.fromtimestamp(int(written), UTC),
-            committed=datetime.fromtimestamp(int(committed), UTC),
+            when=disk.moment(int(written or 0)),
+            committed=disk.moment(int(committed or 0)),
             subject=subject,
             agents=agents.replace(",", ", "),
         )
@@ -120,7 +120,7 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     newest: list[Commit] = []
     if commit_id(root, "HEAD"):
         for words in ((f"--since={oldest}",), ("-1", f"--before={oldest}")):
-            newest += [commit for commit, _ in _logged(root, *words, "HEAD")]
+            newest += [commit for commit, _ in _logged(root, *words, "HEAD", "--")]
     newest.sort(key=lambda commit: commit.committed, reverse=True)
     return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
 
@@ -151,7 +151,7 @@ def commits(root: Path, ids: Iterable[str]) -> dict[str, Commit]:
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
-    return {commit.id: commit for commit, _ in _logged(root, "--no-walk", *wanted)}
+    return {commit.id: commit for commit, _ in _logged(root, "--no-walk", *wanted, "--")}
 
 
 def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
@@ -183,8 +183,9 @@ def _before(root: Path, date: str, now: datetime) -> str | None:
         return None
     if until is None:
         return None
-    words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD")
-    commit = git.run(root, *words).stdout.decode().strip()
+    words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD", "--")
+    # Before the first commit, HEAD names none.
+    commit = git.ask(root, *words).decode().strip() if commit_id(root, "HEAD") else ""
     if not commit:
         raise NotFound(
             f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",

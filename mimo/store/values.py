@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,6 @@ _SCHEMA = (
     "written REAL NOT NULL, ttl REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
 )
 _ALIVE = "(ttl IS NULL OR (written + ttl > :now))"
-_LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 86_400
 
 
 @frozen
@@ -352,7 +351,7 @@ class Values:
 
 
 def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(min(seconds, _LATEST), UTC)
+    return None if seconds is None else disk.moment(seconds)
 
 
 def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:

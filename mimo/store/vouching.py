@@ -233,7 +233,7 @@ class Vouching:
 
     def _with_good_signatures(self, commits: Collection[str]) -> set[str]:
         words = ("log", "--no-walk=unsorted", "--format=%H %G?")
-        logged = git.ask(self._root, *self._signature_settings(), *words, *sorted(commits))
+        logged = git.ask(self._root, *self._signature_settings(), *words, *sorted(commits), "--")
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 

@@ -146,6 +146,14 @@ def test_a_word_longer_than_the_size_is_cut_between_characters():
     assert texts("e\u0301" * 30, "paragraphs", chunk_size=15)[0] == "e\u0301" * 7
 
 
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize(
+    "text", ["." * 1_000_000 + "x", "Dr. " * 100_000, "e" + "\u0301" * 1_000_000]
+)
+def test_no_text_takes_long_to_cut(text):
+    assert texts(text, "sentences", chunk_size=100_000)
+
+
 @pytest.mark.req("000-72")
 def test_neighbours_share_whole_words_up_to_the_overlap():
     text = " ".join(f"word{number:02}" for number in range(40))

@@ -227,6 +227,17 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor(bomb):
     assert problem_of(f"---\n{bomb}---\n").line == 2
 
 
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize("line", ["-  " * 1_000 + "x", "-" + " \t" * 15_000 + "x"])
+def test_no_header_takes_long(line):
+    problem_of(f"---\nnotes:\n{line}\n---\nx\n")
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_no_heading_takes_long():
+    assert memory_of("# " + " " * 500_000 + "\rx\n").title is None
+
+
 def test_six_levels_and_two_hundred_keys_are_allowed():
     deep = "a: {b: {c: {d: {e: {f: 1}}}}}"
     assert memory_of(f"---\n{deep}\n---\nx").extra["a"]

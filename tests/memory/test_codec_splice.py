@@ -93,6 +93,26 @@ def test_line_ends_and_the_byte_order_mark_survive():
 
 def test_a_file_without_a_header_gets_one():
     assert edited("# T\r\n\r\nx", status="done") == "---\r\nstatus: done\r\n---\r\n# T\r\n\r\nx"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("one\ntwo\nthree\n", "one\nTWO\nthree\n"),
+        ("one\r\ntwo\nthree\n", "one\r\nTWO\r\nthree\n"),
+        ("one\ntwo\r\nthree", "one\nTWO\nthree"),
+        ("one\r\ntwo\r\nthree\n", "one\r\nTWO\r\nthree\n"),
+    ],
+)
+def test_unchanged_lines_keep_their_ends(body, expected):
+    head = "---\r\nstatus: done\r\n---\r\n"
+    assert edited(head + body, content="one\nTWO\nthree") == head + expected
+
+
+def test_the_last_line_without_an_end_gets_one_if_others_follow():
+    text = "---\r\nid: a\r\ntype: fact\r\n---\r\none"
+    changed = edited(text, OWN, sections={Section.REASONING: "why"})
+    assert changed == f"{text}\r\n\r\n## Reasoning\r\nwhy"
     assert edited("---\nrule\n---\n", topic="t") == "---\ntopic: t\n---\n---\nrule\n---\n"
     assert edited("\ufeffx\n", topic="t") == "\ufeff---\ntopic: t\n---\nx\n"
 

@@ -52,6 +52,11 @@ def test_other_lines_of_code_are_ignored(path, line):
     assert rows(line, path) == []
 
 
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_a_comment_with_many_blanks_is_read():
+    assert rows(f"# MEMORY: a port{' ' * 200_000}x") == [(1, "fact", "a port")]
+
+
 def test_the_id_of_a_comment_depends_on_its_file_and_not_on_its_line():
     item = next(in_code("# MEMORY: a port", path="a.py", digest="d", modified=WHEN))
     moved = next(in_code("\n\n# MEMORY: a port", path="a.py", digest="e", modified=WHEN))

@@ -264,3 +264,16 @@ def test_of_two_copies_of_an_ingested_file_the_newer_is_kept():
     assert result is not None
     assert (result.data, result.dropped) == (new, True)
     assert result == merge(b"", old, new, path=".mind/sources/s.md")
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_texts_of_repeated_lines_are_merged():
+    base, ours, theirs = ("\n".join(lines * 1_950) for lines in ("aa", "ab", "ac"))
+    memory, _ = merged(file(body=base), file(body=ours), file(body=theirs))
+    assert {memory.content, *(version.text for version in memory.competing)} == {ours, theirs}
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_a_key_with_too_many_hashes_is_merged_as_text_by_git():
+    sides = (file(f'note: "{name}{" #" * 20_000}"\n') for name in "abc")
+    assert merge(*sides, path=PATH) is None

@@ -134,6 +134,26 @@ def test_a_file_without_a_header_has_ids_from_its_path():
     assert codec.header_of(b"words", path=PATH) is None
 
 
+@pytest.mark.attack("endless loop by a pulled header")
+@pytest.mark.parametrize(
+    "options",
+    [
+        "chunk_size: 0",
+        "chunk_size: abc",
+        "chunk_size: [1]",
+        "chunk_size: true",
+        "chunk_size: 9\noverlap: 9",
+        "overlap: -1",
+        "lines_per_chunk: 0",
+        "strategy: [lines]",
+        "chunks: many",
+    ],
+)
+def test_options_that_ingest_refuses_make_a_header_faulty(options):
+    kept = [line for line in FILE.split("\n") if not line.startswith(options.split(" ")[0])]
+    assert codec.header_of("\n".join([FILE[:3], options, *kept[1:]]).encode(), path=PATH) is None
+
+
 @pytest.mark.parametrize(
     "change",
     [

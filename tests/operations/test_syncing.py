@@ -193,7 +193,9 @@ def test_it_works_in_a_shallow_clone_and_inside_a_hook(
     assert git(shallow, "log", "-1", "--format=%s").startswith("memory: remembered decision")
 
 
-def test_two_users_share_their_memories(repository, mind, home, tmp_path):
+@pytest.fixture
+def bob(repository, mind, home, tmp_path):
+    """Another user's clone; both pull from, and push to, the same repository."""
     sync(mind)
     hub = tmp_path / "hub.git"
     git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
@@ -201,7 +203,10 @@ def test_two_users_share_their_memories(repository, mind, home, tmp_path):
     git(repository, "fetch", "-q")
     git(repository, "branch", "-q", "--set-upstream-to=origin/main")
     git(tmp_path, "clone", "-q", str(hub), str(tmp_path / "bob"))
-    bob = opened(tmp_path / "bob", home)
+    return opened(tmp_path / "bob", home)
+
+
+def test_two_users_share_their_memories(bob, mind, tmp_path):
     remember(bob, "Bob's")
     assert sync(bob, push=True).pushed
     remember(mind, "Ann's")
@@ -215,6 +220,31 @@ def test_two_users_share_their_memories(repository, mind, home, tmp_path):
         path.read_text().split("\n")[-2] for path in (tmp_path / "bob/.mind/decisions").iterdir()
     }
     assert titles == {"Bob's", "Ann's"}
+
+
+@pytest.mark.parametrize("key", ["pull.rebase", "branch.main.rebase"])
+def test_a_pull_rebases_if_git_is_set_so(bob, mind, repository, key):
+    remember(bob, "Bob's")
+    sync(bob, push=True)
+    remember(mind, "Ann's")
+    git(repository, "config", key, "true")
+
+    sync(mind, pull=True)
+
+    assert git(repository, "log", "--merges", "--format=%h") == ""
+    assert git(repository, "log", "--format=%h", "HEAD..@{upstream}") == ""
+
+
+def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho no commit today >&2\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    git(repository, "config", "core.autocrlf", "true")
+    remember(mind)
+
+    with pytest.raises(StorageFailed, match="git commit: no commit today"):
+        sync(mind)
 
 
 @pytest.mark.parametrize("path", ["", None])

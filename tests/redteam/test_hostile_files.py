@@ -16,6 +16,7 @@ from mimo import config, rendering
 from mimo.cli.main import main
 from mimo.errors import Internal, MindError
 from mimo.features.hooks import command as hook
+from mimo.index.unasked import Prompt
 from mimo.memory import codec, log, sources
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
@@ -242,6 +243,11 @@ def test_four_times_the_text_takes_four_times_the_work(line: str) -> None:
 
     parse(1)
     assert parse(400) < 6 * parse(100)
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_no_prompt_takes_long_to_weigh() -> None:
+    assert not Prompt("a test-" + "test-" * 8_000, lambda _: 0, units=1, memories=1)._is_chore
 
 
 @pytest.mark.attack("special file hangs a command")

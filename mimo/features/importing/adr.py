@@ -9,7 +9,7 @@ from typing import Any
 from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
 from mimo.features.importing.notes import Note, file_links, key_of, read
 from mimo.frozen import NamedTuple, replace
-from mimo.memory.codec.document import prose_lines, trim
+from mimo.memory.codec.document import prose_lines, trim, without_comments
 from mimo.memory.model import SUPERSEDES, Kind, Link, Section
 
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?(\d{1,6})(?=[-_ .]|$)", re.IGNORECASE)
@@ -186,7 +186,7 @@ def _parted(note: Note) -> _Record:
 def _property(line: str) -> tuple[str, str] | None:
     match = _BULLET.fullmatch(line.strip()) or _LINE.fullmatch(line.strip())
     # A comment of the template is not a value.
-    value = re.sub(r"<!--.*?-->", "", match[2]).strip() if match else ""
+    value = without_comments(match[2]).strip() if match else ""
     return (match[1].lower(), value) if match and value else None
 
 

@@ -443,6 +443,9 @@ def _update(
             return _as_known(report, mind, mind.index.parts(parent or ""))
     message = checked.message or f"`{checked.path}` is not here"
     hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
+    if source is None and checked.state is State.UNKNOWN:
+        message = f"the header of `{checked.part.place.path}` has missing or wrong options"
+        hint = f"ingest `{checked.path}` again by its name"
     return FileReport(path=checked.path, refusal=NotFound(message, hint=hint), is_named=False)
 
 

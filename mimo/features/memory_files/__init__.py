@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from itertools import accumulate, takewhile
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate, islice, takewhile
 
 from mimo.disk import STORE
 from mimo.errors import Invalid
@@ -22,6 +22,10 @@ MOST_LINES = 999_999
 _WIDTH = 6
 _AROUND = 2
 """Lines that are shown before and after a change."""
+_LONGEST_AROUND = 3_000
+"""Characters of such a line that are shown; five of them fit into an answer."""
+_QUOTED, _MOST_NUMBERS = 500, 20
+"""Most characters of a text, and most numbers of lines, that an error quotes."""
 _UNITS = "BKMG"
 
 GUIDE = """\
@@ -49,6 +53,11 @@ _RESERVED = frozenset(("sources", "values", "procedures"))
 """Folders in which mind keeps other files than memories."""
 _PRIVATE = "private"
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
+
+
+def shortened(text: str, most: int = MOST_CHARACTERS) -> str:
+    """Returns at most so many characters of a text, and `…` if there are more."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def missing(path: str) -> str:
@@ -143,24 +152,24 @@ def below(folder: str, paths: Iterable[str]) -> list[str]:
 def listing(folder: str, sizes: Mapping[str, int], span: tuple[int, int] | None) -> str:
     """Returns the documented list of the files in a folder, two levels deep.
 
-    `span` is the first and the last line of a long list. Without it, a list that is too long has
-    only the folders, or else only its first lines.
+    `span` is the first and the last line of a long list. A list that is too long has only its first
+    lines, or without `span` only the folders, if that suffices.
     """
     folder = folder.rstrip("/")
-    rows = _rows(folder, sizes)
-    notice = ""
-    if span:
-        rows = rows[span[0] - 1 : span[1]]
-    elif _length(rows) > MOST_CHARACTERS:
+    every = _rows(folder, sizes)
+    first, last = span or (1, len(every))
+    rows, notice = every[first - 1 : last], ""
+    if _length(rows) > MOST_CHARACTERS:
         nested = any(path.count("/") > folder.count("/") + 1 for _, path in rows)
         brief = [row for row in rows if row[1].rstrip("/").count("/") <= folder.count("/") + 1]
-        if nested and _length(brief) <= MOST_CHARACTERS:
+        if not span and nested and _length(brief) <= MOST_CHARACTERS:
             notice, rows = "\n[Files in folders are left out: view a folder to list them]", brief
         else:
             kept = _within(rows)
+            after = first + kept
             notice = (
-                f"\n[{kept:,} of {len(rows):,} rows; "
-                f"view_range [{kept + 1}, {min(len(rows), 2 * kept)}] lists the next]"
+                f"\n[{kept:,} of {len(every):,} rows; "
+                f"view_range [{after}, {min(len(every), after + kept - 1)}] lists the next]"
             )
             rows = rows[:kept]
     total = sum(sizes[path] for path in below(folder, sizes))
@@ -262,22 +271,33 @@ def replaced(path: str, text: str, old: str, new: str) -> tuple[str, str]:
     if not old:
         raise Invalid("`old_str` is empty", hint="use `insert` to add text")
     count, place = text.count(old), text.find(old)
+    quoted = shortened(old, _QUOTED)
     if not count:
         raise Invalid(
-            f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}."
+            f"No replacement was performed, old_str `{quoted}` did not appear verbatim in {path}."
         )
     if count > 1:
-        places = [match.start() for match in re.finditer(f"(?={re.escape(old)})", text)]
-        numbers = ", ".join(str(text.count("\n", 0, place) + 1) for place in places)
+        numbers = [*map(str, islice(_lines_with(old, text), _MOST_NUMBERS + 1))]
+        numbers[_MOST_NUMBERS:] = ["…"] * (len(numbers) > _MOST_NUMBERS)
         raise Invalid(
-            f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: "
-            f"{numbers}. Please ensure it is unique"
+            f"No replacement was performed. Multiple occurrences of old_str `{quoted}` in lines: "
+            f"{', '.join(numbers)}. Please ensure it is unique"
         )
     changed = text[:place] + new + text[place + len(old) :]
     line = text.count("\n", 0, place)
     start = max(0, line - _AROUND)
     around = changed.split("\n")[start : line + _AROUND + 1]
-    return changed, _with_numbers(around, start + 1)
+    return changed, _with_numbers((shortened(text, _LONGEST_AROUND) for text in around), start + 1)
+
+
+def _lines_with(part: str, text: str) -> Iterator[int]:
+    """Yields the number of each line, from 1, on which a part of the text begins."""
+    number, counted, place = 1, 0, text.find(part)
+    while place >= 0:
+        number += text.count("\n", counted, place)
+        yield number
+        counted, end = place, text.find("\n", place)
+        place = text.find(part, end + 1) if end >= 0 else -1
 
 
 def inserted(text: str, number: int, addition: str) -> str:

@@ -21,7 +21,7 @@ _LARGEST = 1_000_000
 _MOST_COMMITS = 20
 """Changes of one memory's file that are searched."""
 
-_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,40}://\S*")
 _CITATION = re.compile(
     r"(?<![\w.@+~/\\:#-])"
     r"((?:[\w.@+-]++/)*+[\w.@+-]++)"
@@ -33,7 +33,7 @@ _NAMED = frozenset({"Makefile", "Dockerfile", "Justfile", "Rakefile", "Gemfile",
 _HOSTS = frozenset({".com", ".org", ".net", ".edu", ".gov", ".local", ".localhost"})
 _ABBREVIATED = frozenset({"i.e", "e.g", "a.m", "p.m", "cf"})
 _WORD = re.compile(r"\w+")
-_HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.*)", re.MULTILINE)
 
 
 @frozen
@@ -105,12 +105,8 @@ def _lines(text: str) -> list[str]:
 
 def _times(block: Sequence[str], lines: Sequence[str]) -> int:
     """Returns the number of occurrences of a block of lines in a text."""
-    size, times, place = len(block), 0, 0
-    while place + size <= len(lines):
-        same = lines[place] == block[0] and list(lines[place : place + size]) == list(block)
-        times += same
-        place += size if same else 1
-    return times
+    whole, part = ("".join(f"\n{line}\r" for line in text) for text in (lines, block))
+    return whole.count(part)
 
 
 def _names(text: str, citation: Citation) -> bool:

@@ -41,8 +41,8 @@ OF_USER = "(Of the user, for all projects.)"
 
 UNAPPROVED = "Nothing found that is approved here."
 
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)[\s#]*")
-_ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*?)\s*")
+_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
+_ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*)")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}|\s*(?:```|~~~).*")
 _SECTIONS = (Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
 """Sections that follow the outcome, in this order."""
@@ -271,7 +271,9 @@ def one_line(text: str) -> str:
         if not line.strip() or _RULE.fullmatch(line):
             continue
         header, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
-        words = " ".join((header[1] if header else item["item"] if item else line).split())
+        words = " ".join(
+            (header[1].rstrip("# \t") if header else item["item"] if item else line).split()
+        )
         if item and item["done"]:
             words += " (done)"
         between = "; " if item and in_list else " " if joined else ""

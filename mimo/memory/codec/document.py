@@ -291,7 +291,7 @@ def _extent(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
 # Title and links of Markdown text.
 
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\r]*)")
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+([^\r]*))?\r?")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]++([^\r]*))?\r?")
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?")
 _REFERENCE = re.compile(
     r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]"
@@ -315,6 +315,12 @@ def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             comment = "-->" not in line
         else:
             yield number, line
+
+
+def without_comments(line: str) -> str:
+    """Returns a line without the HTML comments that it closes."""
+    closed, mark, rest = line.rpartition("-->")
+    return re.sub(r"<!--.*?-->", "", closed + mark) + rest
 
 
 def title(content: str) -> str | None:

@@ -163,7 +163,9 @@ _FLOAT = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[-+]?[0-9]{1,3})?")
 # Rule files of editors contain `globs: **/*.ts` without quotes. That can't be an alias, so it is
 # text: the parser gets another character of the same length, which is replaced again afterwards.
 _STAR = re.compile(
-    r"^((?:[ \t]*-[ \t]+)*[ \t]*(?:[\w.-]+[ \t]*:[ \t]+)?)\*(?!\w+[ \t]*(?:#.*)?\r?$)", re.MULTILINE
+    # Possessive: a row of dashes could be divided in exponentially many ways.
+    r"^((?:[ \t]*+-[ \t]++)*+[ \t]*+(?:[\w.-]++[ \t]*+:[ \t]++)?+)\*(?!\w+[ \t]*(?:#.*)?\r?$)",
+    re.MULTILINE,
 )
 _STAND_IN = "\ue000"
 _HINTS = {

@@ -240,13 +240,18 @@ def _body(
             "only a file that mind wrote can have sections", hint="write it into the text by hand"
         )
     layout = layout_of(document.body, newline=document.newline, sections=owned, competing=competing)
-    lines = list(layout.lines)
+    # Each line keeps its own end, and new ones end as the first line; the last may have none.
+    lines = document.body.split("\n")
+    is_lf = document.newline == "\n"
+    mark = "" if is_lf or (len(lines) > 1 and not lines[0].endswith("\r")) else "\r"
+    lines[-1] += mark
     edits = sorted(_line_edits(layout, target, owned=owned), key=lambda edit: edit[:2])
     for start, end, new in reversed(edits):
-        lines[start:end] = new
+        lines[start:end] = [line + mark for line in new]
     if lines and lines[-1].strip() and not layout.lines[-1]:
         lines.append("")
-    return _with_ends("\n".join(lines), document.newline)
+    text = "\n".join(lines)
+    return text if is_lf else text.removesuffix("\r")
 
 
 def _line_edits(

@@ -75,6 +75,14 @@ def test_a_markdown_file_reads_back_as_the_memory(memory, untrusted):
     assert without_additions(parsed.memory) == stored
 
 
+def test_a_markdown_file_that_a_checkout_converted_reads_back() -> None:
+    _, file, *_ = documents.markdown(SHOP, in_folders(*SHOP), "shop")
+    data = without_links(file.data.replace(b"\n", b"\r\n"))
+    parsed = parse(data, path=".mind/decisions/x.md", modified=NOW)
+    assert isinstance(parsed, Parsed)
+    assert (parsed.memory.sections, parsed.memory.links) == (NEW.sections, NEW.links)
+
+
 def test_a_text_with_the_line_of_the_links_is_kept() -> None:
     memory = Memory(id="x", type=Kind.FACT, content="a\n<!-- mind: links -->\n\nb", created=NOW)
     first, _ = documents.markdown([Exported(memory)], {"x": "x.md"}, "shop")

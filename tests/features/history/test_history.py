@@ -14,8 +14,9 @@ from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, saving
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
+from mimo.store import git as git_of
 from mimo.store import revisions
-from tests.conftest import git
+from tests.conftest import NOW, git
 
 pytestmark = pytest.mark.usefixtures("ann")
 
@@ -250,3 +251,62 @@ def test_odd_names_of_missing_files_do_not_mix_up_others(project):
     read = revisions.contents(project, wanted)
 
     assert read == {("HEAD", f".mind/{name}.md"): f"{name!a}\n".encode() for name in names}
+
+
+def test_a_commit_after_the_year_9999_is_like_any_other(story, project, mind):
+    of = "Eve <eve@x> 999999999999999 +0000"
+    parent, tree = git(project, "rev-parse", "HEAD", "v1^{tree}").split()
+    text = f"tree {tree}\nparent {parent}\nauthor {of}\ncommitter {of}\n\nLate\n"
+    late = git(project, "hash-object", "-t", "commit", "-w", "--stdin", input=text)
+    git(project, "reset", "-q", "--hard", late)
+
+    assert log(mind).commits[0].commit.date.year == 9999
+    assert blame(mind, story[0]).lines
+    assert next(git_of.messages(project, 1)).commit == late
+    assert diff(mind, "HEAD~1..HEAD").changed == 1
+    saving.remove(mind, story[1])
+    assert restore(mind, story[1], at="HEAD").commit.author == "Eve"
+
+
+def test_files_with_the_names_of_revisions_hide_no_commit(story, project, mind):
+    head = git(project, "rev-parse", "HEAD")
+    for name in ("HEAD", head, "HEAD...@{upstream}"):
+        (project / name).write_text("x\n", encoding="utf-8")
+
+    assert log(mind).commits[0].commit.commit == head[:10]
+    assert revisions.resolve(project, "HEAD", now=NOW).id == head
+    assert revisions.resolve(project, "2099-01-01", now=NOW).id == head
+    assert revisions.commits_before(project, [NOW.replace(year=2099)])
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("log.showRoot", "false"),
+        ("diff.renames", "false"),
+        ("diff.orderFile", "missing"),
+        ("color.diff", "always"),
+        ("trailer.separators", "="),
+    ],
+)
+def test_no_setting_of_git_changes_an_answer(story, project, mind, key, value):
+    path = f".mind/decisions/{story[0]}.md"
+    git(project, "mv", path, path.replace(".md", "-moved.md"))
+    git(project, "commit", "-qm", "Move it")
+    before = (blame(mind, story[0]), diff(mind, "v1..HEAD"), log(mind))
+
+    git(project, "config", key, value)
+
+    assert before == (blame(mind, story[0]), diff(mind, "v1..HEAD"), log(mind))
+
+
+def test_the_branch_and_the_last_change_of_a_reftable_are_those_of_git(project, monkeypatch):
+    git(project, "init", "-q", "-b", "main")
+    (project / ".git/HEAD").write_text("ref: refs/heads/.invalid\n", encoding="utf-8")
+    table = project / ".git/reftable/tables.list"
+    table.parent.mkdir()
+    table.write_text("x\n", encoding="utf-8")
+    monkeypatch.setattr(git_of, "output", lambda *_: "main")
+
+    assert git_of.branch(project) == "main"
+    assert git_of.stamp(project) == table.lstat()

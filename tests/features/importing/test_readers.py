@@ -546,6 +546,7 @@ class TestOwnExports:
 
 
 HOSTILE = {
+    "adr": ["# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n"],
     "obsidian": ["[](" + "a.md#" * 40_000],
     "basic-memory": ["- a" + " " * 200_000, "- a [[" + "a" * 200_000, "[](" + "a.md#" * 40_000],
     "claude-md": ["<!-- MIND:CONTEXT\n" * 20_000],

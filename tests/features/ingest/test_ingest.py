@@ -282,6 +282,17 @@ def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(mind, project):
     assert "secret" not in planted.read_text("utf-8")
 
 
+@pytest.mark.attack("endless loop by a pulled header")
+def test_a_pulled_source_with_wrong_options_is_reported_and_can_be_ingested_again(mind, project):
+    put(project, "guide.md")
+    planted = project / one(mind, "guide.md", chunking=Chunking(chunk_size=500)).file
+    planted.write_text(planted.read_text().replace("chunk_size: 500", "chunk_size: 0"))
+    put(project, "guide.md", GUIDE + "More.\n")
+    (report,) = update_files(mind, ["."], Options()).files
+    assert "has missing or wrong options" in str(report.refusal)
+    assert one(mind, "guide.md").replaced
+
+
 def test_a_folder_is_ingested_file_by_file(mind, project):
     put(project, "docs/a.md")
     put(project, "docs/b.txt", "Words of a text file.")

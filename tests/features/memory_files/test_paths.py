@@ -13,6 +13,7 @@ from mimo.features.memory_files import (
     file_of,
     listing,
     numbered,
+    replaced,
     shown,
     stored,
 )
@@ -180,13 +181,17 @@ def test_a_long_list_is_paged():
     brief = listing("/memories", sizes, None)
     first = listing("/memories/facts", sizes, None)
     rows = [row for row in first.splitlines() if row.endswith(".md")]
-    after = listing("/memories/facts", sizes, (len(rows) + 1, 1_999_999))
+    while len(rows) < len(sizes):
+        after = listing("/memories/facts", sizes, (len(rows) + 1, 999_999))
+        assert len(after) < MOST_CHARACTERS + 300
+        rows += [row for row in after.splitlines() if row.endswith(".md")]
 
     assert len(brief.splitlines()) == 4
     assert brief.endswith("[Files in folders are left out: view a folder to list them]")
     assert len(first) < MOST_CHARACTERS + 300
-    assert f"view_range [{len(rows) + 1}, {2 * len(rows)}]" in first
-    assert rows + after.splitlines()[2:] == [f"100B\t{path}" for path in sorted(sizes)]
+    shown_first = first.count(".md")
+    assert f"view_range [{shown_first + 1}, {2 * shown_first}]" in first
+    assert rows == [f"100B\t{path}" for path in sorted(sizes)]
 
 
 def test_a_long_file_is_paged_until_its_end():
@@ -210,6 +215,29 @@ def test_a_line_that_is_longer_than_an_answer_is_cut():
     assert len(answer) < MOST_CHARACTERS + 300
     assert "[Line 1 has 20,000 characters; only 15,992 are shown]" in answer
     assert "view_range [2, -1]" in answer
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "end"),
+    [
+        ("ab ab ab\n" * 4_000, "ab", f"{', '.join(map(str, range(1, 21)))}, …. Please ensure it"),
+        ("ab ab\nc\nab", "ab", "in lines: 1, 3. Please ensure it is unique"),
+        ("a" * 1_000_000, "a" * 40_000, "in lines: 1. Please ensure it is unique"),
+        ("a", "b" * 40_000, "did not appear verbatim in /memories/a.md."),
+    ],
+)
+def test_an_error_about_a_text_to_replace_is_short(text, old, end):
+    with pytest.raises(Invalid) as refused:
+        replaced("/memories/a.md", text, old, "x")
+
+    assert end in str(refused.value)
+    assert len(str(refused.value)) < 1_000
+
+
+def test_long_lines_around_a_change_are_cut():
+    _, around = replaced("/memories/a.md", f"{'x' * 20_000}\n" * 4 + "end", "end", "e")
+
+    assert len(around) < MOST_CHARACTERS
 
 
 def test_a_file_of_too_many_lines_is_refused_with_the_documented_text():

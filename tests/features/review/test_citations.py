@@ -130,3 +130,17 @@ def test_a_heading_can_be_cited_by_its_anchor():
     heading = named("how-it-works-really", "guide.md")
     assert changed(heading, then, then) is None
     assert changed(heading, then, "# Guide\n") == "how-it-works-really is not in guide.md"
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize(
+    ("text", "now"),
+    [
+        ("a.md#b " + "a." * 200_000, "# a"),
+        ("a.md#b", "# a" + " " * 400_000 + "x"),
+        ("a.md:1-100000", "a\n" * 200_000),
+    ],
+)
+def test_no_citation_takes_long_to_compare(text, now):
+    (citation,) = citations(text)
+    assert changed(citation, "a\n" * 99_999 + "b\n", now)

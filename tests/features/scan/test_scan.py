@@ -151,6 +151,24 @@ def test_a_secret_in_history_is_reported_with_its_first_commit(mind: Mind, git: 
     assert scan(mind, history=True).found[0].commit == first
 
 
+@pytest.mark.attack("settings of the repository hide a secret in its history")
+@pytest.mark.parametrize(("key", "value"), [("log.showRoot", "false"), ("log.diffMerges", "off")])
+def test_no_setting_of_git_hides_a_secret(mind: Mind, git: Git, key: str, value: str) -> None:
+    write(mind, "root.md", TOKEN)
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    git("checkout", "-qb", "side")
+    git("commit", "-qm", "two", "--allow-empty")
+    git("checkout", "-q", "-")
+    git("merge", "-q", "--no-ff", "--no-commit", "side")
+    write(mind, "merge.md", OTHER)
+    git("add", "-A")
+    git("commit", "-qm", "merge")
+    git("config", key, value)
+
+    assert len(found(mind, history=True, all=True)) == 2
+
+
 def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> None:
     """`git commit -a` gives its hooks an index of its own."""
     write(mind, ".mind/facts/a.md", "fine\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem
     if len(data) > _MOST_BYTES:
         reason = f"too large: {status.st_size:,} bytes, at most {_MOST_BYTES:,} are read"
         return Problem(path=path, line=None, reason=reason) if path == LOG else ()
-    modified, digest = datetime.fromtimestamp(status.st_mtime, UTC), files.digest(data)
+    modified, digest = disk.moment(status.st_mtime), files.digest(data)
     if path == LOG:
         dates = partial(_dates, root)
         return log.parse(data, path=LOG, digest=digest, modified=modified, dates=dates)
@@ -402,7 +402,7 @@ def _content(target: Path | str, path: str) -> tuple[bytes, datetime]:
     data, status = disk.look(target, limit=most_bytes)
     if len(data) > most_bytes:
         raise Invalid(f"too large: {status.st_size:,} bytes, a memory has {most_bytes:,} at most")
-    return data, datetime.fromtimestamp(status.st_mtime, UTC)
+    return data, disk.moment(status.st_mtime)
 
 
 def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:

@@ -72,6 +72,8 @@ _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
 
+_LARGEST = 2**63 - 1
+
 Numbers = tuple[int, int, int, int]
 """The values of a `Stamp`."""
 
@@ -170,7 +172,7 @@ class Files:
         while start < stop:
             end = paths.find(0, start)
             stamp = self._rare.get(place) or numbers[4 * place : 4 * place + 4]
-            yield paths[start:end].decode(), Stamp(*stamp)
+            yield paths[start:end].decode(), _stamp(stamp)
             start, place = end + 1, place + 1
 
 
@@ -264,7 +266,12 @@ def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | Non
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """Returns the stamp from a file's status."""
-    return Stamp(*_numbers(status))
+    return _stamp(_numbers(status))
+
+
+def _stamp(numbers: Iterable[int]) -> Stamp:
+    """Returns a stamp whose numbers SQLite can hold; all times after 2262 are the same one."""
+    return Stamp(*(max(-_LARGEST, min(number, _LARGEST)) for number in numbers))
 
 
 def fixed_part(pattern: str) -> str:

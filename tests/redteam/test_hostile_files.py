@@ -301,6 +301,25 @@ def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(
     assert err == ""
 
 
+@pytest.mark.attack("file from the far future stops commands")
+@pytest.mark.parametrize("seconds", [10**12, 2**34, -(10**12)])
+def test_a_file_with_an_odd_time_is_read(
+    world: Path, faults: list[str], capsys: pytest.CaptureFixture[str], seconds: int
+) -> None:
+    for name in ("facts/x.md", "edges/x.md"):
+        path = world / "shop/.mind" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("The kettle is odd\n")
+        os.utime(path, (seconds, seconds))
+    os.chdir(world / "shop")
+    for _ in range(2):
+        assert main(["search", "odd kettle"]) == 0
+        assert "The kettle is odd" in capsys.readouterr().out
+    for command in ("list", "edges list", "review", "status"):
+        run(*command.split())
+    assert faults == []
+
+
 @pytest.mark.attack("deep folder stops commands")
 def test_a_folder_of_1500_levels_is_walked(
     world: Path, faults: list[str], capsys: pytest.CaptureFixture[str]

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from zlib import crc32
 
@@ -129,7 +129,7 @@ def _write(home: Path, memory: Memory, data: bytes) -> Record:
 
 def _read(file: Path, path: str) -> Record | Problem:
     data, status = disk.look(file)
-    return _parsed(data, path, datetime.fromtimestamp(status.st_mtime, UTC))
+    return _parsed(data, path, disk.moment(status.st_mtime))
 
 
 def _parsed(data: bytes, path: str, modified: datetime) -> Record | Problem:

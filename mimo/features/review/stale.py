@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from mimo import disk
 from mimo.errors import Invalid, MindError
@@ -243,4 +243,4 @@ def _look(mind: Mind, path: str) -> _File | None:
 
 
 def _moment(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(nanoseconds / 1_000_000_000, UTC)
+    return disk.moment(nanoseconds / 1_000_000_000)

@@ -17,8 +17,13 @@ def main() -> int:
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:
         from mimo import __version__
 
-        sys.stdout.write(f"mind {__version__}\n")
-        return 0
+        try:
+            sys.stdout.write(f"mind {__version__}\n")
+            sys.stdout.flush()
+        except OSError:
+            pass  # The command line below reports it.
+        else:
+            return 0
     gc.set_threshold(GARBAGE)
     try:
         if sys.argv[1:2] == ["hook"] and _is_client():

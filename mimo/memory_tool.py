@@ -17,6 +17,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from mimo import rendering
 from mimo.commands.arguments import nearest
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared
@@ -120,5 +121,12 @@ def _message(error: MindError) -> str:
 
 
 if __name__ == "__main__":
-    for line in main(sys.stdin.buffer, *sys.argv[1:2]):
-        print(line, flush=True)  # noqa: T201 - the answer of the program
+    try:
+        rendering.prepare()
+        lines = sys.stdin.buffer if sys.stdin else ()
+        for line in main(lines, *sys.argv[1:2]):
+            rendering.write(f"{line}\n")
+    except MindError as error:
+        sys.exit(rendering.report(error, as_wire=False))
+    except BrokenPipeError:
+        rendering.give_up_stdout()

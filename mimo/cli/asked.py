@@ -49,7 +49,10 @@ def answer(argv: Sequence[str]) -> int | None:
     if not completes and first not in _COMMANDS:
         return None
     home = environ.get("MIND_HOME") or f"{environ.get('HOME', '')}/.mind"
-    if not home.startswith("/") or environ.get("MIND_PROJECT") or "--project" in argv:
+    if not home.startswith("/") or environ.get("MIND_PROJECT"):
+        return None
+    # A server would look for the path from its own folder.
+    if "--project" in " ".join(argv):
         return None
     try:
         folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer than the answer

@@ -51,11 +51,6 @@ def main(
     """Returns the exit status after running one command line."""
     args = list(sys.argv[1:] if argv is None else argv)
     registry = commands or all_commands()
-    if os.environ.get(COMPLETING):
-        from mimo.cli.completing import completions
-
-        sys.stdout.write("".join(f"{line}\n" for line in completions(registry, args)))
-        return 0
     options = args[: args.index("--")] if "--" in args else args
     report = partial(
         rendering.report,
@@ -64,6 +59,11 @@ def main(
     )
     try:
         rendering.prepare()
+        if os.environ.get(COMPLETING):
+            from mimo.cli.completing import completions
+
+            rendering.write("".join(f"{line}\n" for line in completions(registry, args)))
+            return 0
         run = partial(run_command, open)
         if (line := read(registry, args)) is not None:
             status = run(line.spec, line.arguments(), line.options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from mimo import rendering
 from mimo.cli.plain import (
     ALLOW_SECRET,
     COMMON,
@@ -37,7 +39,10 @@ class Program(click.Command):
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """Returns `--help`."""
-        return with_help(super().get_help_option(ctx))
+        option = with_help(super().get_help_option(ctx))
+        if option is not None:
+            option.callback = printing(click.Context.get_help)
+        return option
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the words. Raises `UsageError` with the context, which click omits for some."""
@@ -127,6 +132,20 @@ class Command(Program):
                         formatter.write(f"{' ' * formatter.current_indent}{line}\n")
         formatter.write_paragraph()
         formatter.write_text("For the options of every command, see `mind help --all`.")
+
+
+def printing(text: Callable[[click.Context], str]) -> Callable[..., None]:
+    """Returns the callback of an option that prints a text and ends the program.
+
+    The options of click raise plain errors if standard output can't be written.
+    """
+
+    def show(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            rendering.write(f"{text(ctx)}\n")
+            ctx.exit()
+
+    return show
 
 
 def with_help(option: click.Option | None) -> click.Option | None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from mimo import __version__, disk
+from mimo import __version__, disk, rendering
 from mimo.cli.external import found
-from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options
+from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options, printing
 from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
 from mimo.commands import Registry, all_commands
 from mimo.commands.arguments import nearest
@@ -46,10 +46,16 @@ def run(commands: Registry, command: Run, words: Sequence[str]) -> int:
 def program(commands: Registry | None = None, command: Run = lambda *_: 0) -> Words:
     """Returns the whole command line as a click group; `command` runs a command."""
     root = Words("", commands or all_commands(), command, help=SUMMARY)
-    version = click.version_option(
-        __version__, message="mind %(version)s", help="Print the version"
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=printing(lambda _: f"mind {__version__}"),
+        help="Print the version",
     )
-    return version(root)
+    root.params.append(version)
+    return root
 
 
 def usage(error: click.ClickException) -> Invalid:
@@ -103,7 +109,7 @@ class Words(Program, click.Group):
         if self.path:
             words = ", ".join(self.registry.listed(self.path))
             raise Invalid(f"`mind {self.path}` needs a command", hint=f"commands are {words}")
-        click.echo(ctx.get_help())
+        rendering.write(f"{ctx.get_help()}\n")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the words that may follow, without those that are hidden from users."""
@@ -348,7 +354,7 @@ def mcp_command() -> click.Command:
                 repositories=[disk.expanded(path) for path in over["repository"]],
                 index_url=over["index_url"],
                 metrics_open=over["metrics_open"],
-                announce=click.echo,
+                announce=lambda line: rendering.write(f"{line}\n"),
                 **settings,
             )
 

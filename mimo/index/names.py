@@ -139,7 +139,10 @@ def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
 
 
 def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
-    """Returns up to three topics that are spelled most like `wrong` or share a word with it."""
+    """Returns up to three topics that are spelled most like `wrong` or share a word with it.
+
+    They are those of approved memories, because an agent reads a suggestion without a label.
+    """
     from difflib import get_close_matches
 
     key = topic_key(wrong)
@@ -147,7 +150,7 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
     shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
     selected = sql.execute(
         f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
-        " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
+        " WHERE topic_key IS NOT NULL AND shadowed = 0 AND approved(digest) GROUP BY topic_key"
         " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
         (*words, _COMPARED_TOPICS),
     ).fetchall()

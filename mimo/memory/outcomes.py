@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from mimo.errors import Invalid
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Memory, Outcome, Section
 from mimo.text.clean import compiled
 
@@ -132,4 +133,5 @@ def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:
 
 def without_effect(claimed_by: str) -> str:
     """Returns the warning about a memory that an unapproved memory claims to supersede."""
-    return f"superseded by an unapproved memory, {claimed_by}, which has no effect"
+    name = handle_of(claimed_by)  # An id is a text of its author.
+    return f"superseded by an unapproved memory, {name}, which has no effect"

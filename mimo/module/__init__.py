@@ -154,14 +154,15 @@ class Host:
             for tool in self.tools
         )
 
-    def dispatch(
-        self, name: str, arguments: Mapping[str, Any], *, cancel: Token | None = None
-    ) -> ToolResult:
+    def dispatch(self, name: Any, arguments: Any, *, cancel: Token | None = None) -> ToolResult:
         """Returns the result of the module with the command; failures are returned, not raised.
+
+        The name and the arguments may be any JSON, as a model sends it.
 
         The entry point is called as `invoke(name, arguments, cancel=…, manifest=PATH)`.
         """
-        module, command = self._commands.get(name, (None, None))
+        key = name if isinstance(name, str) else ""
+        module, command = self._commands.get(key, (None, None))
         if module is None or module.manifest is None or command is None:
             return ToolResult(name=name, error=f"Unsupported command: {name}")
         try:

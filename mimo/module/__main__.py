@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mimo.errors import Invalid, MindError
+from mimo import rendering
+from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.module import invoke
 from mimo.store.files import failure
 
@@ -13,16 +14,20 @@ from mimo.store.files import failure
 def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
     """Returns the exit status of an invocation, `{"name": …, "arguments": {…}}`."""
     try:
+        rendering.prepare()
         name, arguments = _read(Path(argv[0]) if argv and argv[0] != "-" else None)
         answer = invoke(name, arguments, manifest=manifest)
+        rendering.write(f"{json.dumps(answer, indent=2)}\n")
     except MindError as error:
-        sys.stderr.write(f"{json.dumps(error.wire())}\n")
-        return error.exit_status
-    sys.stdout.write(f"{json.dumps(answer, indent=2)}\n")
+        return rendering.report(error, as_wire=True)
+    except BrokenPipeError:
+        rendering.give_up_stdout()
     return 0
 
 
 def _read(path: Path | None) -> tuple[str, dict[str, object]]:
+    if path is None and sys.stdin is None:
+        raise StorageFailed("standard input is closed", hint="name a file")
     try:
         text = path.read_text(encoding="utf-8") if path else sys.stdin.read()
         invocation = json.loads(text)

@@ -20,6 +20,7 @@ from mimo.errors import (
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -521,7 +522,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
         raise NotFound(
             f"Memory not found: `{wanted}`",
             hint=_did_you_mean(mind, near) if near else "`mind list` shows all memories",
-            details={"id": wanted, "nearest": list(near)},
+            details={"id": wanted, "nearest": named(mind, near)},
         )
     return record
 
@@ -540,8 +541,8 @@ def meant(mind: Mind, wanted: str, *, alone: bool = False) -> Record:
         except NotFound as error:
             on_topic = index.current(wanted)
             if not on_topic:
-                if not error.details["nearest"] and (topics := index.nearest_topics(wanted)):
-                    error.hint = f"did you mean the topic {' or '.join(topics)}?"
+                if not error.details["nearest"] and (near := like_topic(mind, wanted)):
+                    error.hint = near
                 raise
     if alone:
         check_alone(mind, wanted, on_topic)
@@ -555,7 +556,7 @@ def check_alone(mind: Mind, topic: str, decisions: Sequence[Record]) -> None:
         raise AmbiguousId(
             f"{len(ids)} decisions on `{topic}` compete",
             hint=f"name one: {', '.join(_presented(mind, ids[:_LISTED]))}",
-            details={"candidates": ids},
+            details={"candidates": named(mind, ids)},
         )
 
 
@@ -602,8 +603,19 @@ def _ambiguous(mind: Mind, wanted: str, kinds: str, candidates: Sequence[str]) -
     return AmbiguousId(
         f"`{wanted}` fits {len(candidates)} {kinds}",
         hint=f"use more letters: {listed}{', …' if candidates[_LISTED:] else ''}",
-        details={"candidates": list(candidates[:20])},
+        details={"candidates": named(mind, candidates[:20])},
     )
+
+
+def like_topic(mind: Mind, wanted: str) -> str:
+    """Returns a hint with the topics that are most like a text; empty if there is none."""
+    topics = [cut(topic, _TITLE) for topic in mind.index.nearest_topics(wanted)]
+    return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
+
+
+def named(mind: Mind, ids: Sequence[str]) -> list[str]:
+    """Returns ids, with handles for unapproved texts: an agent reads ids that an author chose."""
+    return [handle_of(id) if _title(mind, id) is None else id for id in ids]
 
 
 def _did_you_mean(mind: Mind, ids: Sequence[str]) -> str:
@@ -611,19 +623,19 @@ def _did_you_mean(mind: Mind, ids: Sequence[str]) -> str:
 
 
 def _presented(mind: Mind, ids: Sequence[str]) -> Iterator[str]:
-    """Yields memories and ingested files as a hint names them: by handle and title.
-
-    An agent reads hints too: the titles of unapproved memories are left out.
-    """
+    """Yields memories and ingested files as a hint names them: by handle and approved title."""
     for id in ids:
-        record = mind.index.get(id)
-        first = record or next(iter(mind.index.parts(id)), None)
-        if first is None:  # Another process has removed it.
-            yield id
-            continue
-        title = cut(record.memory.heading if record else first.origin, _TITLE)
-        about = f" ({title})" if mind.trust.trusted(first.place.digest) else ""
-        yield f"{mind.handle(id).text}{about}"
+        title = _title(mind, id)
+        yield handle_of(id) if title is None else f"{mind.handle(id).text} ({cut(title, _TITLE)})"
+
+
+def _title(mind: Mind, id: str) -> str | None:
+    """Returns the title of a memory or ingested file; None if it is not approved."""
+    record = mind.index.get(id)
+    first = record or next(iter(mind.index.parts(id)), None)
+    if first is None or not mind.trust.trusted(first.place.digest):
+        return None
+    return record.memory.heading if record else first.origin
 
 
 def _check_sure(mind: Mind, wanted: str, id: str, candidates: Sequence[str]) -> None:
@@ -633,7 +645,7 @@ def _check_sure(mind: Mind, wanted: str, id: str, candidates: Sequence[str]) -> 
         raise AmbiguousId(
             f"`{wanted}` is too short or too general an abbreviation",
             hint=_did_you_mean(mind, [id]),
-            details={"candidates": list(candidates)},
+            details={"candidates": named(mind, candidates)},
         )
 
 
@@ -646,13 +658,8 @@ class Past:
 
     mind: Mind
     commit: Commit
-
-    @property
-    def label(self) -> str:
-        """Returns the date and the subject of the commit."""
-        commit = self.commit
-        when = commit.when.astimezone(self.mind.zone)
-        return f"as of {when:%Y-%m-%d} ({commit.short}: {commit.subject})"
+    label: str
+    """Its date and, unless an agent asks, its subject, a text of its author."""
 
 
 def at(mind: Mind, revision: str) -> Past:
@@ -668,10 +675,11 @@ def at(mind: Mind, revision: str) -> Past:
 
     root = repository(mind)
     commit = revisions.resolve(root, revision, now=mind.local_now())
+    day = f"{commit.when.astimezone(mind.zone):%Y-%m-%d}"
     state = revisions.tree_id(root, commit.id)
     if not state:
         raise NotFound(
-            f"there was no memory at {commit.short} ({commit.when.astimezone(mind.zone):%Y-%m-%d})",
+            f"there was no memory at {commit.short} ({day})",
             hint="`mind log` lists the commits that have some",
         )
 
@@ -687,4 +695,6 @@ def at(mind: Mind, revision: str) -> Past:
         }
 
     key = mind.index_folder / state / commit.id
-    return Past(mind=mind.beside(key, parts), commit=commit)
+    subject = f": {commit.subject}" if mind.agent is None else ""
+    label = f"as of {day} ({commit.short}{subject})"
+    return Past(mind=mind.beside(key, parts), commit=commit, label=label)

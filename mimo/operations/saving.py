@@ -167,7 +167,8 @@ def store_once(
         record = write()
     if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
         return Stored(record=record)
-    notice = f"much like {alike.memory.id}; if they state the same, remove one of them"
+    name = finding.named(mind, [alike.memory.id])[0]
+    notice = f"much like {name}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
 
 

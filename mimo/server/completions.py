@@ -24,6 +24,12 @@ from mimo.text.clean import one_line
 MOST = 100
 """The number of values that the protocol permits."""
 
+_APPROVED = (
+    "WITH memories AS (SELECT * FROM main.memories WHERE approved(digest)),"
+    " tags AS (SELECT * FROM main.tags WHERE memory IN (SELECT key FROM memories)) "
+)
+"""Begins a query for the words of approved memories: a topic or a tag of others has no label."""
+
 
 @frozen
 class Completions:
@@ -71,8 +77,9 @@ def _kind(params: CompleteRequestParams) -> str | None:
 
 
 def _beginning(mind: Mind, kind: str, start: str) -> Completions:
+    query = f"{_APPROVED}{WORDS[kind]}" if kind in ("tag", "topic") else WORDS[kind]
     rows = refresh.up_to_date(mind).ask(
-        lambda sql: sql.execute(WORDS[kind], (len(start), start, MOST + 1)).fetchall()
+        lambda sql: sql.execute(query, (len(start), start, MOST + 1)).fetchall()
     )
     words = tuple(word for word, *_ in rows[:MOST] if one_line(word) == word)
     return Completions(values=words, has_more=len(rows) > MOST)

@@ -308,7 +308,8 @@ class Gate:
 
     def _admitted(self, request: Request, member: Member | None) -> Path | None:
         """Returns the project that a request names. Raises `Refused` or `MindError`."""
-        head, _, name = request.url.path.strip("/").partition("/")
+        # The server has decoded this path, while `request.url` encodes some characters again.
+        head, _, name = request.scope["path"].strip("/").partition("/")
         if f"/{head}" != PATH:
             raise Refused(404, f"The server answers at {PATH}")
         if request.method not in ("GET", "POST", "DELETE"):
@@ -318,7 +319,7 @@ class Gate:
         header = (
             request.headers.get(PROJECT_HEADER, "").encode("latin-1").decode("utf-8", "replace")
         )
-        names = (unquote(name), unquote(header.strip()))
+        names = (name, unquote(header.strip()))
         return self._hosting.named(tuple(filter(None, names)), member)
 
 

@@ -28,6 +28,7 @@ from pydantic import ValidationError
 
 from mimo.commands import all_commands
 from mimo.disk import home_of, return_memory, working_directory
+from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
@@ -46,7 +47,8 @@ def main(
 ) -> None:
     """Serve on standard input and output until the client disconnects.
 
-    `answers` are those to command lines of other processes.
+    `answers` are those to command lines of other processes. Raises `BrokenPipeError` if the client
+    reads no answers, and `StorageFailed` if they can't be written.
     """
     log_to_stderr(Redacting("mind: %(message)s"))
     return_memory()
@@ -68,12 +70,28 @@ def main(
     listener.start()
     try:
         ended = anyio.run(serve, app)
+    except BaseExceptionGroup as errors:
+        if error := _unwritten(errors):
+            raise error from errors
+        raise
     finally:
         listener.close()
         app.finish()
         memory.close()
     if ended is not None:
         raise KeyboardInterrupt(ended.name)
+
+
+def _unwritten(errors: BaseException) -> Exception | None:
+    """Returns the error of a standard output that can't be written; None if it is another one."""
+    error = errors
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, BrokenPipeError):
+        return error
+    if isinstance(error, OSError):
+        return StorageFailed(f"the answer could not be written: {error.strerror}")
+    return None
 
 
 async def serve(app: App) -> signal.Signals | None:

@@ -239,6 +239,8 @@ def test_completion_is_the_same(
     monkeypatch.setenv(asked.COMPLETING, "1")
     for argv in (("show", "fact_"), ("list", "--ta"), ("add", "--file", ""), ("", "")):
         assert by_server(*argv) == alone(*argv)
+    # The path is one from the working directory, which the server does not have.
+    assert by_server("--project=.", "show", "fact_") == (None, "", "")
 
 
 PARTS = st.text(max_size=8) | st.builds(

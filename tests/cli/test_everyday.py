@@ -192,11 +192,12 @@ def mind(*argv: str, **settings: Any) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(command, env=env, check=False, **settings)
 
 
-def test_a_closed_pipe_ends_the_program_without_a_message(memory: Path) -> None:
+@pytest.mark.parametrize("line", ["list --json", "--version", "list --help", "mcp"])
+def test_a_closed_pipe_ends_the_program_without_a_message(memory: Path, line: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
-        done = mind("list", "--json", stdout=closed, stderr=subprocess.PIPE)
+        done = mind(*line.split(), input=b"{}\n", stdout=closed, stderr=subprocess.PIPE)
 
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -212,12 +213,13 @@ def test_following_a_log_ends_when_the_pipe_is_closed(memory: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_failed_write_to_standard_output_is_an_error(memory: Path) -> None:
+@pytest.mark.parametrize("line", ["list", "--version", "help", "mcp"])
+def test_a_failed_write_to_standard_output_is_an_error(memory: Path, line: str) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = mind("list", "-v", stdout=full, stderr=subprocess.PIPE)
+        done = mind(*line.split(), input=b"{}\n", stdout=full, stderr=subprocess.PIPE)
 
     assert done.returncode == 1
-    assert b"[STORAGE_ERROR]" in done.stderr
+    assert done.stderr == b"error: the answer could not be written: No space left on device\n"
 
 
 @pytest.mark.attack("hostile text in an output")
@@ -239,13 +241,19 @@ def test_a_command_leaves_no_journal_file_of_the_index(memory: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "closed"), [("list >&-", "output"), ("mcp >&-", "output"), ("mcp <&-", "input")]
+    ("line", "closed"),
+    [
+        ("mimo list >&-", "output"),
+        ("mimo mcp >&-", "output"),
+        ("mimo mcp <&-", "input"),
+        ("mimo.memory_tool >&-", "output"),
+    ],
 )
 def test_a_closed_stream_is_reported_and_nothing_changes(
     memory: Path, line: str, closed: str
 ) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    shell = ["sh", "-c", f"{sys.executable} -m mimo {line}"]
+    shell = ["sh", "-c", f"{sys.executable} -m {line}"]
     done = subprocess.run(shell, env=env, stderr=subprocess.PIPE, encoding="utf-8", check=False)
 
     assert done.returncode == 1

@@ -100,6 +100,7 @@ def test_the_tools_read_as_a_system_prompt(root):
         ("recall_memory", {}, "`query` is missing"),
         ("recall_memory", {"query": ["a"]}, "`query` must be text"),
         ("recall_memory", None, ""),
+        (["recall_memory"], {}, "Unsupported command: ['recall_memory']"),
     ],
 )
 def test_a_failed_call_is_reported_and_adds_nothing(root, name, arguments, error):

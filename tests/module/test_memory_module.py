@@ -212,6 +212,14 @@ def test_the_sample_runs_by_the_entry_point_in_the_folder(manifest, tmp_path):
     assert "50 requests" in json.loads(done.stdout)["summary"]
 
 
+@pytest.mark.parametrize("name", ["stdin", "stdout"])
+def test_a_closed_stream_is_an_error(capsys, monkeypatch, name):
+    monkeypatch.setattr(sys, name, None)
+    assert main(["-"]) == 1
+    monkeypatch.undo()
+    assert json.loads(capsys.readouterr().err)["error"]["message"].endswith("is closed")
+
+
 @pytest.mark.parametrize(
     ("text", "status", "code"),
     [

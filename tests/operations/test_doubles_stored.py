@@ -13,6 +13,7 @@ from mimo.errors import Invalid
 from mimo.features import decisions
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking import Chunking, Strategy
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import refresh, saving
 from mimo.store.locks import courtesy, lock
@@ -149,7 +150,7 @@ class TestWhoseItIs:
 
         assert not own.already
         assert mind.trust.trusted(own.record.place.digest)
-        assert own.notice.startswith("much like theirs")
+        assert own.notice.startswith(f"much like {handle_of('theirs')};")
 
     def test_a_duplicate_of_a_chunk_is_stored(self, mind, project, monkeypatch):
         monkeypatch.chdir(project)

@@ -45,6 +45,15 @@ def test_a_search_at_a_revision_finds_its_memories(story, mind, when):
     assert now.notice is None
 
 
+@pytest.mark.attack("unapproved text in a hint")
+def test_an_agent_does_not_get_the_subject_of_a_commit(story, mind):
+    assert (list_(mind, at="v1").notice or "").endswith(": before)")
+    mind.agent = "claude-code"
+    for result in (list_(mind, at="v1"), search(mind, "login", at="v1")):
+        assert result.notice
+        assert "before" not in result.notice
+
+
 def test_list_and_show_at_a_revision(story, mind):
     decision, fact = story
     assert {row.id for row in list_(mind, at="v1").memories} == {decision, fact}

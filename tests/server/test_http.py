@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import anyio
 import anyio.from_thread
@@ -224,6 +224,21 @@ def test_of_many_projects_the_least_recently_used_is_closed(
         [True, False, True],
         [False, True, True],
     ]
+
+
+@pytest.mark.parametrize("name", ["100%41", "C#", "a?b", "both%3F?"])
+def test_the_name_in_a_url_is_decoded_once(home: Path, tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    root.mkdir()
+    init(root, home, now=NOW)
+    hosting, gate = hosting_of(home)
+
+    async def visit() -> bool:
+        async with hosting.running(), inside(gate) as client:
+            answer = await client.post(f"/mcp/{quote(name, safe='')}", json=INITIALIZE)
+            return answer.status_code == 200 and hosting.is_open(root)
+
+    assert anyio.run(visit)
 
 
 def test_closed_projects_take_no_memory(

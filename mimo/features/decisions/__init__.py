@@ -52,9 +52,8 @@ def find(mind: Mind, wanted: str) -> Record:
     try:
         return finding.one(mind, wanted, surely=True)
     except NotFound as error:
-        topics = mind.index.nearest_topics(wanted)
-        if topics and not error.details["nearest"]:
-            error.hint = f"did you mean the topic {' or '.join(topics)}?"
+        if not error.details["nearest"] and (near := finding.like_topic(mind, wanted)):
+            error.hint = near
         raise
 
 
@@ -100,7 +99,8 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
             if reason is None:
                 replaced.append(id)
             elif id not in {link.to for link in draft.links}:
-                left.append(f"`{id}` is not superseded: {reason}")
+                name = finding.named(mind, [id])[0]
+                left.append(f"`{name}` is not superseded: {reason}")
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
         return saving.store(mind, replace(draft, links=(*others, *links)), private=private)
 

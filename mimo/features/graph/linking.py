@@ -127,9 +127,9 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
             for old in source.memory.links
             if _is_to(mind, old, target) and wanted in (None, old.type)
         ]
-        if in_text := [old for old in links if old not in header_links(source.memory)]:
+        if any(old not in header_links(source.memory) for old in links):
             raise Invalid(
-                f"`[[{in_text[0].to}]]` is in the text of `{source.memory.id}`",
+                f"the link to `{target.memory.id}` is in the text of `{source.memory.id}`",
                 hint=f"remove it there: `mind edit {source.memory.id}`",
             )
         plans.append((source, links))

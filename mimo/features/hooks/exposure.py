@@ -65,12 +65,13 @@ _WORDS = {
 """In the order in which they are tried."""
 
 _ASKS = (
-    r"(?:^|[.!?,;:)\n]\s*|\b(?:please|let'?s|let us|(?:can|could|shall|should|will) (?:we|you|i)"
+    r"(?:^|\n[^\S\n]*|[.!?,;:)]\s*|\b(?:please|let'?s|let us"
+    r"|(?:can|could|shall|should|will) (?:we|you|i)"
     r"|(?:we|i)(?:'ll|'d like to| would like to| (?:want|need|have|wish) to| can| should| must"
     r"| will)?"
     r"|help me|(?:going|ready|time) to|now|ok|okay|and|then|so)\s+)"
 )
-"""The beginning of a request, in English."""
+"""The beginning of a request, in English. Each blank line is read from one line end only."""
 _END = r"\s*(?:$|[.!?,;:)\n])"
 _WORK = (
     r"(?:our|my|the|that|this|your|yesterday's|last|previous|earlier)\b(?: \w+)?"
@@ -84,7 +85,7 @@ _PATTERNS = {
         rf"|(?: with| on)? (?:this|that|it){_END}"
         r"| from (?:where|there|here|yesterday|before|last time)\b)"
         r"|이어서\s*(?:하자|할까|해\s?줘|해줘|해\b|하고|진행|작업|계속|가자|시작|부탁|개발|마무리|$|[.!?])"
-        r"|어제.*(?:이어서\s*(?:하|해|진행|작업)|계속|마저|재개)"
+        r"|(?m:^)(?:(?!어제).)*어제.*(?:이어서\s*(?:하|해|진행|작업)|계속|마저|재개)"
     ),
     Intent.DECIDING: (
         rf"{_ASKS}decide(?:{_END}| (?:on|about|whether|which|what|how|where|when|who|if|between|for"

@@ -293,13 +293,15 @@ def _with_prompt(
     lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, related)]
     lines += map(context.line_of_user, of_user)
     in_files = _lines_in_files(scene.root, scene.event.dialect)
-    texts, budget = [], PROMPT_BUDGET
+    texts, shown, budget = [], [], PROMPT_BUDGET
     for line in lines:
-        if line.text not in in_files and len(line.text) < budget:
+        if line.text in in_files:
+            shown.append(line.mark)
+        elif len(line.text) < budget:
             budget -= len(line.text) + 1
             texts.append(line.text)
-    session = session.and_shown(line.mark for line in lines)
-    return Say(context=fenced("\n".join(texts)) if texts else ""), session
+            shown.append(line.mark)
+    return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(shown)
 
 
 def _related(look: Glance, prompt: str, near: Near) -> list[Note]:

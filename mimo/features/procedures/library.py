@@ -159,9 +159,17 @@ def candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
 
 
 def missing(mind: Mind, name: str, version: str) -> NotFound:
-    """Returns the error for a procedure that is missing, with the existing ones as its hint."""
-    procedures = [result.procedure for _, result in every(mind)]
-    active = [procedure for procedure in procedures if procedure and procedure.active]
+    """Returns the error for a procedure that is missing, with the existing ones as its hint.
+
+    To an agent it names approved ones only: the author of a procedure chooses its name.
+    """
+    active = [
+        procedure
+        for file, result in every(mind)
+        if (procedure := result.procedure) is not None
+        and procedure.active
+        and (mind.agent is None or is_approved(mind, file.data, procedure))
+    ]
     versions = [procedure.version for procedure in active if procedure.name == name]
     if versions:
         hint = f"versions of `{name}` are {', '.join(versions)}"

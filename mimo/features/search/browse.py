@@ -104,9 +104,8 @@ def by_topic(
     current = refresh.up_to_date(mind).current(topic)
     notice = mind.notice
     if not records:
-        near = mind.index.nearest_topics(topic)
-        suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
-        notice = f"no memory on that topic{suggestion}"
+        near = finding.like_topic(mind, topic)
+        notice = f"no memory on that topic{f'; {near}' if near else ''}"
     return Evolution(
         topic=topic,
         total=len(records),

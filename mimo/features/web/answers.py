@@ -302,15 +302,9 @@ def list_(
 ) -> Rows:
     """Return one page of the memories, newest first"""
     wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
-    wanted = replace(wanted, approved=trust is TrustLabel.TRUSTED)
-    if trust is not TrustLabel.UNTRUSTED:
-        page = finding.listing(mind, finding.Options(filter=wanted, limit=limit, offset=offset))
-        return Rows(memories=_rows(mind, page.records), total=page.total, offset=offset)
-    every = finding.listing(mind, finding.Options(filter=wanted)).records
-    approved = mind.trust.checker()
-    records = [record for record in every if not approved(record.place.digest)]
-    some = records[offset : offset + limit]
-    return Rows(memories=_rows(mind, some), total=len(records), offset=offset)
+    wanted = _trusted(wanted, trust)
+    page = finding.listing(mind, finding.Options(filter=wanted, limit=limit, offset=offset))
+    return Rows(memories=_rows(mind, page.records), total=page.total, offset=offset)
 
 
 @_answer("web_search", needs=_like("mind_search"), errors=(Invalid, SearchFailed))
@@ -327,7 +321,7 @@ def search(
 ) -> Matches:
     """Return the memories that match a query, best first"""
     wanted = narrowed(mind, types=types, tags=tags, outcomes=outcomes_, time_filter=time_filter)
-    wanted = replace(wanted, approved=trust is TrustLabel.TRUSTED)
+    wanted = _trusted(wanted, trust)
     options = finding.Options(filter=wanted, limit=limit)
     hits, answer = finding.search_with_user(mind, query, options, counted=False)
     shown = {
@@ -337,15 +331,22 @@ def search(
     }
     matches = tuple(
         Match(
-            memory=row,
+            memory=shown[owner, hit.record.memory.id],
             passage=hit.passage[:_PASSAGE],
             relevance=round(hit.score, 4),
             weak=finding.is_weak(hit),
         )
         for owner, hit in hits
-        if (row := shown[owner, hit.record.memory.id]).trust is trust or trust is None
     )
     return Matches(query=query, matches=matches, notice=answer.notice)
+
+
+def _trusted(filter: Filter, trust: TrustLabel | None) -> Filter:
+    return replace(
+        filter,
+        approved=trust is TrustLabel.TRUSTED,
+        unapproved=trust is TrustLabel.UNTRUSTED,
+    )
 
 
 @_answer(

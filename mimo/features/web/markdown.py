@@ -31,8 +31,14 @@ SCHEMES = frozenset(("http", "https", "mailto"))
 MOST = 200_000
 """Characters that are read as Markdown; a longer text is shown as it is."""
 
+MOST_CELLS = 20_000
+"""Cells of the tables of a text; a text with more is shown as it is."""
+
 _HEADINGS = {"h1": "h2", "h2": "h3", "h3": "h4", "h4": "h5", "h5": "h6", "h6": "h6"}
 """The page has a heading of its own above the text."""
+
+_DIVIDING = " \t|:->*+.)0123456789"
+"""The characters of the line below the first one of a table, which can be in a list or a quote."""
 
 _REFERENCE = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
 _ALIGNED = re.compile(r"text-align:(left|center|right)")
@@ -41,9 +47,25 @@ _ALIGNED = re.compile(r"text-align:(left|center|right)")
 def tree(text: str) -> list[Node]:
     """Returns the nodes of a Markdown text."""
     text = clean(text)
-    if len(text) > MOST:
+    if len(text) > MOST or _cells(text) > MOST_CELLS:
         return [["pre", {}, [text]]]
     return _nodes(_parser().parse(text))
+
+
+def _cells(text: str) -> int:
+    """Returns the number of cells that the tables of a text have at most.
+
+    Every row gets as many cells as the line below the first one, for which two characters suffice.
+    """
+    cells = columns = lines = 0
+    for line in [*text.split("\n"), ""]:
+        lines += 1
+        if not line.strip(" \t"):  # A table ends here.
+            cells += columns * lines
+            columns = lines = 0
+        elif not line.strip(_DIVIDING):
+            columns = max(columns, line.count("|") + 1)
+    return cells
 
 
 @cache

@@ -295,6 +295,25 @@ def test_a_value_out_of_range_is_no_exposure(root: Path, changed: dict[str, obje
     assert exposure.read(root) is None
 
 
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize("text", ["\n", "어제", ". \n", "please ", "어제 이어서 "])
+@pytest.mark.parametrize("word", ["continue it all", "decide nothing", "choice"])
+def test_a_long_prompt_is_classified_in_linear_time(
+    monkeypatch: pytest.MonkeyPatch, text: str, word: str
+) -> None:
+    monkeypatch.setattr("mimo.features.hooks.exposure._MAX_READ", 400_000)
+    assert classify(text * (200_000 // len(text)) + word).confidence <= 0.5
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["see\n\n \n\tcontinue", "yes.\n\n  continue", "뭐였지\n어제 어제 일 계속하자", "\ncontinue"],
+)
+def test_a_request_may_follow_blank_lines(prompt: str) -> None:
+    assert classify(prompt).intent is Intent.RESUMING
+    assert classify(prompt).confidence >= SURE
+
+
 @given(st.one_of(st.binary(max_size=200), st.just(b"[" * 10_000), st.just(b" " * 20_000)))
 def test_an_unreadable_file_is_no_exposure(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".mind" / ".local").mkdir(parents=True, exist_ok=True)

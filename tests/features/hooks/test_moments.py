@@ -18,7 +18,7 @@ from mimo.features.hooks import exposure
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, log_path
-from mimo.memory.model import Kind, Outcome
+from mimo.memory.model import Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import asking, refresh, saving
 from mimo.store.init import init
@@ -190,6 +190,23 @@ def test_an_unrelated_prompt_gets_no_notes(claude: Client, mind: Mind, prompt: s
     remember(mind, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
     remember(mind, Kind.DECISION, "Use JWT for auth", topic="auth_strategy")
     assert claude.prompt(prompt) == ""
+
+
+def test_a_note_that_a_prompt_has_no_room_for_is_given_with_a_later_one(
+    claude: Client, mind: Mind
+) -> None:
+    steps = "".join(f"- [ ] step {number} {'x ' * 190}\n" for number in range(9))
+    saving.store(
+        mind, saving.draft(Kind.CHECKPOINT, "Went on", sections={Section.NEXT_STEPS: steps})
+    )
+    for number in range(3):
+        remember(mind, Kind.FACT, f"Kelpie exporters retry {'slowly ' * 20}{number}")
+    first = claude.prompt("continue where we left off. why do kelpie exporters retry?")
+    later = claude.prompt("why do kelpie exporters retry?")
+    assert "step 0" in first
+    assert first.count("Kelpie") < 3
+    assert first.count("Kelpie") + later.count("Kelpie") == 3
+    assert claude.prompt("why do kelpie exporters retry?") == ""
 
 
 def test_a_prompt_to_resume_gets_the_checkpoint(claude: Client, mind: Mind) -> None:

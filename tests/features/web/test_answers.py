@@ -63,6 +63,16 @@ def test_the_list_is_filtered_by_approval(strange: Client, mind: Mind) -> None:
     assert {row["trust"] for row in unapproved["memories"]} == {"untrusted"}
 
 
+def test_search_finds_an_unapproved_memory_behind_many_approved_ones(
+    strange: Client, mind: Mind
+) -> None:
+    for number in range(5):
+        saving.store(mind, saving.draft(Kind.FACT, f"The token refresh {number}"))
+    untrusted = strange.ask("search", query="token refresh", trust="untrusted", limit=2)
+    assert [match["memory"]["trust"] for match in untrusted["matches"]] == ["untrusted"]
+    assert len(strange.ask("search", query="token refresh", limit=2)["matches"]) == 2
+
+
 def test_search_finds_and_counts_no_use(client: Client, mind: Mind) -> None:
     best = client.ask("search", query="how long does a refresh token live")["matches"][0]
     assert best["memory"]["id"] == CURRENT

@@ -111,6 +111,20 @@ def test_a_huge_text_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.attack("web")
+@pytest.mark.parametrize("before", ["", "> ", "1. "])
+def test_tables_that_grow_when_they_are_parsed_are_shown_as_they_are(before: str) -> None:
+    inside = " " * len(before) if before == "1. " else before
+    rows = [f"{before}{'a|' * 256}", f"{inside}{'-|' * 256}", *[f"{inside}x"] * 256, ""]
+    text = "\n".join(rows) * 60
+    assert tree(text) == [["pre", {}, [text]]]
+
+
+def test_a_long_table_is_a_table() -> None:
+    (table,) = tree("|a|b|c|\n|-|-|-|\n" + "|1|2|3|\n" * 3000)
+    assert table[0] == "table"
+
+
+@pytest.mark.attack("web")
 def test_deep_nesting_stays_shallow() -> None:
     def depth(nodes: list[Node]) -> int:
         return 1 + max((depth(node[2]) for node in nodes if not isinstance(node, str)), default=0)

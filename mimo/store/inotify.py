@@ -37,7 +37,7 @@ class Changes:
     is_exact = True
 
     def __init__(self, folders: Iterable[Path], enters: Callable[[str], bool]) -> None:
-        """Watches folders, and their subfolders whose name `enters` accepts.
+        """Watches folders, and their subfolders whose path `enters` accepts.
 
         Raises `OSError` if a folder is missing or can't be watched, and `AttributeError` if the
         system has no inotify.
@@ -92,7 +92,7 @@ class Changes:
             return
         path = f"{folder}/{name}"
         if mask & _IS_FOLDER:
-            if not self._enters(name):
+            if not self._enters(path):
                 return
             if mask & (_CREATE | _MOVED_TO):
                 with suppress(FileNotFoundError, NotADirectoryError):
@@ -108,7 +108,7 @@ class Changes:
         while waiting:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    if entry.is_dir(follow_symlinks=False) and self._enters(entry.name):
+                    if entry.is_dir(follow_symlinks=False) and self._enters(entry.path):
                         with suppress(FileNotFoundError):
                             self._add(entry.path)
                             waiting.append(entry.path)

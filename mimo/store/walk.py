@@ -47,8 +47,8 @@ _MOST_DEEP = 2
 """Maximum number of `**` in one glob, since each multiplies the folders to read."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
 _MAGIC = frozenset("*?[")
-_OWN = frozenset({".index", ".local"})
-"""Folders of `.mind/` in which mind itself writes all the time."""
+_OWN = frozenset({(STORE, ".index"), (STORE, ".local")})
+"""Folders in which mind itself writes all the time, each with the one above it."""
 _TRUSTED_SECONDS = 5.0
 """Maximum time for which an unchanged answer is valid."""
 _TRUSTED_LOCALLY_SECONDS = 300.0
@@ -610,7 +610,7 @@ class Watch:
             with suppress(ImportError, AttributeError):
                 from mimo.store.inotify import Changes
 
-                self._changes = Changes(self._folders, lambda name: name not in _OWN)
+                self._changes = Changes(self._folders, _counts)
         if self._changes is None:
             self._changes = _Reported(self._folders)
         return self._changes.read()
@@ -646,5 +646,5 @@ class _Reported:
 
 
 def _counts(path: str) -> bool:
-    """Returns whether a changed path is outside of mind's own folders."""
-    return _OWN.isdisjoint(Path(path).parts)
+    """Returns whether a path is outside of mind's own folders."""
+    return _OWN.isdisjoint(pairwise(Path(path).parts))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from mimo.store.walk import Watch
 
 @pytest.fixture
 def folder(tmp_path):
-    made = tmp_path / "watched"
+    """The `.mind/` of a project that is itself below folders with the names of mind's own."""
+    made = tmp_path / ".local" / ".index" / ".mind"
     (made / "facts").mkdir(parents=True)
     return made
 
@@ -83,7 +85,7 @@ def test_changes_below_moved_and_new_folders_are_reported(folder, settled):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 def test_on_linux_a_change_is_reported_at_once_by_its_path(folder):
-    changes = Changes([folder], lambda name: name != ".index")
+    changes = Changes([folder], lambda path: not path.endswith("/.index"))
     away, back = folder.parent / "away", folder / "back"
     (folder / "facts").rename(away)
     (away / "unseen.md").write_text("x")
@@ -144,6 +146,23 @@ def test_changes_in_minds_own_folders_are_ignored(folder, settled):
     (folder / ".index" / "index.db").write_text("x", encoding="utf-8")
 
     assert not settled.changed()
+
+
+def test_a_project_below_folders_with_the_names_of_minds_own_is_reported_to_the_daemon(folder):
+    path, is_seen = folder / "facts" / "tea.md", threading.Event()
+
+    def write():
+        while not is_seen.wait(0.02):
+            path.write_text("hot")
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    reports = walk.changes([folder], stop=threading.Event(), recursive=True)
+    try:
+        assert path in next(reports)
+    finally:
+        is_seen.set()
+        writing.join()
 
 
 def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):

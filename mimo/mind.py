@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MOST_PAST = 4
+"""The number of earlier revisions that stay open: each takes seven open files."""
+
 Clock = Callable[[], datetime]
 
 Progress = Callable[[str, int, int], None]
@@ -126,6 +129,8 @@ class Mind:
         self.allows_secrets = False
         self.is_users = False
         """True for the memory that the user has for all projects."""
+        self.is_past = False
+        """True for the memory at an earlier revision."""
         self.progress: Progress | None = None
         """Receives the progress of long work; set by a surface that can show it."""
         self.halted: Callable[[], bool] | None = None
@@ -204,10 +209,15 @@ class Mind:
         """Closes the open parts. An index that is not closed keeps its journal file."""
         while self._others:
             self._others.popitem()[1].close()
+        if self.is_past:  # A thread that still uses it must not open the project's index instead.
+            self.index.close()
+            return
         if accesses := self._parts.pop("accesses", None):
             with suppress(MindError, OSError):
                 accesses.flush()
-        for name in ("index", "guard", "values", "watch", "shared_index"):
+        if watch := self._parts.get("watch"):
+            watch.close()
+        for name in ("index", "guard", "values", "shared_index"):
             if opened := self._parts.pop(name, None):
                 opened.close()
 
@@ -218,7 +228,7 @@ class Mind:
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         if parts is not self._parts:
-            view._notices, view._others = {}, {}
+            view._notices, view._others, view.is_past = {}, {}, False
         view._parts, view._project = parts, project or self._project
         return view
 
@@ -350,17 +360,30 @@ class Mind:
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
     ) -> Mind:
-        """Returns a memory with the given parts, which stays open under `key`."""
+        """Returns a memory with the given parts, which stays open under `key`.
+
+        Without a project, it is this one at an earlier revision; the last used ones stay open.
+        """
         with self._opening:
-            other = self._others.get(key)
+            closed, other = [], self._others.get(key)
             if other is None or other.is_outdated:
-                other = self._others[key] = self._view(parts=parts(), project=project)
+                new = self._view(parts=parts(), project=project)
+                new.is_past = project is None
+                closed += [other] if other else []
+                other = new
+            if other.is_past:
+                self._others.pop(key, None)
+                past = [key for key, each in self._others.items() if each.is_past]
+                closed += map(self._others.pop, past[: -_MOST_PAST + 1])
+            self._others[key] = other  # The last one is that used last.
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
             view.author, view.agent = self.author, self.agent
             view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
             view.counts_uses, view.client_session = self.counts_uses, self.client_session
             view.member = self.member
-            return view
+        for each in closed:
+            each.close()
+        return view
 
     # Cancellation, progress, notices and events.
 

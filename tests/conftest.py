@@ -53,24 +53,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.user_properties.append(("attack", mark.args[0]))
 
 
+def descriptors() -> int:
+    """Returns the number of open files of this process."""
+    return len(os.listdir("/dev/fd"))  # noqa: PTH208 - faster than a Path
+
+
 class _Descriptors:
-    """The number of open files, and how many were open after the last collection."""
+    """The number of files that were open after the last collection."""
 
     GROWTH = 200
     kept = 0
-
-    @staticmethod
-    def count() -> int:
-        return len(os.listdir("/dev/fd"))  # noqa: PTH208 - faster than a Path
 
 
 @pytest.fixture(autouse=True)
 def _few_descriptors() -> Iterator[None]:
     """Frees the memories that tests left open, now and then: a process has 1,024 descriptors."""
     yield
-    if _Descriptors.count() > _Descriptors.kept + _Descriptors.GROWTH:
+    if descriptors() > _Descriptors.kept + _Descriptors.GROWTH:
         gc.collect()
-        _Descriptors.kept = _Descriptors.count()
+        _Descriptors.kept = descriptors()
 
 
 class Clock:

@@ -154,34 +154,37 @@ class Database:
     def close(self) -> None:
         """Closes every connection; one in use is closed when it is returned."""
         self._closed = True
-        if self._pages and self._file:
-            self._pages.close(self._file.descriptor, self._close_idle)
+        held, self._file = self._file, None
+        if self._pages and held:
+            self._pages.close(held.descriptor, self._close_idle)
         self._close_idle()
-        self._file = None
 
     def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     def _verify(self, *, again: bool = False) -> None:
         """Raises `IndexDamaged` if a page is damaged."""
-        if not (self._pages and self._file):
+        held = self._file  # Another thread may close the database.
+        if not (self._pages and held):
             return
-        if not self._pages.are_sound(self._file.descriptor, again=again):
+        if not self._pages.are_sound(held.descriptor, again=again):
             raise _damaged(self.path, "the checksum of a page does not match")
 
     def _recording(self, connection: Connection) -> AbstractContextManager[None]:
         """Returns the context of a commit, in which the checksums of its pages are stored."""
-        if self._pages and self._file:
-            return self._pages.recording(self._file.descriptor, connection)
+        held = self._file
+        if self._pages and held:
+            return self._pages.recording(held.descriptor, connection)
         return nullcontext()
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
         with self._turn, translated(self.path):
-            if self.path and self._file is None:
-                self._file = Held.of(self.path)
             held = self._file  # Lives longer than the connection.
+            if self.path and held is None:
+                held = self._file = Held.of(self.path)
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -189,11 +192,10 @@ class Database:
             try:
                 yield connection
             finally:
+                self._idle.append(connection)
                 if self._closed:
-                    connection.close()
-                    del held
-                else:
-                    self._idle.append(connection)
+                    self._close_idle()
+                del held
 
     def _connect(self) -> Connection:
         # `rw`: a removed file must not be created again, empty.

@@ -374,11 +374,12 @@ class Index:
 
         If none reaches the threshold, returns the best `nearest`.
         """
-        if self._search is None:
+        search = self._search  # Another thread may close this index.
+        if search is None:
             from mimo.index.tables import Search
 
-            self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
-        return self.ask(self._search, Request(text, filter, limit, threshold, nearest, now))
+            search = self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
+        return self.ask(search, Request(text, filter, limit, threshold, nearest, now))
 
     @cached_property
     def meanings(self) -> Meanings | None:

@@ -102,6 +102,7 @@ class Meanings:
 
     def close(self) -> None:
         """Closes the file."""
+        vars(self).pop("units", None)  # Its arrays would keep the file open.
         if self._opened:
             self._opened.close()
 

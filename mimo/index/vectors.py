@@ -78,6 +78,8 @@ class Vectors:
         self._length = length
         self._turn = RLock()
         self._openings = 0
+        self._is_closed = False
+        self._connection: Connection
         self._path: Path | None = None
         self._scans = 0
         self._rows: Rows | None = None
@@ -191,10 +193,12 @@ class Vectors:
         return sound
 
     def close(self) -> None:
-        """Closes the files."""
-        self._connection.close()
-        if self._rows:
-            self._rows.close()
+        """Closes the files; a thread that still uses them opens them for each operation."""
+        with self._turn:
+            self._is_closed = True
+            self._connection.close()
+            if self._rows:
+                self._rows.close()
 
     # Comparing.
 
@@ -323,21 +327,25 @@ class Vectors:
         """
         with self._turn, self._translated():
             # SQLite would go on writing to a removed file, which no other process sees.
-            if self._inode() != self._opened_inode:
+            if self._is_closed or self._inode() != self._opened_inode:
                 self._open()
             attempts = 0
-            while True:
-                try:
-                    return self._within(operation, args, wait)
-                except sqlite3.DatabaseError as error:
-                    attempts += 1
-                    if not is_damage(error) or attempts > 2:
-                        raise
-                    # Another process may have replaced the rows since their mark was read.
-                    if attempts == 2 or not isinstance(error, RowsDamaged):
-                        self._open(above=self._number)
-                        self.losses += 1
-                        attempts = 2
+            try:
+                while True:
+                    try:
+                        return self._within(operation, args, wait)
+                    except sqlite3.DatabaseError as error:
+                        attempts += 1
+                        if not is_damage(error) or attempts > 2:
+                            raise
+                        # Another process may have replaced the rows since their mark was read.
+                        if attempts == 2 or not isinstance(error, RowsDamaged):
+                            self._open(above=self._number)
+                            self.losses += 1
+                            attempts = 2
+            finally:
+                if self._is_closed:
+                    self.close()
 
     def _within(
         self, operation: Callable[..., _T], args: Sequence[object], wait: float | None
@@ -380,7 +388,9 @@ class Vectors:
     def _open(self, above: int = -1) -> None:
         """Opens the newest usable file, or a new one; files up to number `above` are damaged."""
         if self._openings:
-            self.close()
+            self._connection.close()
+            if self._rows:
+                self._rows.close()
         self._openings += 1
         self._rows = None
         folder, self._number, self._path = self.folder, 0, None

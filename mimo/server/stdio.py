@@ -27,7 +27,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from mimo.commands import all_commands
-from mimo.disk import home_of, return_memory, working_directory
+from mimo.disk import home_of, permit_many_files, return_memory, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
@@ -51,6 +51,7 @@ def main(
     reads no answers, and `StorageFailed` if they can't be written.
     """
     log_to_stderr(Redacting("mind: %(message)s"))
+    permit_many_files()
     return_memory()
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     named = os.environ.get("CLAUDE_PROJECT_DIR")

@@ -508,6 +508,7 @@ class Watch:
         self._folders = tuple(folders)
         self._lock = allocate_lock()
         self._changes: Changes | _Reported | None = None
+        self._is_closed = False
         self._reports = 0
         self._since = 0
         """The number of the first report of `_changes`."""
@@ -567,8 +568,9 @@ class Watch:
             self._lost = self._reports
 
     def close(self) -> None:
-        """Stops watching."""
+        """Stops watching; from now on, any file may have changed."""
         with self._lock:
+            self._is_closed = True
             self._close()
 
     def _close(self) -> None:
@@ -601,6 +603,8 @@ class Watch:
 
     def _next(self) -> Iterable[str]:
         """Returns the paths that changed since the last call."""
+        if self._is_closed:
+            raise OSError("the folders are not watched any more")
         if self._changes is None:
             self._since = self._reports
             since = self._failed_at

@@ -24,6 +24,7 @@ from mimo.index.content import LAYOUT, Content
 from mimo.index.index import Index
 from mimo.index.matrix import rows_of
 from mimo.index.vectors import Vectors, cosines
+from tests.conftest import descriptors
 from tests.index.conftest import HashEmbedder, Make
 
 MODEL = "some-model:0123"
@@ -79,6 +80,16 @@ def test_vectors_outlive_the_process(tmp_path: Path, opened: Opened) -> None:
     assert again.get([name(0), name(2), name(9)]) == {name(0): vector(0), name(2): vector(2)}
     assert again.known([name(1), name(9)]) == {name(1)}
     assert again.count() == 3
+
+
+def test_closed_vectors_are_opened_for_each_operation(tmp_path: Path, opened: Opened) -> None:
+    before, used = descriptors(), opened(tmp_path)
+    used.put(some(0, 3))
+    used.close()
+
+    used.put(some(3, 4))
+    assert used.get([name(0), name(3)]) == {name(0): vector(0), name(3): vector(3)}
+    assert descriptors() == before
 
 
 def later(folder: Path) -> dict[Path, bytes]:

@@ -11,7 +11,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.store import projects
-from tests.conftest import git
+from tests.conftest import descriptors, git
 
 
 def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> str:
@@ -79,6 +79,41 @@ def test_only_the_last_indexes_of_revisions_are_kept(project, mind):
         committed(project, str(number))
         assert list_(mind, at="HEAD").total == number + 1
     assert len(list((mind.index_folder / "past").iterdir())) == 8
+
+
+@pytest.fixture
+def commits(project, mind):
+    """Commits of which each adds a fact."""
+    git(project, "init", "-q", "-b", "main")
+    made = []
+    for number in range(12):
+        saving.store(mind, saving.draft(Kind.FACT, f"Fact number {number}"))
+        made.append(committed(project, str(number)))
+    return made
+
+
+def test_few_revisions_stay_open(commits, mind):
+    opened = []
+    for commit in commits:
+        search(mind, "fact", at=commit)
+        opened.append(descriptors())
+    assert max(opened[5:]) <= opened[4]
+
+    mind.close()
+    assert descriptors() < opened[0]
+
+
+def test_a_revision_that_is_closed_meanwhile_still_answers(commits, mind):
+    past = finding.at(mind, commits[2])
+    finding.search(past.mind, "fact", finding.Options())
+    for commit in commits[3:7]:
+        search(mind, "fact", at=commit)
+    opened, current = descriptors(), mind.index.totals()
+
+    result = finding.search(past.mind, "fact number 2", finding.Options())
+    assert (result.considered, result.hits[0].record.memory.content) == (3, "Fact number 2")
+    assert mind.index.totals() == current
+    assert descriptors() <= opened + 1  # The file, until it is used no more.
 
 
 def test_show_at_a_revision_changes_no_tracked_file_and_counts_no_access(story, project, mind):

@@ -149,20 +149,20 @@ def test_changes_in_minds_own_folders_are_ignored(folder, settled):
 
 
 def test_a_project_below_folders_with_the_names_of_minds_own_is_reported_to_the_daemon(folder):
-    path, is_seen = folder / "facts" / "tea.md", threading.Event()
+    path, stop = folder / "facts" / "tea.md", threading.Event()
 
     def write():
-        while not is_seen.wait(0.02):
+        for _ in range(500):
             path.write_text("hot")
+            if stop.wait(0.02):
+                return
+        stop.set()
 
     writing = threading.Thread(target=write)
     writing.start()
-    reports = walk.changes([folder], stop=threading.Event(), recursive=True)
-    try:
-        assert path in next(reports)
-    finally:
-        is_seen.set()
-        writing.join()
+    assert path in next(walk.changes([folder], stop=stop, recursive=True))
+    stop.set()
+    writing.join()
 
 
 def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):

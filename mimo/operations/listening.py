@@ -50,16 +50,23 @@ class Memory:
         self._lock = Lock()
 
     def mind(self) -> Mind:
-        """Returns the memory; without a project, each call looks for one again."""
+        """Returns the memory; without a project, each call looks for one again.
+
+        One whose settings have changed is closed; calls that still use it go on.
+        """
         with self._lock:
-            if self._mind is None or not _is_current(self._mind):
-                opened = self._open()
-                if self._mind is not None:
-                    # The limits of the session include the calls before.
-                    opened.guard.session = self._mind.guard.session
-                self._mind = opened
-                _make_parts(self._mind)
-            return self._mind
+            before = self._mind
+            if before is not None and _is_current(before):
+                return before
+            opened = self._open()
+            if before is not None:
+                # The limits of the session include the calls before.
+                opened.guard.session = before.guard.session
+            self._mind = opened
+            _make_parts(opened)
+        if before is not None:
+            before.close()
+        return opened
 
     def root(self) -> Path | None:
         """Returns the project's folder without opening its parts; None without a project."""

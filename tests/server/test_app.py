@@ -329,11 +329,16 @@ def test_a_project_made_while_the_server_runs_is_found_and_then_kept() -> None:
             opened += 1
             self.has_project = opened > 2
 
+        def close(self) -> None:
+            closed.append(self.has_project)
+
+    closed: list[bool] = []
     memory = Memory(Late)  # type: ignore[arg-type]
     answers = [memory.mind().has_project for _ in range(4)]
 
     assert answers == [False, False, True, True]
     assert opened == 3
+    assert closed == [False, False]
 
 
 def test_other_requests_are_answered_while_a_command_works(era: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.ansi import AnsiDecoder
@@ -90,6 +91,7 @@ class Reader:
         self._mind = mind
         self._call = call
         self._progress = progress
+        self._renewing = Lock()
         use_zone(mind.zone)
 
     @property
@@ -113,8 +115,10 @@ class Reader:
 
         With `counted`, the memories in the answer count as used.
         """
-        if self._mind.is_outdated:
-            self._mind = self._mind.reopened()
+        with self._renewing:
+            if self._mind.is_outdated:
+                before, self._mind = self._mind, self._mind.reopened()
+                before.close()
         view = self._mind.heard(self._progress, halted)
         view.ask = view.partial = None  # Both belong to a command that writes to the terminal.
         view.counts_uses = counted

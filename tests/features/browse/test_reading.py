@@ -1,0 +1,21 @@
+"""The memory that is browsed."""
+
+from mimo.features.browse.model import Place
+from mimo.features.browse.reading import Reader
+from mimo.mind import Mind
+from tests.conftest import descriptors
+from tests.features.browse.conftest import call
+
+
+def test_a_change_of_settings_leaves_no_files_open(mind: Mind) -> None:
+    reader = Reader(mind.reopened(), call, lambda *_: None)
+    opened = []
+    for number in range(6):
+        settings = f"[trash]\ndays = {10 + number}\n"
+        (mind.folder / "config.toml").write_text(settings, encoding="utf-8")
+        reader.page(Place(), 0, lambda: False)
+        assert reader.has_changed()
+        opened.append(descriptors())
+    reader.close()
+
+    assert max(opened[2:]) <= opened[1]

@@ -1,0 +1,97 @@
+"""The memory behind a server, and its socket: nothing of them stays open in vain."""
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mimo.mind import Mind
+from mimo.operations import finding, refresh
+from mimo.operations.listening import Listener, Memory
+from tests.conftest import descriptors
+from tests.serving import serving
+
+
+@pytest.fixture
+def memory(mind: Mind) -> Iterator[Memory]:
+    """The memory of a project in which an index, a watch and the user's memory are open."""
+    path = mind.folder / "facts" / "tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Tea is served at four\n", encoding="utf-8")
+    mind.user(make=True)
+    opened = Memory(mind.reopened)
+    yield opened
+    opened.close()
+
+
+def use(memory: Memory) -> Mind:
+    mind = memory.mind()
+    user = mind.user()
+    assert user
+    for each in (mind, user):
+        finding.search(each, "tea", finding.Options())
+    return mind
+
+
+def change_settings(folder: Path, number: int) -> None:
+    folder.joinpath("config.toml").write_text(f"[trash]\ndays = {number}\n", encoding="utf-8")
+
+
+def test_a_change_of_settings_leaves_no_files_open(memory: Memory, mind: Mind) -> None:
+    opened = []
+    for number in range(6):
+        change_settings(mind.folder, 10 + number)
+        use(memory)
+        opened.append(descriptors())
+
+    assert max(opened[2:]) <= opened[1]
+
+
+def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind) -> None:
+    mind.user(make=True)
+    opened = []
+    for number in range(6):
+        change_settings(mind.home, 10 + number)
+        user = mind.user()
+        assert user
+        finding.search(user, "tea", finding.Options())
+        opened.append(descriptors())
+
+    assert max(opened[2:]) <= opened[1]
+
+
+def test_a_call_goes_on_while_the_settings_change(memory: Memory, mind: Mind) -> None:
+    view = use(memory).heard(None, None)
+    index = view.index
+    change_settings(mind.folder, 10)
+    other = use(memory)
+    opened = descriptors()
+
+    assert other.index is not index
+    assert index.totals().memories == 1
+    (mind.folder / "facts" / "coffee.md").write_text("Coffee comes at six\n", encoding="utf-8")
+    refresh.refresh(view)
+    for each in (view, other):
+        assert finding.search(each, "coffee", finding.Options()).hits
+    view.close()
+    assert descriptors() <= opened + 1
+
+
+def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, mind: Mind) -> None:
+    root = mind.project.root
+    with serving(home, root), ExitStack() as closing:
+        gc.collect()
+        files, threads = descriptors(), threading.active_count()
+        for _ in range(4):
+            memory = Memory(lambda: Mind.open(root, project=root))
+            listener = Listener(home, memory, lambda *_: None)
+            listener.start()
+            closing.callback(listener.close)
+        while descriptors() < files + 4:
+            threading.Event().wait(0.01)
+        closing.close()
+        assert descriptors() <= files
+        assert threading.active_count() <= threads

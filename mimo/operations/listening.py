@@ -36,7 +36,7 @@ MOST_NEAR = 10
 """The number of memories nearest to a prompt."""
 
 _PAUSE_SECONDS = 5.0
-"""The time between two looks for a project, if there was none."""
+"""The time between two looks for a project if there was none, and for a lock that is held."""
 
 
 class Memory:
@@ -120,7 +120,7 @@ class Listener:
         if self._listening:
             with suppress(OSError):
                 self._listening.shutdown(SHUT_RDWR)
-            self._thread.join(SECONDS)
+        self._thread.join(SECONDS)
 
     def _run(self) -> None:
         try:
@@ -142,8 +142,7 @@ class Listener:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         held = os.open(f"{self._folder}/{name}.lock", flags, 0o600)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)  # The system frees it when a process ends.
-            if self._ended.is_set():
+            if not self._takes(held):
                 return
             with suppress(FileNotFoundError):
                 os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - of a process that ended
@@ -157,6 +156,18 @@ class Listener:
                         os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - as above
         finally:
             os.close(held)
+
+    def _takes(self, lock: int) -> bool:
+        """Waits for an opened lock, and returns whether it could be taken before the end.
+
+        It is looked for now and then: nothing could wake a thread that the system lets wait.
+        """
+        while not self._ended.is_set():
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # Freed when a process ends.
+                return True
+            self._ended.wait(_PAUSE_SECONDS)
+        return False
 
     def _bind(self, listening: socket, name: str) -> None:
         address, descriptor = asking.addressed(self._folder, name)

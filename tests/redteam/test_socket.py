@@ -228,8 +228,11 @@ time.sleep(60)
 
 
 @pytest.mark.attack(PLANTED)
-def test_the_next_server_takes_over_from_one_that_was_killed(project: Path, home: Path) -> None:
+def test_the_next_server_takes_over_from_one_that_was_killed(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A killed process leaves its socket behind, and the system frees its lock."""
+    monkeypatch.setattr(listening, "_PAUSE_SECONDS", 0.05)
     code = LISTEN.format(path=sys.path)
     killed = subprocess.Popen([sys.executable, "-c", code, str(home), str(project)])
     while not (reply := status(home, project)):

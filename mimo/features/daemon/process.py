@@ -86,16 +86,16 @@ class Loop:
         """Watches and refreshes until the end; errors in a project are only logged."""
         log.info("started")
         self.update_projects()
-        pause = float(self._mind.config["daemon.check_seconds"])
-        check_at = time.monotonic() + pause
+        checked_at = time.monotonic()
         while not self._ended.is_set():
+            check_at = checked_at + self._mind.config["daemon.check_seconds"]
             due = min([check_at, *self._unsettled.values()])
             with suppress(Empty):
                 self.take(self._events.get(timeout=max(0.0, due - time.monotonic())))
             self._settle()
             if time.monotonic() >= check_at:
                 self.check()
-                check_at = time.monotonic() + pause
+                checked_at = time.monotonic()
         self._blind.set()
         for root in tuple(self.active):
             self._end_session(root)
@@ -106,24 +106,29 @@ class Loop:
         log.info("ended")
 
     def update_projects(self) -> None:
-        """Reads the list of registered projects, and watches those that exist."""
+        """Reads the list of registered projects, and watches those that exist.
+
+        Those whose settings have changed are opened again.
+        """
+        outdated = {root for root, mind in self._projects.items() if mind.is_outdated}
+        if self._mind.is_outdated:
+            closed, self._mind = self._mind, self._mind.reopened()
+            closed.close()
         current = {}
         for project in projects.registered(self._mind.home).projects:
-            mind = self._mind.at(project)
-            if mind is not None:
-                current[project.path] = self._projects.get(project.path, mind)
-        user = self._mind.user()
-        is_known = (user is None) == (self._user is None)
-        if current.keys() == self._projects.keys() and is_known and not self.is_blind():
+            if (mind := self._mind.at(project)) is not None:
+                current[project.path] = mind
+        before, self._projects = self._projects, current
+        had_user, self._user = self._user is not None, self._mind.user()
+        new = current.keys() - (before.keys() - outdated)
+        removed = before.keys() - current.keys()
+        if not (new or removed or self.is_blind()) and (self._user is not None) == had_user:
             return
-        self._user = user
-        for root in self._projects.keys() - current.keys():
+        for root in removed:
             log.info("no longer watching %s", root)
-            self._projects[root].close()
+            before[root].close()
             self._stop_listening(root)
             self.active.pop(root, None)
-        new = current.keys() - self._projects.keys()
-        self._projects = current
         self._restart_watching()
         home, watching = self._mind.home, sorted(self._projects)
         with _logged(home):  # Before the first index, which may take minutes.
@@ -136,7 +141,7 @@ class Loop:
 
     def _listen(self, root: Path) -> None:
         """Lets commands and hooks in a project ask the daemon."""
-        if self._mind.answers:
+        if self._mind.answers and root not in self._asked:
             memory = Memory(self._projects[root].reopened)
             listener = Listener(self._mind.home, memory, self._mind.answers)
             self._asked[root] = (listener, memory)
@@ -154,13 +159,13 @@ class Loop:
             self.update_projects()
         if self._user and any(_is_below(path, (self._user.folder,)) for path in changed):
             self._refresh_user()
-        for root, mind in tuple(self._projects.items()):
+        for root in tuple(self._projects):
             if not any(_is_below(path, (root,)) for path in changed):
                 continue
-            if not self._has_folder(root):
+            if not self._has(root):
                 continue
             self.active[root] = self._mind.now()
-            folders = _memory_folders(mind)
+            folders = _memory_folders(self._projects[root])
             paths = [f"{path}" for path in changed if _is_below(path, folders)]
             if paths and not self._refresh(root, paths):
                 self._unsettled[root] = time.monotonic() + _SETTLE_SECONDS
@@ -171,15 +176,14 @@ class Loop:
         for root in roots:
             del self._unsettled[root]
         for root in roots:  # A missing folder makes a new list of projects, and new times.
-            if self._has_folder(root) and root in self._projects:
+            if self._has(root):
                 self._refresh(root)
 
-    def _has_folder(self, root: Path) -> bool:
-        """Returns whether a project exists, and stops watching one that was removed."""
-        if (root / ".mind").is_dir():
-            return True
-        self.update_projects()
-        return False
+    def _has(self, root: Path) -> bool:
+        """Returns whether a project is watched, unless it was removed, and with its settings."""
+        if root in self._projects and self._projects[root].is_outdated:
+            self.update_projects()
+        return root in self._projects
 
     def check(self) -> None:
         """Does the work that no change starts: sessions end, projects disappear, watching fails."""

@@ -81,8 +81,8 @@ class Changes:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: set[asyncio.Queue[str | None]] = set()
 
-    def start(self, folders: Sequence[Path]) -> None:
-        """Begins to watch folders."""
+    def start(self, folders: Callable[[], Sequence[Path]]) -> None:
+        """Begins to watch folders, which may be others after a change, such as of settings."""
         Thread(target=self._watch, args=(folders,), name="changes", daemon=True).start()
 
     def close(self) -> None:
@@ -115,11 +115,15 @@ class Changes:
         finally:
             self._waiting.discard(queue)
 
-    def _watch(self, folders: Sequence[Path]) -> None:
+    def _watch(self, folders: Callable[[], Sequence[Path]]) -> None:
         try:
-            for _ in walk.changes(folders, stop=self._stop, recursive=True):
-                self._report("changed")
-        except (OSError, RuntimeError):
+            while not self._stop.is_set():
+                watched = folders()
+                for _ in walk.changes(watched, stop=self._stop, recursive=True):
+                    self._report("changed")
+                    if folders() != watched:
+                        break
+        except (MindError, OSError, RuntimeError):
             self._report("blind")
 
     def _report(self, name: str) -> None:

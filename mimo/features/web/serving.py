@@ -74,7 +74,7 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
         )
         try:
             refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
-            changes.start(_folders(mind))
+            changes.start(lambda: _folders(memory.mind()))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
             run = partial(asyncio.run, _Server(config, changes).serve([listener]))

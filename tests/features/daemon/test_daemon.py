@@ -20,6 +20,7 @@ from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store.init import init
+from tests.conftest import descriptors
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
 
@@ -135,6 +136,68 @@ def test_removed_projects_are_not_made_again(
     assert not project.exists()
     assert not other.exists()
     assert watched_projects(home) == ()
+
+
+def set_project(mind: Mind, text: str) -> frozenset[Path]:
+    """Writes a project's settings, and returns the paths of the change."""
+    path = mind.folder / "config.toml"
+    path.write_text(f"format = 1\n{text}\n", encoding="utf-8")
+    return frozenset({path})
+
+
+def test_included_memories_stay_indexed_after_the_settings_change(
+    loop: Loop, mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[Path] = []
+
+    def changes(folders: list[Path], **_: object) -> Iterator[frozenset[Path]]:
+        watched.extend(folders)
+        yield from ()
+
+    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    (project / "docs").mkdir()
+    (project / "docs" / "tea.md").write_text(TEXT, encoding="utf-8")
+    set_project(mind, 'include = ["docs/*.md"]')
+    assert refresh.refresh(mind.reopened()).added == 1
+
+    (mind.folder / "new").mkdir()
+    loop.take(frozenset({mind.folder / "new"}))  # All files are compared.
+
+    assert count(mind.reopened()) == 1
+    until(lambda: project / "docs" in watched)
+
+
+def test_changed_settings_leave_no_files_open(loop: Loop, mind: Mind) -> None:
+    opened = []
+    for number in range(6):
+        loop.take(set_project(mind, f"trash.days = {10 + number}"))
+        opened.append(descriptors())
+    for number in range(6):
+        path = mind.home / "config.toml"
+        path.write_text(f"[trash]\ndays = {20 + number}\n", encoding="utf-8")
+        loop.take(frozenset({path}))
+        opened.append(descriptors())
+
+    assert max(opened[2:]) <= opened[1]
+
+
+def test_a_changed_pause_between_checks_holds_at_once(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_checked, path = threading.Event(), mind.home / "config.toml"
+    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr(Loop, "check", lambda _: is_checked.set())
+    loop = Loop(everywhere(mind))
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    until(lambda: loop._projects)
+    path.write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
+    loop._events.put(frozenset({path}))
+    try:
+        assert is_checked.wait(30)
+    finally:
+        loop.end()
+        thread.join()
 
 
 def test_it_counts_as_started_before_the_first_index_is_made(

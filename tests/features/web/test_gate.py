@@ -3,8 +3,9 @@
 import asyncio
 import stat
 import tempfile
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -172,6 +173,26 @@ def test_the_file_that_opens_the_browser_is_the_users_alone(tmp_path: Path, monk
         assert TOKEN not in address
         assert f'url={url}"' in file.read_text("utf-8")
     assert not file.exists()
+
+
+def test_other_folders_are_watched_after_a_change(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current, watched = [tmp_path], []
+
+    def changes(folders: list[Path], *, stop: Event, **_: object) -> Iterator[frozenset[Path]]:
+        watched.append(folders)
+        if len(watched) == 2:
+            stop.set()
+            return
+        yield frozenset()
+        current.append(tmp_path / "docs")  # An include setting names them now.
+        yield frozenset()
+
+    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    client.changes._watch(lambda: [*current])
+
+    assert watched == [[tmp_path], [tmp_path, tmp_path / "docs"]]
 
 
 def test_changes_are_reported_until_the_end(client: Client) -> None:

@@ -69,6 +69,9 @@ _TOGETHER = 8
 The parts of a project refer to each other, 1 MB in all. Finding them takes some 50 ms.
 """
 
+BORROWED = "mind.borrowed"
+"""The key of the projects that a request works on, besides its own, in the scope of the request."""
+
 MOST_NAMED = 10
 """The number of projects that an error names."""
 
@@ -90,6 +93,8 @@ class Hosted:
         self.used = time.monotonic()
         self.requests = self.calls = 0
         """The open requests, and those of them that are no streams of notifications."""
+        self.borrowed = 0
+        """The number of times that open requests without a named project use this one."""
 
     def close(self) -> None:
         """Waits for cancelled calls, and closes the memory."""
@@ -154,6 +159,7 @@ class Hosting:
         """Answers a request for a project, or for none."""
         hosted = await self._at(root)
         is_call = scope["method"] != "GET"
+        scope[BORROWED] = borrowed = list[Hosted]()
         hosted.requests += 1
         hosted.calls += is_call
         try:
@@ -161,7 +167,11 @@ class Hosting:
         finally:
             hosted.calls -= is_call
             hosted.requests -= 1
-            hosted.used = time.monotonic()
+            del scope[BORROWED]
+            for each in borrowed:
+                each.borrowed -= 1
+            for each in (hosted, *borrowed):
+                each.used = time.monotonic()
 
     def gauges(self) -> dict[str, tuple[str, int]]:
         """Returns the sizes of the server by the names of their metrics, with descriptions."""
@@ -206,9 +216,12 @@ class Hosting:
         """Returns whether the memory of a project is open."""
         return root in self._hosted
 
-    async def memory(self, root: Path) -> Memory:
-        """Returns the memory of a project, opened if it is not."""
+    async def memory(self, root: Path, scope: Scope) -> Memory:
+        """Returns the memory of a project, which stays open until the request has ended."""
         hosted = await self._at(root)
+        if BORROWED in scope:  # The client still waits.
+            hosted.borrowed += 1
+            scope[BORROWED].append(hosted)
         hosted.used = time.monotonic()
         return hosted.memory
 
@@ -285,8 +298,14 @@ class Hosting:
             self._end(unused[0][0])
 
     def _unused(self) -> list[tuple[Path | None, Hosted]]:
-        """Returns the projects without a request in progress, least recently used first."""
-        unused = [item for item in self._hosted.items() if not item[1].requests]
+        """Returns the projects that no client uses or follows, least recently used first."""
+
+        def is_unused(hosted: Hosted) -> bool:
+            apps = [each.app for each in self._hosted.values()]
+            is_followed = any(app.subscriptions.follows(hosted.memory) for app in apps)
+            return not (hosted.requests or hosted.borrowed or is_followed)
+
+        unused = [item for item in self._hosted.items() if is_unused(item[1])]
         return sorted(unused, key=lambda item: item[1].used)
 
     def _end(self, root: Path | None) -> None:
@@ -424,7 +443,7 @@ class Unnamed(App):
         root = self._roots[session]
         if root is None or not self.hosting.may_open(self.member_of(ctx), root):
             return self._memory
-        return await self.hosting.memory(root)
+        return await self.hosting.memory(root, getattr(ctx.request, "scope", {}))
 
     async def _asked(self, ctx: Context) -> Path | None:
         capabilities = ctx.session.client_capabilities

@@ -55,6 +55,10 @@ MOST_CLIENTS = 256
 """The number of clients that may be subscribed at once; the oldest is dropped."""
 
 
+SUBSCRIBED = "mind.subscribed"
+"""The key by which the state of a connection shows that its end is awaited."""
+
+
 class Subscriptions:
     """The clients of one server that are subscribed, and the resources that they follow."""
 
@@ -108,6 +112,10 @@ class Subscriptions:
             raise MCPError(INVALID_PARAMS, f"more than {MOST_URIS} resources are subscribed")
         self._clients[name] = ctx.session, memory, uris | {uri}
         self._clients.move_to_end(name)
+        connection = ctx.session._connection  # noqa: SLF001 - the SDK reports no end otherwise
+        if not connection.state.get(SUBSCRIBED):
+            connection.state[SUBSCRIBED] = True
+            connection.exit_stack.callback(self._clients.pop, name, None)
         if len(self._clients) > MOST_CLIENTS:
             self._clients.popitem(last=False)
         await self._follow(ctx, memory)
@@ -151,6 +159,10 @@ class Subscriptions:
         self._listen.close()
         for task in self._following.values():
             task.cancel()
+
+    def follows(self, memory: Memory) -> bool:
+        """Returns whether a client follows a resource of a memory."""
+        return memory in self._following
 
     def _uris(self, memory: Memory) -> set[str]:
         """Returns the resources of a memory that are followed."""

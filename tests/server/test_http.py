@@ -198,6 +198,61 @@ def test_a_project_that_is_not_used_is_closed_with_its_sessions(project: Path, h
     assert anyio.run(wait) == (True, True, 404, 200)
 
 
+def unused(hosting: Hosting) -> list[Path | None]:
+    """Returns the projects that may be closed."""
+    return [root for root, _ in hosting._unused()]
+
+
+def test_a_project_by_roots_is_not_closed_while_a_request_uses_it(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosting, _ = hosting_of(home)
+    seen = []
+
+    async def handle(_: object, scope: Any, *__: object) -> None:
+        for _ in range(2):
+            await hosting.memory(project, scope)
+        seen.append(unused(hosting))
+
+    monkeypatch.setattr("mimo.server.hosting.StreamableHTTPSessionManager.handle_request", handle)
+
+    async def ask() -> None:
+        async with hosting.running():
+            scope = {"method": "POST"}
+            await hosting.serve(None, scope, anyio.sleep_forever, anyio.sleep)  # type: ignore[arg-type]
+            seen.append(unused(hosting))
+            await hosting.memory(project, scope)  # Of a call that goes on without its client.
+            seen.append(unused(hosting))
+
+    anyio.run(ask)
+
+    assert seen == [[], [None, project], [None, project]]
+
+
+def test_a_project_is_followed_until_its_sessions_have_ended(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home)
+    uri = {"uri": "mind://context"}
+    subscription = {"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": uri}
+
+    async def follow() -> list[list[Path | None]]:
+        async with hosting.running(), inside(gate) as client:
+            answer = await client.post("/mcp/shop", json=INITIALIZE)
+            client.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            await client.post("/mcp/shop", json=ready)
+            answer = await client.post("/mcp/shop", json=subscription)
+            assert '"result":{}' in answer.text
+            before = unused(hosting)
+            await client.delete("/mcp/shop")
+            with anyio.fail_after(20):
+                while not unused(hosting):
+                    await anyio.sleep(0.05)
+            assert not hosting._hosted[project].app.subscriptions._clients
+            return [before, unused(hosting)]
+
+    assert anyio.run(follow) == [[], [project]]
+
+
 def test_of_many_projects_the_least_recently_used_is_closed(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,8 +4,8 @@ The zone of `now` is the one in which a day begins at midnight.
 
 The grammar is our own, because date libraries answer much of it with a wrong instant (`last 3
 days` three days ahead, `this week` next Friday) and none with an interval. `vocabulary` turns an
-expression into words, `grammar` turns words into a span. Both are loaded on first use: most
-commands are not given a time.
+expression into words, `grammar` turns words into a span, `spans` has the calendar. They are loaded
+on first use: most commands are not given a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, zone_name
 
 if TYPE_CHECKING:
-    from mimo.when.grammar import Span
+    from mimo.when.spans import Span
 
 T = TypeVar("T")
 
@@ -166,7 +166,7 @@ def _span(text: str, now: datetime | None = None) -> Span:
 
 def _read(text: str, read: Callable[[tuple[str, ...]], T | None], problem: str, hint: str) -> T:
     """Returns the result of a reader of words; raises `Invalid`, quoting the text, for None."""
-    from mimo.when.grammar import Refused
+    from mimo.when.spans import Refused
     from mimo.when.vocabulary import words_of
 
     try:

@@ -5,10 +5,8 @@ phrase is counted from now (`last week`, `3 days ago`), or names a place in the 
 5`, `2026-W07`), or a part or a time of a day (`tuesday night`, `yesterday at 3pm`). A new kind of
 phrase is one more function in `_KINDS`; a synonym belongs in `vocabulary`.
 
-Moments are in the zone of `now`. Adding to one moves the hands of the clock there, as Python does
-within a zone: the next midnight may be 23 or 25 hours away. `_after` counts hours that pass, and
-moments are compared as such, because a clock that is set back shows an hour twice. A function that
-does not recognize its words returns None.
+Moments are in the zone of `now`; `spans` has their arithmetic. A function that does not recognize
+its words returns None.
 """
 
 from __future__ import annotations
@@ -16,71 +14,49 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
 from mimo.when import Interval
+from mimo.when.spans import (
+    DAY,
+    HOUR,
+    LENGTHS,
+    MONTHS_OF,
+    SECOND,
+    Refused,
+    Span,
+    after,
+    begun,
+    clock_span,
+    is_later,
+    later,
+    midnight,
+    months_later,
+    new_year,
+    period,
+    point,
+    previous,
+    start_of,
+    until_now,
+)
 from mimo.when.vocabulary import PARTS, UNITS, VAGUE
 
 Words = tuple[str, ...]
 
-_LATEST = datetime.max.replace(tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
-_HOUR = timedelta(hours=1)
-_DAY = timedelta(days=1)
-
-_LENGTHS = {
-    "second": _SECOND,
-    "minute": timedelta(minutes=1),
-    "hour": _HOUR,
-    "day": _DAY,
-    "week": 7 * _DAY,
-    "month": 30 * _DAY,
-    "quarter": 91 * _DAY,
-    "year": 365 * _DAY,
-}
-"""Length of each unit in `3 months ago`."""
-_MONTHS_OF = {"month": 1, "quarter": 3, "half": 6, "year": 12}
-"""Calendar months of each unit in `this quarter`."""
 _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
 _BACK = {"this": 0, "last": 1, "before-last": 2}
 """How many weeks, months or years before the present one."""
-_SMALL = ("second", "minute", "hour")
-"""Units shorter than a day."""
 _LEAP_YEAR = 2024
 _LEAP_CYCLE = 9
 """Every so many years in a row have a 29 February."""
 _DAWN = 6
 """Before this hour, `this night` began on the day before."""
-_PART_OF_YEAR = "q[1-4]|h[12]"
-
-
-class Span(NamedTuple):
-    """The time that one phrase names: `[since, until)`."""
-
-    since: datetime
-    until: datetime
-    bound: datetime
-    """The end of `until <phrase>`: the end of a day, but a moment itself."""
-    recurs: bool = False
-    """Whether it is the latest of many, such as a weekday or a month without its year."""
-
-    def end_from(self, since: datetime) -> datetime:
-        """Returns the end of `from <since> to <phrase>`; a moment from itself to itself counts."""
-        is_same = self.bound.astimezone(UTC) == since.astimezone(UTC)
-        return self.until if is_same else self.bound
-
-
-class Refused(Exception):
-    """An expression is understood but names no past time; `reason` follows it in the message."""
-
-    def __init__(self, reason: str, hint: str = "") -> None:
-        """Keep the reason and the hint."""
-        super().__init__(reason)
-        self.reason = reason
-        self.hint = hint
+_PART_OF_YEAR = "|".join((*MONTHS, "q[1-4]", "h[12]"))
+_IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
+"""A word that names a part of a year, with the year or without it."""
 
 
 def whole(words: Words, now: datetime) -> Interval | None:
@@ -88,14 +64,14 @@ def whole(words: Words, now: datetime) -> Interval | None:
     if span := _own_phrase(words, now):
         return Interval(since=span.since, until=span.until)
     interval = _both_ends(words, now) or _one_end(words, now)
-    if interval is None and (span := _parsedatetime(" ".join(words), now)):
+    if interval is None and (span := _fallback(words, now)):
         return Interval(since=span.since, until=span.until)
     return interval
 
 
 def phrase(words: Words, now: datetime) -> Span | None:
     """Returns the span that a single phrase names."""
-    return _own_phrase(words, now) or _parsedatetime(" ".join(words), now)
+    return _own_phrase(words, now) or _fallback(words, now)
 
 
 def _own_phrase(words: Words, now: datetime) -> Span | None:
@@ -112,29 +88,62 @@ def _own_phrase(words: Words, now: datetime) -> Span | None:
 
 def _both_ends(words: Words, now: datetime) -> Interval | None:
     for first_words, last_words in _ends(words):
-        left, right = _dated_like(last_words, first_words), _dated_like(first_words, last_words)
-        if (last := phrase(right, now)) and (first := phrase(left, now)):
-            if _is_later(first.since, last.since) and first.recurs:
-                # The latest friday before the end: `from friday to monday`.
-                first = _own_phrase(left, last.since) or first
-            if _is_later(first.since, last.since):
-                first, last = last, first
-            return Interval(since=first.since, until=last.end_from(first.since))
+        left = _like(last_words, first_words, now)
+        right = _like(first_words, _in_half(first_words, last_words, now), now)
+        last, first = phrase(right, now), phrase(left, now)
+        if last is None or first is None:
+            continue
+        if is_later(first.since, last.since) and first.recurs:
+            # The latest friday before the end: `from friday to monday`.
+            with suppress(Refused):  # it is later on the day of the end
+                first = _own_phrase(left, last.since.astimezone(now.tzinfo)) or first
+        elif last.recurs and not first.recurs:
+            last = _first_after(first.since.astimezone(now.tzinfo), left, right, now) or last
+        if is_later(first.since, last.since):
+            # `between yesterday 10pm and 2am` has no order to correct.
+            is_whole = (left, right) == (first_words, last_words)
+            if not is_whole or {"between", "사이"}.isdisjoint(words):
+                raise Refused("ends before it begins", "the start must come before the end")
+            first, last = last, first
+        return Interval(since=first.since, until=last.end_from(first.since))
     return None
 
 
+def _first_after(since: datetime, left: Words, right: Words, now: datetime) -> Span | None:
+    """Returns the first weekday or part of a year after one that has its week or year.
+
+    `march 2025 to may` is of one year, but the end of `2025 to may` is the latest may.
+    """
+    if not {"last", "past"}.isdisjoint(right):
+        return None
+    are_weekdays = [not set(WEEKDAYS).isdisjoint(words) for words in (left, right)]
+    if all(are_weekdays):
+        limit, longest = midnight(since) + 7 * DAY, 2 * DAY
+    elif not any(are_weekdays) and any(re.fullmatch(_IN_A_YEAR, word) for word in left):
+        limit, longest = months_later(start_of("month", since), 12), 184 * DAY
+    else:
+        return None
+    span = _own_phrase(right, min(now, limit - SECOND))
+    # Seen from a moment after it, it is whole.
+    return span and _own_phrase(right, min(now, later(span.since, longest)))
+
+
 def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
-    """Yields the pairs of phrases that an expression with two ends may consist of."""
-    match words:
-        case ("between", *rest):
-            yield from _parted(tuple(rest), {"and", ".."})
-        case ("from" | "since", *rest):
-            yield from _parted(tuple(rest), {"to", "until", ".."})
-        case (*rest, "사이"):
-            yield from _parted(tuple(rest), {"와", "부터", ".."})
-        case _:
-            yield from _parted(words[:-1] if words[-1:] == ("까지",) else words, {"부터", ".."})
-            yield from ((a, b) for a, b in _parted(words, {"to"}) if _amount(a) is None)
+    """Yields the pairs of phrases that an expression with two ends may consist of.
+
+    Words before `from` or `between` belong to the first one: `yesterday from 9am to 11am`.
+    """
+    openings = ("between", "from", "since")
+    place = next((place for place, word in enumerate(words) if word in openings), None)
+    if place is not None:
+        separators = {"and", ".."} if words[place] == "between" else {"to", "until", ".."}
+        for first, last in _parted(words[place + 1 :], separators):
+            yield (*words[:place], *first), last
+    elif words[-1:] == ("사이",):
+        yield from _parted(words[:-1], {"와", "부터", ".."})
+    else:
+        yield from _parted(words[:-1] if words[-1:] == ("까지",) else words, {"부터", ".."})
+        yield from ((a, b) for a, b in _parted(words, {"to"}) if _amount(a) is None)
 
 
 def _parted(words: Words, at: Collection[str]) -> Iterator[tuple[Words, Words]]:
@@ -145,13 +154,30 @@ def _parted(words: Words, at: Collection[str]) -> Iterator[tuple[Words, Words]]:
             return
 
 
-def _dated_like(dated: Words, day: Words) -> Words:
-    """Returns a day without a month as a day in the month of the other end: `oct 5 to 9`."""
+def _like(dated: Words, bare: Words, now: datetime) -> Words:
+    """Returns a phrase with the day or month that only the other end names.
+
+    These are a time in `yesterday 9am to 11am` and a day in `oct 5 to 9`.
+    """
+    if _clock(bare):
+        timed = _timed(dated, now)
+        return (*timed[1], *bare) if timed else bare
     places = [place for place, word in enumerate(dated) if _day_number(word) is not None]
-    alone = len(day) == 1 or day[1:] == ("일",)
-    if not alone or _day_number(day[0]) is None or len(places) != 1 or not set(MONTHS) & set(dated):
-        return day
-    return (*dated[: places[0]], day[0], *dated[places[0] + 1 :])
+    alone = len(bare) == 1 or bare[1:] == ("일",)
+    if not alone or _day_number(bare[0]) is None or len(places) != 1:
+        return bare
+    if set(MONTHS).isdisjoint(dated):
+        return bare
+    return (*dated[: places[0]], bare[0], *dated[places[0] + 1 :])
+
+
+def _in_half(first: Words, last: Words, now: datetime) -> Words:
+    """Returns an hour in the half of the day that the first end names: `오후 3시부터 5시까지`."""
+    is_bare = last[1:2] == ("시",) and last[0].isdecimal() and int(last[0]) <= 12
+    match _timed(first, now) if is_bare else None:
+        case (_, _, ("am" | "pm" as half, _, *_)):
+            return (half, *last)
+    return last
 
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
@@ -162,9 +188,9 @@ def _one_end(words: Words, now: datetime) -> Interval | None:
     moment = span.bound if relation in ("after", "until") else span.since
     if relation in ("until", "before", "ago"):
         return Interval(until=moment)
-    if relation == "after" and moment == _end(now):
+    if relation == "after" and moment == until_now(now):
         raise Refused("has nothing after it: it has not ended yet", "`since` counts it, too")
-    return Interval(since=moment, until=None if _is_later(moment, now) else _end(now))
+    return Interval(since=moment, until=None if is_later(moment, now) else until_now(now))
 
 
 def _relation(words: Words) -> tuple[str, Words]:
@@ -191,13 +217,13 @@ def _relation(words: Words) -> tuple[str, Words]:
 def _relative(words: Words, now: datetime) -> Span | None:
     match words:
         case ("now",):
-            return _point(now, _SECOND)
+            return point(now, SECOND)
         case ("today",):
-            return _begun(_period(_midnight(now), "day"), now)
+            return begun(period(midnight(now), "day"), now)
         case ("yesterday",):
-            return Span(_after(now, -_DAY), _end(now), _midnight(now))
+            return Span(after(now, -DAY), until_now(now), midnight(now))
         case ("day", "before", "yesterday"):
-            return _period(_midnight(now) - 2 * _DAY, "day")
+            return period(midnight(now) - 2 * DAY, "day")
         case ("this" | "last" | "past" | "before-last" as which, unit):
             return _unit(which, unit, now)
         case (unit, "before", "last"):
@@ -217,8 +243,8 @@ def _counted(words: Words, now: datetime) -> Span | None:
             length = None if "일" in words else _amount(words)
     if length is None:
         return None
-    since = _after(now, -length)
-    return Span(since, _end(now), since)
+    since = after(now, -length)
+    return Span(since, until_now(now), since)
 
 
 def _unit(which: str, word: str, now: datetime) -> Span | None:
@@ -230,14 +256,14 @@ def _unit(which: str, word: str, now: datetime) -> Span | None:
     if unit is None:
         return None
     if which == "past" or (which == "last" and unit in _ROLLING):
-        return Span(_after(now, -_LENGTHS[unit]), _end(now), _start_of(unit, now))
-    return _begun(_previous(unit, now, back), now)
+        return Span(after(now, -LENGTHS[unit]), until_now(now), start_of(unit, now))
+    return begun(previous(unit, now, back), now)
 
 
 def _weekend(now: datetime, back: int) -> Span:
-    saturday = _start_of("week", now) + (5 - 7 * back) * _DAY
-    monday = _later(saturday, 2 * _DAY)
-    return _begun(Span(saturday, monday, monday), now)
+    saturday = start_of("week", now) + (5 - 7 * back) * DAY
+    monday = later(saturday, 2 * DAY)
+    return begun(Span(saturday, monday, monday), now)
 
 
 def _amount(words: Words) -> timedelta | None:
@@ -248,11 +274,11 @@ def _amount(words: Words) -> timedelta | None:
             case ["and", *rest] if total and rest:
                 pass
             case ["half", "1", unit, *rest] if unit in UNITS:
-                total += _LENGTHS[UNITS[unit]] / 2
+                total += LENGTHS[UNITS[unit]] / 2
             case ["1", ("couple" | "few") as vague, unit, *rest] if unit in UNITS:
-                total += VAGUE[vague] * _LENGTHS[UNITS[unit]]
+                total += VAGUE[vague] * LENGTHS[UNITS[unit]]
             case [count, unit, *rest] if unit in UNITS and (number := _number(count)) is not None:
-                total += number * _LENGTHS[UNITS[unit]]
+                total += number * LENGTHS[UNITS[unit]]
             case [count, "m", *rest] if _number(count) is not None:
                 raise Refused("may mean minutes or months", f"write `{count}min` or `{count}mo`")
             case _:
@@ -279,22 +305,22 @@ def _date(words: Words, now: datetime) -> Span | None:
             return _single_word(word, now)
         case ("this", word) if word in WEEKDAYS or word in MONTHS:
             container = "week" if word in WEEKDAYS else "year"
-            return _part_of(_previous(container, now, back=0), word, now)
+            return _part_of(previous(container, now, back=0), word, now)
         case ("last" | "past", word) if word in WEEKDAYS or word in MONTHS:
             # The latest one that began before the present day or month.
-            before = _start_of("day" if word in WEEKDAYS else "month", now)
+            before = start_of("day" if word in WEEKDAYS else "month", now)
             return _date((word,), before - timedelta(microseconds=1))
     return _dated(words, now) or _within(words, now)
 
 
 def _single_word(word: str, now: datetime) -> Span | None:
     if word in WEEKDAYS:
-        day = _midnight(now) - _DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
-        return _begun(_period(day, "day"), now)._replace(recurs=True)
-    if word in MONTHS or re.fullmatch(_PART_OF_YEAR, word):
+        day = midnight(now) - DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
+        return begun(period(day, "day"), now)._replace(recurs=True)
+    if re.fullmatch(_PART_OF_YEAR, word):
         return _latest(lambda year: _in_year(word, year, now.tzinfo), now)
     if word.isdecimal() and len(word) == 4:
-        return _period(_new_year(int(word), now.tzinfo), "year")
+        return period(new_year(int(word), now.tzinfo), "year")
     if word[0].isdecimal():
         return literal(word, now.tzinfo) or _numeric(word, now)
     return None
@@ -304,20 +330,20 @@ def _latest(find: Callable[[int], Span | None], now: datetime) -> Span | None:
     """Returns the span of the latest year in which it had begun."""
     for year in range(now.year, max(now.year - _LEAP_CYCLE, 0), -1):
         span = find(year)
-        if span and not _is_later(span.since, now):
-            return _begun(span, now)._replace(recurs=True)
+        if span and not is_later(span.since, now):
+            return begun(span, now)._replace(recurs=True)
     return None
 
 
 def _in_year(word: str, year: int, zone: tzinfo | None) -> Span | None:
     """Returns a month, a quarter or a half of a year."""
     if word in MONTHS:
-        return _period(_months_later(_new_year(year, zone), MONTHS.index(word)), "month")
+        return period(months_later(new_year(year, zone), MONTHS.index(word)), "month")
     if not re.fullmatch(_PART_OF_YEAR, word):
         return None
     unit = "quarter" if word[0] == "q" else "half"
-    part = _MONTHS_OF[unit] * (int(word[1]) - 1)
-    return _period(_months_later(_new_year(year, zone), part), unit)
+    part = MONTHS_OF[unit] * (int(word[1]) - 1)
+    return period(months_later(new_year(year, zone), part), unit)
 
 
 def _dated(words: Words, now: datetime) -> Span | None:
@@ -358,7 +384,7 @@ def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
 
 def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span | None:
     try:
-        return _period(datetime(year, month, day, tzinfo=zone), "day")
+        return period(datetime(year, month, day, tzinfo=zone), "day")
     except ValueError:
         return None
 
@@ -380,25 +406,25 @@ def _within(words: Words, now: datetime) -> Span | None:
             return None
     if unit not in ("week", "month", "year"):
         return None
-    around = _previous(unit, now, _BACK[which])
+    around = previous(unit, now, _BACK[which])
     if len(rest) == 1 or rest[1:] == ["일"]:
         return _part_of(around, rest[0], now)
     day = _dated((*rest, f"{around.since.year:04}"), now) if unit == "year" else None
-    return day and _begun(day, now)
+    return day and begun(day, now)
 
 
 def _part_of(around: Span, word: str, now: datetime) -> Span | None:
     """Returns the weekday of a week, the day of a month, the month or quarter of a year."""
     start, length = around.since, around.until - around.since
     part: Span | None = None
-    if length > 31 * _DAY:
+    if length > 31 * DAY:
         part = _in_year(word, start.year, now.tzinfo)
-    elif length > 7 * _DAY:
+    elif length > 7 * DAY:
         number = _day_number(word)
         part = _existing_day(start.year, start.month, number, now.tzinfo) if number else None
     elif word in WEEKDAYS:
-        part = _period(start + WEEKDAYS.index(word) * _DAY, "day")
-    return _begun(part, now) if part else None
+        part = period(start + WEEKDAYS.index(word) * DAY, "day")
+    return begun(part, now) if part else None
 
 
 def _numeric(word: str, now: datetime) -> Span | None:
@@ -429,7 +455,7 @@ def literal(word: str, zone: tzinfo | None) -> Span | None:
         except ValueError:
             raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
         start = datetime(day.year, day.month, day.day, tzinfo=zone)
-        return _period(start, "day" if found[3] else "week")
+        return period(start, "day" if found[3] else "week")
     if found := re.fullmatch(r"(\d{4})[-/.](\d{1,2})", word):
         if not 1 <= int(found[2]) <= 12:
             raise Refused("is not a month of the calendar", "months are 1 to 12: 2026-11")
@@ -459,57 +485,79 @@ def _moment(day: Span, text: str) -> Span:
     precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
     if parts[4]:
         moment = moment.replace(tzinfo=UTC) - offset
-    return _point(moment, _LENGTHS[precision])
+    return clock_span(moment, LENGTHS[precision])
 
 
 # Parts and times of a day.
 
 
 def _daytime(words: Words, now: datetime) -> Span | None:
-    today = _midnight(now)
+    today = midnight(now)
     match ("this", "night") if words == ("tonight",) else words:
-        case (part, *rest) if part in PARTS and rest and (day := _day(tuple(rest), now)):
-            return _part_of_day(day, part, now)
         case ("this", part) if part in PARTS:
             began_yesterday = part == "night" and now.hour < _DAWN
-            return _part_of_day(today - _DAY if began_yesterday else today, part, now)
+            return _part_of_day(today - DAY if began_yesterday else today, part, now)
         case ("last" | "past", part) if part in PARTS:
-            return _part_of_day(today - _DAY, part, now)
-        case (*rest, part) if part in PARTS and (day := _day(tuple(rest), now)):
-            return _part_of_day(day, part, now)
-    for place in range(len(words)):
-        head, tail, last = words[:place], words[place:], words[place + 1 :]
-        for before, clock in ((head, tail), (last, (*head, words[place]))):
-            if (time := _clock(clock)) and (start := _day(before, now)):
-                return _begun(_point(start + time[0], time[1]), now)
+            return _part_of_day(today - DAY, part, now)
+    if (timed := _timed(words, now)) is None:
+        return None
+    day, _, time = timed
+    if (clock := _clock(time)) is None:
+        span = _part_of_day(day.since, time[0], now)
+    else:
+        span = begun(clock_span(day.since + clock[0], clock[1]), now)
+    return span._replace(recurs=day.recurs)
+
+
+def _shifted(words: Words, now: datetime) -> Span | None:
+    """Returns the minute so long before or after a time: `2 hours after noon yesterday`."""
+    place = next((i for i, word in enumerate(words) if word in ("after", "before", "from")), 0)
+    length = _amount(words[:place])
+    time = tuple("0:00" if word == "midnight" else word for word in words[place + 1 :])
+    timed = _timed(time, now) if length else None
+    clock = _clock(timed[2]) if timed else None
+    if length is None or timed is None or clock is None:
+        return None
+    moment = after(timed[0].since + clock[0], -length if words[place] == "before" else length)
+    return begun(point(moment, LENGTHS["minute"]), now)
+
+
+def _timed(words: Words, now: datetime) -> tuple[Span, Words, Words] | None:
+    """Returns a day, its words, and those of a time or part of it, which may be among them."""
+    for first in range(len(words)):
+        for end in range(len(words), first, -1):
+            rest, time = (*words[:first], *words[end:]), words[first:end]
+            is_part = len(time) == 1 and time[0] in PARTS and rest
+            if (is_part or _clock(time)) and (day := _day(rest, now)):
+                return day, rest, time
     return None
 
 
-def _day(words: Words, now: datetime) -> datetime | None:
-    """Returns the midnight at which the day of a phrase begins."""
+def _day(words: Words, now: datetime) -> Span | None:
+    """Returns the whole day that a phrase names, or the part of it that has passed."""
+    today = midnight(now)
     match words:
         case () | ("today",):
-            return _midnight(now)
+            return period(today, "day")
         case ("yesterday",):
-            return _midnight(now) - _DAY
+            return period(today - DAY, "day")
         case ("day", "before", "yesterday"):
-            return _midnight(now) - 2 * _DAY
+            return period(today - 2 * DAY, "day")
     span = _date(words, now)
-    if span and span.since == _midnight(span.since) and span.until - span.since <= _DAY:
-        return span.since
-    return None
+    is_day = span and span.since == midnight(span.since) and span.until - span.since <= DAY
+    return span if is_day else None
 
 
 def _part_of_day(day: datetime, part: str, now: datetime) -> Span:
     first, last = PARTS[part]
-    return _begun(Span(day + first * _HOUR, day + last * _HOUR, day + last * _HOUR), now)
+    return begun(Span(day + first * HOUR, day + last * HOUR, day + last * HOUR), now)
 
 
 def _clock(words: Words) -> tuple[timedelta, timedelta] | None:
     """Returns a time of day and its precision."""
     match words:
         case ("noon",):
-            return 12 * _HOUR, _HOUR
+            return 12 * HOUR, HOUR
         case (time, ("am" | "pm") as half) | (("am" | "pm") as half, time, "시"):
             return _on_clock(time, "", half)
         case (time,) if ":" in time:
@@ -540,11 +588,11 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     of_day = int(hour) % 12 + 12 * (half == "pm") if half else int(hour)
     if of_day > 23 or int(minutes or 0) > 59 or (half and not 1 <= int(hour) <= 12):
         raise Refused("names no time of the clock", "times are as in `3pm` or `15:30`")
-    precision = _LENGTHS["minute" if minutes else "hour"]
+    precision = LENGTHS["minute" if minutes else "hour"]
     return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
-_KINDS = (_relative, _counted, _date, _daytime)
+_KINDS = (_relative, _counted, _date, _daytime, _shifted)
 
 
 # The fallback: the package parsedatetime, where this grammar has no answer.
@@ -554,13 +602,31 @@ _CLOCK_WORDS = r"\d ?(?:am|pm)\b|\d:\d\d\b|\bnoon\b|\bmidnight\b"
 _MOST_CHARACTERS = 60
 _SHIFT = timedelta(days=28)
 """Back to the same weekday, and often to another month."""
+_NAMES = frozenset({*MONTHS, *WEEKDAYS})
+
+
+def _fallback(words: Words, now: datetime) -> Span | None:
+    """Returns a time of one day in other words: `3 days ago at 3pm`, `midnight yesterday`.
+
+    If there are more words, parsedatetime may ignore some.
+    """
+    for first in range(len(words)):
+        for end in range(len(words), first, -1):
+            rest, time = (*words[:first], *words[end:]), words[first:end]
+            if time == ("midnight",) or _clock(time):
+                length = _amount(rest[:-1]) if rest[-1:] == ("ago",) else None
+                if _day(rest, now) or (length is not None and not length % DAY):
+                    return _parsedatetime(" ".join(words), now)
+    return None
 
 
 def _parsedatetime(text: str, now: datetime) -> Span | None:
     """Returns the minute that parsedatetime reads in all of a text, if it is a past one.
 
-    It also guesses. A reading counts if one seen from 28 days earlier is 28 days earlier.
+    It also guesses. A reading counts if one seen from 28 days earlier is 28 days earlier, and if it
+    has every weekday and month of the text, of which it may drop some.
     """
+    words = set(text.split())
     clocks = re.findall(_CLOCK_WORDS, text)
     if len(text) > _MOST_CHARACTERS or not text.isascii() or len(clocks) != 1:
         return None
@@ -571,7 +637,9 @@ def _parsedatetime(text: str, now: datetime) -> Span | None:
         return None
     if moment is None or before is None or moment > seen or moment - before != _SHIFT:
         return None
-    return _point(moment.replace(tzinfo=now.tzinfo), _LENGTHS["minute"])
+    if not words & _NAMES <= {MONTHS[moment.month - 1], WEEKDAYS[moment.weekday()]}:
+        return None
+    return point(moment.replace(tzinfo=now.tzinfo), LENGTHS["minute"])
 
 
 def _reading(text: str, seen: datetime) -> datetime | None:
@@ -585,106 +653,3 @@ def _reading(text: str, seen: datetime) -> datetime | None:
         return None
     moment, context = calendar.parseDT(text, sourceTime=seen)
     return moment if context.hasDate and context.hasTime else None
-
-
-# Arithmetic of the calendar.
-
-
-def _end(now: datetime) -> datetime:
-    """Returns the end of a span that reaches to now and includes it.
-
-    Memories are dated to the second, so the span ends a second later.
-    """
-    return _after(now, _SECOND)
-
-
-def _later(moment: datetime, length: timedelta) -> datetime:
-    """Returns a later time of the clock, at most the last one of the calendar."""
-    try:
-        return moment + length
-    except OverflowError:
-        return _LATEST
-
-
-def _after(moment: datetime, length: timedelta) -> datetime:
-    """Returns the moment after a length that passes, at most the last one of the calendar.
-
-    The length may be negative. Raises `OverflowError` before the year 1.
-    """
-    try:
-        return (moment.astimezone(UTC) + length).astimezone(moment.tzinfo)
-    except OverflowError:
-        if length < timedelta():
-            raise
-        return _LATEST
-
-
-def _is_later(moment: datetime, than: datetime) -> bool:
-    return moment.astimezone(UTC) > than.astimezone(UTC)
-
-
-def _midnight(moment: datetime) -> datetime:
-    return moment.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-
-
-def _new_year(year: int, zone: tzinfo | None) -> datetime:
-    if not 1 <= year <= 9999:
-        raise Refused("is not a year of the calendar", "years are 1 to 9999")
-    return datetime(year, 1, 1, tzinfo=zone)
-
-
-def _start_of(unit: str, moment: datetime) -> datetime:
-    """Returns the start of the calendar unit around a moment; a week begins on Monday."""
-    if unit in _SMALL:
-        hour = moment.replace(minute=0, second=0, microsecond=0)
-        minute = moment.replace(second=0, microsecond=0)
-        return {"hour": hour, "minute": minute}.get(unit, moment.replace(microsecond=0))
-    midnight = _midnight(moment)
-    if unit == "week":
-        return midnight - moment.weekday() * _DAY
-    if unit in _MONTHS_OF:
-        first = (moment.month - 1) // _MONTHS_OF[unit] * _MONTHS_OF[unit] + 1
-        return midnight.replace(month=first, day=1)
-    return midnight
-
-
-def _months_later(start: datetime, count: int) -> datetime:
-    """Returns the first of the month so many months after `start`, which is a first as well.
-
-    Raises `OverflowError` before the year 1; after 9999 it is the last moment of the calendar.
-    """
-    year, month = divmod(start.year * 12 + start.month - 1 + count, 12)
-    if year < 1:
-        raise OverflowError
-    return _LATEST if year > 9999 else start.replace(year=year, month=month + 1)
-
-
-def _period(start: datetime, unit: str) -> Span:
-    """Returns the whole calendar unit that begins at `start`."""
-    count = _MONTHS_OF.get(unit)
-    step = _after if unit in _SMALL else _later
-    until = _months_later(start, count) if count else step(start, _LENGTHS[unit])
-    return Span(start, until, until)
-
-
-def _previous(unit: str, now: datetime, back: int) -> Span:
-    """Returns the calendar unit `back` before the present one (0)."""
-    start, count = _start_of(unit, now), _MONTHS_OF.get(unit)
-    if count:
-        return _period(_months_later(start, -back * count), unit)
-    length = back * _LENGTHS[unit]
-    return _period(_after(start, -length) if unit in _SMALL else start - length, unit)
-
-
-def _point(moment: datetime, length: timedelta) -> Span:
-    """Returns a moment that is named to a precision of `length`."""
-    return Span(moment, _after(moment, length), moment)
-
-
-def _begun(span: Span, now: datetime) -> Span:
-    """Returns the part of a span that has passed; raises `Refused` if it has not begun."""
-    if _is_later(span.since, now):
-        raise Refused("has not begun yet", "memories are of the past: name a time that has begun")
-    end = _end(now)
-    until, bound = (end if _is_later(limit, end) else limit for limit in span[1:3])
-    return span._replace(until=until, bound=bound)

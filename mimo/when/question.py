@@ -33,13 +33,16 @@ _WITHIN = frozenset("in on during since until till before after between from of 
 _TOO_SHORT = frozenset({"second", "minute"})
 """`last minute` is mostly no time."""
 
-_LONGEST = 6
+_LONGEST = 8
 """Words of one expression."""
 _MOST = 60
 """Words of a question that are read."""
 
 _FEW = 2
 """Up to so many English words are searched for before they count as a question without subject."""
+
+_DAYS = frozenset({*WEEKDAYS, *MONTHS}) - {"may", "march"}
+"""A time beside one of these is not the one that is meant: `monday, two weeks ago`."""
 
 _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
 _DAY = timedelta(days=1)
@@ -76,6 +79,9 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
             start, end = tokens[first].start(), tokens[first + length - 1].end()
             words = question[start:end].rstrip(".:…")
             if (read := _read(words, now)) is not None:
+                beside = tokens[max(first - 1, 0) : first] + tokens[first + length :][:1]
+                if any(token[0].lower() in _DAYS for token in beside):
+                    return None
                 meaning, spans = read
                 return NamedTime(
                     expression=words,
@@ -102,7 +108,7 @@ def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ..
     """Returns the words of the grammar for an expression, and the spans that it names."""
     if not _may_name_a_time(text.lower()):
         return None
-    from mimo.when import grammar, vocabulary
+    from mimo.when import grammar, spans, vocabulary
 
     for spelled in dict.fromkeys((text, re.sub(_PARTICLES, "", text))):
         words = vocabulary.words_of(spelled) or ()
@@ -111,7 +117,7 @@ def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ..
         try:
             if (interval := grammar.whole(words, now)) is not None:
                 return words, tuple(map(in_utc, _spans(words, interval, now)))
-        except (grammar.Refused, OverflowError):
+        except (spans.Refused, OverflowError):
             continue
     return None
 

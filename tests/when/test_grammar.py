@@ -176,6 +176,33 @@ oct 5 at noon | 2026-10-05T12:00 | 2026-10-05T13:00
 3pm last tuesday | 2026-11-17T15:00 | 2026-11-17T16:00
 2 hours after noon yesterday | 2026-11-19T14:00 | 2026-11-19T14:01
 noon yesterday | 2026-11-19T12:00 | 2026-11-19T13:00
+tuesday at 3pm last week | 2026-11-10T15:00 | 2026-11-10T16:00
+3 days ago at 3pm | 2026-11-17T15:00 | 2026-11-17T15:01
+2 hours from noon yesterday | 2026-11-19T14:00 | 2026-11-19T14:01
+yesterday from 9am to 11am | 2026-11-19T09:00 | 2026-11-19T11:00
+yesterday between 9am and 11am | 2026-11-19T09:00 | 2026-11-19T11:00
+9am to 11am yesterday | 2026-11-19T09:00 | 2026-11-19T11:00
+last friday 9am to 11am | 2026-11-13T09:00 | 2026-11-13T11:00
+yesterday morning to noon | 2026-11-19T06:00 | 2026-11-19T12:00
+last night to 3am | 2026-11-19T18:00 | 2026-11-20T03:00
+monday 9am to wednesday 5pm | 2026-11-16T09:00 | 2026-11-18T17:00
+from friday 3pm to monday 9am | 2026-11-13T15:00 | 2026-11-16T09:00
+last week from monday to wednesday | 2026-11-09 | 2026-11-12
+last week friday to monday | 2026-11-13 | 2026-11-17
+last week monday 9am to wednesday 5pm | 2026-11-09T09:00 | 2026-11-11T17:00
+from last week to friday | 2026-11-13T15:30 | now
+2025 may to june | 2025-05-01 | 2025-07-01
+may 2025 to june | 2025-05-01 | 2025-07-01
+may to june 2025 | 2025-05-01 | 2025-07-01
+q1 2025 to q2 | 2025-01-01 | 2025-07-01
+q4 2025 to q1 | 2025-10-01 | 2026-04-01
+q2 2025 to h1 | 2025-04-01 | 2026-07-01
+october 2025 to last october | 2025-10-01 | 2026-11-01
+between 11am and 9am | 2026-11-20T09:00 | 2026-11-20T11:00
+may 3 2025 to june 5 | 2025-05-03 | 2025-06-06
+2025-03 to may | 2025-03-01 | 2025-06-01
+from 2025 to may | 2025-01-01 | 2026-06-01
+last year march to may | 2025-03-01 | 2025-06-01
 since last tuesday at 3pm | 2026-11-17T15:00 | now
 오늘 | 2026-11-20 | now
 어제 | 2026-11-19T15:30 | now
@@ -223,6 +250,11 @@ since last tuesday at 3pm | 2026-11-17T15:00 | now
 지난주 화요일 | 2026-11-10 | 2026-11-11
 지난 주말 | 2026-11-14 | 2026-11-16
 월요일부터 수요일까지 | 2026-11-16 | 2026-11-19
+지난주 월요일부터 수요일까지 | 2026-11-09 | 2026-11-12
+2025년 3월부터 5월까지 | 2025-03-01 | 2025-06-01
+어제 오전 9시부터 11시까지 | 2026-11-19T09:00 | 2026-11-19T11:00
+어제 오후 3시부터 5시까지 | 2026-11-19T15:00 | 2026-11-19T17:00
+어제 9시와 11시 사이 | 2026-11-19T09:00 | 2026-11-19T11:00
 월요일부터 | 2026-11-16 | now
 어제부터 | 2026-11-19T15:30 | now
 어제까지 | … | 2026-11-20
@@ -379,6 +411,16 @@ after today | has nothing after it: it has not ended yet | `since` counts it, to
 1/11/25 | has no year of four digits | write dates as in 2026-11-20
 today at 5pm | has not begun yet | memories are of the past: name a time that has begun
 last tuesday at 3pm at 4pm | is not a time that is understood | say it like
+monday 3pm two weeks ago | is not a time that is understood | say it like
+last week 3pm | is not a time that is understood | say it like
+yesterday 3pm two weeks ago | is not a time that is understood | say it like
+yesterday from 9am | is not a time that is understood | say it like
+yesterday 10pm to 2am | ends before it begins | the start must come before the end
+between yesterday 10pm and 2am | ends before it begins | the start must come before the end
+tuesday 3pm to 9am | ends before it begins | the start must come before the end
+9am to yesterday | ends before it begins | the start must come before the end
+from today to yesterday | ends before it begins | the start must come before the end
+오전 9시부터 3시까지 | ends before it begins | the start must come before the end
 tomorrow at 3pm | is not a time that is understood | say it like
 999999 years ago | is outside the calendar | name a time in the years 1 to 9999
 99999999999999999999 days ago | is outside the calendar | name a time in the years 1 to 9999
@@ -514,6 +556,7 @@ def test_parsedatetime_reads_a_past_moment(expression, since):
         "yesterday",
         "3pm",
         "last night at 9pm",  # read by the machine's clock
+        "tuesday at 3pm last week",  # read without the weekday
         "어제 3pm",
         "yesterday at 3pm " + "x" * 60,
     ],
@@ -541,6 +584,13 @@ def test_parsedatetime_is_not_loaded_if_the_grammar_has_an_answer(expression, mo
 
 
 def test_phrase_read_by_parsedatetime_can_bound_a_span():
-    interval = when.interval("since 2 hours after noon yesterday", now=NOW)
+    interval = when.interval("since 3 days ago at 3pm", now=NOW)
 
-    assert interval.since == moment("2026-11-19T14:00")
+    assert interval.since == moment("2026-11-17T15:00")
+
+
+def test_weekday_with_a_week_is_of_that_week_on_a_monday():
+    monday = moment("2026-11-16")
+    interval = when.interval("friday at 3pm last week", now=monday)
+
+    assert interval.since == moment("2026-11-13T15:00")

@@ -41,6 +41,12 @@ def shown(span: Interval) -> str:
             "between monday and wednesday",
             "2026-11-16 to 2026-11-18",
         ),
+        (
+            "what broke from 9am to 11am on friday last week",
+            "from 9am to 11am on friday last week",
+            "2026-11-13",
+        ),
+        ("what happened yesterday from 9am to 11am", "yesterday from 9am to 11am", "2026-11-19"),
         ("어제", "어제", "2026-11-19"),
         ("어제는 뭐 했지", "어제는", "2026-11-19"),
         ("지난주에 배포 어떻게 됐지", "지난주에", "2026-11-09 to 2026-11-20"),
@@ -78,6 +84,8 @@ def test_a_time_is_read_from_a_question(question, expression, span):
         "지난번에 뭐 했지",
         "이번 배포",
         "what did we do 1950 years ago",
+        "what broke monday 3pm two weeks ago",
+        "what broke on friday november 13",
     ],
 )
 def test_a_word_that_may_mean_something_else_is_no_time(question):

@@ -164,6 +164,8 @@ def test_both_ends_can_be_phrases(from_date, to_date, since, until):
         (None, "2026-11-10", "2026-11-01"),
         ("last week", None, "2026-10-01"),
         ("october", "2026-11-02", None),
+        (None, "today", "yesterday"),
+        (None, "this week", "last week"),
     ],
 )
 def test_contradicting_conditions_are_an_error(time_filter, from_date, to_date):

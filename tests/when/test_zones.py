@@ -86,6 +86,16 @@ def test_the_hour_that_comes_twice_is_told_apart(fold: int, hour: int) -> None:
         assert since == datetime(2026, 10, 25, 0, 45, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("expression", "until"),
+    [("2026-10-25T02:30", "01:31"), ("2026-10-25 at 2am", "02:00"), ("2026-10-25T01:30", "23:31")],
+)
+def test_a_time_that_the_clock_shows_twice_includes_both(expression: str, until: str) -> None:
+    interval = when.interval(expression, now=NOW.astimezone(BERLIN))
+
+    assert f"{interval.until:%H:%M}" == until
+
+
 def test_two_days_ago_is_48_hours_ago_across_a_change_of_the_clock() -> None:
     now = datetime(2026, 10, 26, 12, tzinfo=BERLIN)
 

@@ -108,7 +108,7 @@ _COLON = rf"\s*:\s*{_BOLD}?\s*"
 _KEY = rf"{_BOLD}?(?:(?-i:KEY)|important){_COLON}(.+)"
 _NEXT = rf"{_BOLD}?next(?:\s+steps?)?{_COLON}(.+)"
 _MEMORY = rf"{_BOLD}?(?-i:MEMORY){_COLON}(.+)"
-_STATE = rf"{_BOLD}?(goal|stack|blocked){_COLON}(.*)"
+_STATE = rf"{_BOLD}?((?a:goal|stack|blocked)){_COLON}(.*)"
 _BEGINNINGS = "decided|problem|issue|bug|learned|til|gotcha|memory|key|important|next|fixed"
 
 _APART = r"\b[a-z]{2,12}://\S+|`[^`]+`|\"[^\"]+\"|“[^”]+”"
@@ -220,7 +220,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
 # Headings that are dates: `2026-12-12`, `December 12, 2026`, `Dec 12`, `12/31/2026`.
 
 _NAMES = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
-_MONTH = rf"(?P<name>{_NAMES}|sept)\.?"
+_MONTH = rf"(?P<name>(?a:{_NAMES}|sept))\.?"
 _DAYS = (
     r"(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:[T ].*)?",
     rf"{_MONTH}\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{{4}}))?",
@@ -532,7 +532,7 @@ _OF_COMMITS = {
     "fixed": (Kind.ISSUE, "resolved"),
 }
 """The words that begin a line of a commit message, with type and status of the memory."""
-_IN_MESSAGE = rf"(?i)[ \t]*(?:[-*][ \t]+)?({'|'.join(_OF_COMMITS)}):[ \t]+(\S.{{2,1999}})"
+_IN_MESSAGE = rf"(?i)[ \t]*(?:[-*][ \t]+)?((?a:{'|'.join(_OF_COMMITS)})):[ \t]+(\S.{{2,1999}})"
 
 
 def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterator[Record]:

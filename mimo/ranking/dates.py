@@ -29,8 +29,10 @@ _TOLERANCE = {"day": 1, "week": 3, "month": 10, "year": 60}
 _SAME_MONTH = 0.4
 _WITHIN_A_WEEK = 0.3
 
-_month = "(?P<month>" + "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + "|sept\\.?)"
-_number = "(?P<number>\\d{1,3}|" + "|".join(_NUMBERS) + ")"
+# Names are compared as ASCII (`(?a:`): in Unicode, a case-insensitive `s` also matches a long s.
+_month = "(?P<month>(?a:" + "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + "|sept\\.?))"
+_number = "(?P<number>\\d{1,3}|(?a:" + "|".join(_NUMBERS) + "))"
+_unit = "(?P<unit>(?a:day|week|month|year))"
 _weekday = "|".join(WEEKDAYS)
 _day = r"(?P<day>\d{1,2})(?:st|[nr]d|th)?"
 _year = r"(?P<year>(?:19|20)\d\d)"
@@ -43,10 +45,10 @@ _PATTERNS = {
     "month_year": rf"{_month},?\s+(?:of\s+)?{_year}",
     "in_month": rf"(?:in|during|of|since|by|until|early|late|mid|last|this)[\s-]+{_month}",
     "in_year": rf"(?:in|during|of|since|by|spring|summer|autumn|fall|winter)\s+{_year}",
-    "ago": rf"{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?\s+ago",
-    "lately": rf"(?:last|past)\s+{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?",
+    "ago": rf"{_number}(?:\s+of)?\s+{_unit}s?\s+ago",
+    "lately": rf"(?:last|past)\s+{_number}(?:\s+of)?\s+{_unit}s?",
     "named": (
-        rf"(?P<which>last|past|this)\s+(?P<what>week|weekend|month|year|{_weekday})"
+        rf"(?P<which>(?a:last|past|this))\s+(?P<what>(?a:week|weekend|month|year|{_weekday}))"
         "|(?P<alone>yesterday)"
     ),
 }

@@ -135,7 +135,9 @@ def test_headings_are_read_as_days(heading, day):
     assert read_day(heading, read_at=READ) == datetime(year, month, number, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("heading", ["Session Log", "2026-13-40", "31/12/2024", "Decisions 12", ""])
+@pytest.mark.parametrize(
+    "heading", ["Session Log", "2026-13-40", "31/12/2024", "Decisions 12", "\u017fept 5", ""]
+)
 def test_other_headings_are_not_days(heading):
     assert read_day(heading, read_at=READ) is None
 

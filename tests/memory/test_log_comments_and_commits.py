@@ -72,6 +72,7 @@ decided: use JWT, because it is stateless
 * learned: retries cost
 fixed: the redirect
 undecided: a colour
+dec\u0131ded: in other letters
 He decided: nothing
 decided:
 fixed: no

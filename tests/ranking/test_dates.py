@@ -54,7 +54,12 @@ def test_a_question_names_a_date(question, window):
 
 
 @pytest.mark.parametrize(
-    "question", ["may I march in?", "what did I decide", "on 2023-13-45", "at the last minute", ""]
+    "question",
+    [
+        *("may I march in?", "what did I decide", "on 2023-13-45", "at the last minute", ""),
+        # Letters that Unicode takes for another case of ours.
+        *("5 \u017fept", "in \u017fept", "f\u0131ve days ago", "this fr\u0131day"),
+    ],
 )
 def test_other_words_name_no_date(question):
     assert windows(question, ASKED) == ()

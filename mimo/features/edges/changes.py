@@ -16,7 +16,9 @@ from mimo.store.walk import files_below
 _MOST_BYTES = 2_000_000
 """Larger files are generated, or data."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
-_HUNK = re.compile(r"@@ -\d+(?:,(?P<old>\d+))? \+(?P<start>\d+)(?:,(?P<new>\d+))? @@")
+_HUNK = re.compile(
+    r"@@ -\d+(?:,(?P<old>\d{1,18}))? \+(?P<start>\d{1,18})(?:,(?P<new>\d{1,18}))? @@"
+)
 _ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
 _ESCAPES = dict(zip(b'abtnvfr"\\', b'\a\b\t\n\v\f\r"\\', strict=True))
 

@@ -165,6 +165,7 @@ class MemoryList:
     total: Annotated[int, Out("Number of memories that pass the filters, on all pages")]
     offset: int
     limit: int
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -275,7 +276,9 @@ def list_memories(
     scores = overview.scores(mind, page.records)
     memories = facts(mind, page.records)
     rows = map(_listed, page.records, memories, scores)
-    return MemoryList(memories=tuple(rows), total=page.total, offset=offset, limit=limit)
+    return MemoryList(
+        memories=tuple(rows), total=page.total, offset=offset, limit=limit, notice=mind.notice
+    )
 
 
 @command(
@@ -364,6 +367,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
 
 @render.register
 def _(result: MemoryList, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
     for row in result.memories:
         title = fitted(_first_line(row.content), LEAST_OF_A_TITLE)
         start = lead(row.id, row.created_at, f"{row.category:<11}", screen)

@@ -56,6 +56,7 @@ from mimo.rendering.results import (
     trailing,
     type_mark,
 )
+from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
     from mimo.operations.finding import Options, Page
@@ -143,7 +144,7 @@ class MemoryRows:
         Omitted[int], Out("Number of chunks in the ingested files, on all pages", omit=True)
     ] = None
     unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
-    notice: Annotated[Omitted[str], Out("The revision that is shown", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("The revision and the days shown", omit=True)] = None
 
 
 @command(
@@ -303,7 +304,7 @@ def list_(
         offset=offset,
         chunks=page.all_chunks or None,
         unreadable=len(refresh.problems(mind)) or None,
-        notice=notice,
+        notice=notices(notice, mind.notice),
     )
 
 
@@ -341,7 +342,7 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         total=sum(page.total for _, _, (page, _) in answers),
         offset=options.offset,
         chunks=sum(page.all_chunks for _, _, (page, _) in answers) or None,
-        notice="; ".join(skipped) or None,
+        notice=notices(*skipped, mind.notice),
     )
 
 

@@ -274,6 +274,12 @@ class TestList:
         assert listed(from_date="2026-11-21", to_date="2027-01-01") == [new.id]
         assert listed(time_filter="october") == []
 
+    def test_the_days_that_were_meant_are_in_the_answer(self, mind):
+        answer = call(mind, "list", time_filter="last week")
+
+        assert answer["notice"] == "`last week`: 13 to 20 Nov, UTC"
+        assert "notice" not in call(mind, "list")
+
 
 class TestDelete:
     @pytest.mark.req("000-48", "000-58")

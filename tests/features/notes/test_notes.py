@@ -1,5 +1,6 @@
 """`mind add`, `show`, `edit`, `rm` and `list`."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from mimo.features.upkeep.commands import config
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Sort
 from mimo.operations import saving
+from tests.conftest import git
 
 
 def text_of(mind, written) -> str:
@@ -360,6 +362,18 @@ class TestList:
         assert [row.id for row in list_(mind, tags=("auth",)).memories] == [old.id]
         assert [row.id for row in list_(mind, time_filter="yesterday").memories] == [new.id]
         assert list_(mind, sort=Sort.IMPORTANCE).memories[0].id == new.id
+
+    def test_the_days_that_were_meant_are_in_the_answer(self, mind, project):
+        add(mind, "tea is hot")
+        for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "tea"]):
+            git(project, *words)
+        meant = "`last week`: 13 to 20 Nov, UTC"
+
+        assert list_(mind, time_filter="last week").notice == meant
+        assert list_(mind, time_filter="last week", all_projects=True).notice == meant
+        notice = list_(mind, time_filter="last week", at="HEAD").notice
+        assert notice is not None
+        assert re.fullmatch(rf"as of .*; {meant}", notice)
 
     def test_private_and_unapproved_memories_are_listed_alone(self, mind):
         foreign = add(mind, "from a clone")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import Any
 
 from mimo import disk
@@ -14,8 +15,8 @@ from mimo.store import files
 def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
     """Writes one setting (None removes it) and returns the memory with the new settings.
 
-    Comments and other settings are not changed. Raises `Invalid` for a wrong value, or a setting of
-    the other file, and `LaterFormat`.
+    Comments and other settings are not changed. Raises `Invalid` for a wrong value, a setting of
+    the other file, or a file that can't hold it, and `LaterFormat`.
     """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
@@ -37,9 +38,15 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     table: Any = document
     *tables, key = target.key.split(".")
     for name in tables:
-        table = table.setdefault(name, tomlkit.table())
+        table = table.get(name, {}) if value is None else table.setdefault(name, tomlkit.table())
+        if not isinstance(table, MutableMapping):
+            raise Invalid(
+                f"`{name}` in {path} is not a table",
+                hint=f"make it `[{name}]` or remove it; nothing was changed",
+            )
     if value is None:
-        table.pop(key, None)
+        if table.pop(key, None) is None:
+            return mind
     else:
         table[key] = list(value) if isinstance(value, tuple) else value
     after = document.as_string().encode()

@@ -406,6 +406,11 @@ def config(
     A setting is written to the project's `.mind/config.toml`, or with `--user` to the user's own
     file, where comments and everything else stay as they are.
     """
+    if unset and (key is None or value is not None):
+        raise Invalid(
+            "`--unset` takes the name of a setting and no value",
+            hint="`mind config decay.rate --unset` restores its default",
+        )
     rows = SETTINGS if key is None else (setting(key),)
     if key is not None and (unset or value is not None):
         mind = settings.change(mind, rows[0], value, user=user)

@@ -251,6 +251,32 @@ class TestConfig:
 
         assert config(mind, "decay.rate", unset=True).settings[0].value == 0.01
 
+    def test_unset_of_a_default_does_not_change_the_file(self, mind, home):
+        path = mind.folder / "config.toml"
+        before = path.read_bytes()
+
+        config(mind, "decay.rate", unset=True)
+        config(mind, "mcp.tool_names", unset=True)
+
+        assert path.read_bytes() == before
+        assert not (home / "config.toml").exists()
+
+    @pytest.mark.parametrize("words", [(), ("decay.rate", "0.5")])
+    def test_unset_takes_a_setting_and_no_value(self, mind, words):
+        with pytest.raises(Invalid, match="no value"):
+            config(mind, *words, unset=True)
+
+    @pytest.mark.parametrize("given", ["0.5", None])
+    @pytest.mark.parametrize("text", ["decay = 3\n", "[[decay]]\n"])
+    def test_a_file_with_another_value_in_place_of_a_table_is_not_changed(self, mind, text, given):
+        path = mind.folder / "config.toml"
+        path.write_text(text, encoding="utf-8")
+
+        with pytest.raises(Invalid, match=r"`decay` in .* is not a table"):
+            config(mind, "decay.rate", given, unset=given is None)
+
+        assert path.read_text(encoding="utf-8") == text
+
     def test_a_user_setting_is_written_to_the_users_file(self, mind, home):
         config(mind, "mcp.tool_names", "slash")
 

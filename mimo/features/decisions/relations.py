@@ -146,7 +146,7 @@ def meant(mind: Mind, words: str) -> Relation:
     Without a near one it is `relates_to`. Nearness alone never makes `supersedes`, which hides the
     other memory. Raises `Invalid` for words such as "superseded by".
     """
-    named = _named(words)
+    named = named_by(words)
     if named or not mind.embedder:
         return named or Relation.RELATES_TO
     try:
@@ -155,10 +155,11 @@ def meant(mind: Mind, words: str) -> Relation:
         return Relation.RELATES_TO
 
 
-def _named(words: str) -> Relation | None:
+def named_by(words: str) -> Relation | None:
     """Returns the relation that words name exactly, or None.
 
-    Words for the opposite direction, and negated ones, name `relates_to`.
+    Words for the opposite direction, and negated ones, name `relates_to`. Raises `Invalid` for
+    words such as "superseded by".
     """
     text = _plain(words)
     if _is_korean(text):

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -9,12 +10,13 @@ from typing import Annotated
 from mimo.commands.common import Facts, Limit, Trust, Warning, facts
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.features.decisions import relations
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import redacted
 from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.memory.relations import Edge, Node
+from mimo.memory.relations import Edge, Node, Relation
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
@@ -23,6 +25,8 @@ from mimo.text.clean import in_mermaid
 
 _LABEL_LENGTH = 80
 """Characters of a line in a drawing."""
+_STEPS = 2
+"""The default depth."""
 
 
 class Mark(StrEnum):
@@ -158,6 +162,7 @@ class LinkGraph:
     missing: Annotated[tuple[Arc, ...], Out("Links whose target does not exist")]
     cut: Annotated[bool, Out("Whether `limit` left memories out")]
     drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
+    notice: Annotated[Omitted[str], Out("Why there is no link", omit=True)] = None
 
 
 @command(
@@ -179,7 +184,9 @@ def graph(
         str | None, Arg("Id of the memory to start from (default: all links)", complete="id")
     ] = None,
     *,
-    depth: Annotated[int, Arg("Number of links to follow, at most 5", ge=0)] = 2,
+    depth: Annotated[
+        int | None, Arg("Number of links to follow from the id, at most 5 (default 2)", ge=0)
+    ] = None,
     types: Annotated[
         tuple[str, ...], Arg("Only links of these types, such as supersedes or builds_on")
     ] = (),
@@ -191,11 +198,19 @@ def graph(
     Links are followed in both directions. Without an id, all groups of linked memories are shown;
     if there are too many, the newest.
     """
+    given, types = types, tuple(_with_meanings(types))
     if id is None:
+        if depth is not None:
+            raise Invalid(
+                "`depth` is counted from a memory",
+                hint="give the id of one, or leave the depth out",
+                details={"field": "depth"},
+            )
         walk = refresh.up_to_date(mind).newest_linked(types, limit)
     else:
         start = finding.one(mind, id).memory.id
-        walk = finding.linked(mind, (start,), depth=depth, types=types, most=limit)
+        steps = _STEPS if depth is None else depth
+        walk = finding.linked(mind, (start,), depth=steps, types=types, most=limit)
     nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))
     arcs = tuple(_arc(edge.source, edge.target, edge) for edge in walk.edges)
     missing = tuple(
@@ -211,7 +226,25 @@ def graph(
         missing=missing,
         cut=walk.cut,
         drawing=_drawn(format, *redacted((nodes, (*arcs, *missing))).value),
+        notice=None if arcs or missing or not given else _without_links(given),
     )
+
+
+def _with_meanings(types: Sequence[str]) -> Iterator[str]:
+    """Yields types of links as they are written, and the relations that they mean.
+
+    A file may have a type of its own.
+    """
+    for words in types:
+        yield words
+        with suppress(Invalid):  # "superseded by" is the other direction of a relation
+            if relation := relations.named_by(words):
+                yield relation.value
+
+
+def _without_links(types: Sequence[str]) -> str:
+    named = " or ".join(f"`{words}`" for words in types)
+    return f"there is no link of the type {named}; the usual types are {', '.join(Relation)}"
 
 
 def _node(node: Node, memory: Facts) -> LinkedMemory:
@@ -274,11 +307,14 @@ def _(result: LinkGraph, screen: Screen) -> None:
         memories = count(len(result.nodes), "memory", "memories")
         screen.line(dim(f"{memories}, {count(links, 'link')}"))
     else:
-        screen.line("no memory is linked with another")
+        missing = "no link of that type" if result.notice else "no memory is linked with another"
+        screen.line(missing)
     if result.cut:
         which = "nearest" if result.start else "newest and those linked with them"
         screen.note(f"{len(result.nodes):,} are shown, the {which}; `--limit` shows more")
-    if not result.links and not result.missing:
+    if result.notice:
+        screen.note(result.notice)
+    elif not result.links and not result.missing:
         screen.note(
             "links are made with `mind save decision … --link builds_on:ID`, by `links:` in a"
             " memory's header, or with [[ID]] or [[title]] in its text"

@@ -110,6 +110,29 @@ def test_without_links_it_explains_how_to_make_them(write: Write, say: Say) -> N
     assert "note: links are made with" in say("graph", "tea")
 
 
+def test_a_type_may_be_given_in_other_words(write: Write, say: Say) -> None:
+    write("tea", "Serve tea", "contradicts:milk")
+    write("milk", "No milk", "steeped_in:tea")
+    say("trust", "--follow")
+
+    assert "2 memories, 1 link" in say("graph", "--type", "conflicts with")
+    assert "contradicts" in say("graph", "tea", "--type", "Contradicts")
+    assert "2 memories, 1 link" in say("graph", "--type", "steeped_in")
+
+
+@pytest.mark.parametrize("type", ["steeps", "superseded by", "builds_on"])
+def test_a_type_without_links_is_reported(linked: None, write: Write, say: Say, type: str) -> None:
+    output = say("graph", "apart", "--type", type)
+
+    assert f"note: there is no link of the type `{type}`; the usual types are supersedes," in output
+    if type != "builds_on":
+        assert say("graph", "--type", type).startswith("no link of that type\n")
+
+
+def test_a_depth_without_a_memory_is_refused(linked: None, say: Say) -> None:
+    assert "`depth` is counted from a memory" in say("graph", "--depth", "0", status=2)
+
+
 @pytest.mark.req("004-51")
 def test_a_greater_depth_is_taken_for_the_greatest(write: Write, say: Say) -> None:
     for number in range(8):

@@ -135,6 +135,7 @@ class LinkedMemory:
     outcome: Omitted[Outcome]
     warning: Warning
     superseded_by: Omitted[str]
+    private: Omitted[bool]
 
 
 @frozen
@@ -158,6 +159,7 @@ class LinkGraph:
     missing: Annotated[tuple[Arc, ...], Out("Links whose target does not exist")]
     cut: Annotated[bool, Out("Whether `limit` left memories out")]
     drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
+    notice: Omitted[str] = None
 
 
 @command(
@@ -185,11 +187,12 @@ def graph(
     ] = (),
     limit: Limit = 100,
     format: Annotated[Format, Arg("A tree, or text for a drawing program")] = Format.TREE,
+    private: Annotated[bool, Arg("Also private memories in a drawing")] = False,
 ) -> LinkGraph:
     """Show how memories are linked
 
     Links are followed in both directions. Without an id, all groups of linked memories are shown;
-    if there are too many, the newest.
+    if there are too many, the newest. A drawing leaves private memories out.
     """
     if id is None:
         walk = refresh.up_to_date(mind).newest_linked(types, limit)
@@ -204,13 +207,17 @@ def graph(
         for link in node.record.memory.links
         if link.to in walk.missing and (not types or link.type in types)
     )
+    hidden = frozenset(node.id for node in nodes if node.private and not private)
+    drawing = _drawn(format, hidden, *redacted((nodes, (*arcs, *missing))).value)
+    left_out = f"left out: {len(hidden):,} private (--private)"
     return LinkGraph(
         start=walk.start,
         nodes=nodes,
         links=arcs,
         missing=missing,
         cut=walk.cut,
-        drawing=_drawn(format, *redacted((nodes, (*arcs, *missing))).value),
+        drawing=drawing,
+        notice=left_out if drawing and hidden else None,
     )
 
 
@@ -231,11 +238,17 @@ def _arc(source: str, target: str, link: Edge | Link) -> Arc:
     )
 
 
-def _drawn(format: Format, nodes: tuple[LinkedMemory, ...], arcs: tuple[Arc, ...]) -> str | None:
-    """Returns the text of a drawing; None for a tree."""
+def _drawn(
+    format: Format,
+    hidden: frozenset[str],
+    nodes: tuple[LinkedMemory, ...],
+    arcs: tuple[Arc, ...],
+) -> str | None:
+    """Returns the text of a drawing without the memories and links of `hidden`; None for a tree."""
     if format is Format.TREE:
         return None
-    boxes = [_box(node) for node in nodes]
+    boxes = [_box(node) for node in nodes if node.id not in hidden]
+    arcs = tuple(arc for arc in arcs if hidden.isdisjoint((arc.source, arc.target)))
     drawn = {box.id for box in boxes}
     absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in drawn)
     boxes += [Box(id=name, lines=(name, "missing"), mark=Mark.MISSING) for name in absent]
@@ -265,6 +278,8 @@ def _box(node: LinkedMemory) -> Box:
 
 @render.register
 def _(result: LinkGraph, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
     if result.drawing:
         screen.verbatim(result.drawing)
     elif result.nodes:

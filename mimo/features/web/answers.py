@@ -181,6 +181,7 @@ class Node:
     trust: Trust
     outcome: Omitted[Outcome]
     superseded_by: Omitted[str]
+    private: Omitted[bool]
     depth: int
 
 

@@ -77,7 +77,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     check_content(draft.content)
     check_texts(mind, draft)
     if not private:
-        check_shared_links(mind, draft.links)
+        check_shared_links(mind, draft.links, way="make the new memory private (`--private`)")
     check_unit("importance", draft.importance)
     if draft.confidence is not None:
         check_unit("confidence", draft.confidence)
@@ -163,7 +163,7 @@ def store_once(
         if existing := _duplicate(mind, normal, private=private):
             return _already(existing, normal, private=private)
         record = write()
-    if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
+    if alike is None or any(leads_to(mind, link, alike) for link in record.memory.links):
         return Stored(record=record)
     notice = f"much like {alike.memory.id}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
@@ -242,7 +242,8 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         changes["tags"] = clean_tags(changes["tags"])
     if "links" in changes and not record.place.private:
         old = record.memory.links
-        check_shared_links(mind, [link for link in changes["links"] if link not in old])
+        new = [link for link in changes["links"] if link not in old]
+        check_shared_links(mind, new, way="link the private memory to this one instead")
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
@@ -367,7 +368,7 @@ def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
     check_whole(record)
     old, private = record.place.path, files.is_private(path)
     if not private:
-        check_shared_links(mind, record.memory.links)
+        check_shared_links(mind, record.memory.links, way="leave the memory private")
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         moved = mind.store.move(record, path, kind or record.memory.type)
     report(mind, (record, moved))
@@ -450,12 +451,23 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
-    """Raises `Invalid` for a link to a private memory, which a shared file must not name."""
+def leads_to(mind: Mind, link: Link, target: Record) -> bool:
+    """Returns whether a link leads to a memory, by its id or its title."""
+    if link.to == target.memory.id:
+        return True
+    other = mind.index.named(link.to)
+    return other is not None and other.memory.id == target.memory.id
+
+
+def check_shared_links(mind: Mind, links: Iterable[Link], *, way: str) -> None:
+    """Raises `Invalid` for a link to a private memory, which a shared file must not name.
+
+    `way` is the hint on how to link the two.
+    """
     if names := [link.to for link in links if is_private(mind, link.to)]:
         raise Invalid(
             f"`{names[0]}` is private, and a memory shared by git must not name it",
-            hint="make the new memory private (`--private`), or omit the link",
+            hint=f"{way}, or omit the link",
             details={"field": "links", "ids": names},
         )
 

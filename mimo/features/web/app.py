@@ -261,7 +261,7 @@ def decision(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         case "hide":
             return "review keep", {"id": about, "kind": given.get("kind")}
         case "take":
-            names = ("take", "kind", "field")
+            names = ("take", "kind", "field", "against")
             return "review settle", {"id": about, **{name: given.get(name) for name in names}}
         case "undo":
             return "undo", {"id": about}

@@ -184,7 +184,8 @@ def test_of_a_private_and_a_shared_copy_the_newer_counts(mind, clock):
     for rows in (get(mind, ANN, "a"), search(mind), search(mind, query="tea")):
         assert [row.value for row in rows.items] == [{"content": "black tea"}]
     delete(mind, ANN, "a")
-    assert not private.exists() and not shared.exists()
+    assert not private.exists()
+    assert not shared.exists()
 
 
 @pytest.mark.parametrize("value", [{"x": math.nan}, {"x": {1, 2}}, [1], "text", None])

@@ -21,7 +21,7 @@ _LARGEST = 1_000_000
 _MOST_COMMITS = 20
 """Changes of one memory's file that are searched."""
 
-_URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_URL = re.compile(r"(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]++://\S*")
 _CITATION = re.compile(
     r"(?<![\w.@+~/\\:#-])"
     r"((?:[\w.@+-]++/)*+[\w.@+-]++)"
@@ -33,7 +33,7 @@ _NAMED = frozenset({"Makefile", "Dockerfile", "Justfile", "Rakefile", "Gemfile",
 _HOSTS = frozenset({".com", ".org", ".net", ".edu", ".gov", ".local", ".localhost"})
 _ABBREVIATED = frozenset({"i.e", "e.g", "a.m", "p.m", "cf"})
 _WORD = re.compile(r"\w+")
-_HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6}[ \t]++(.*)$", re.MULTILINE)
 
 
 @frozen
@@ -104,13 +104,27 @@ def _lines(text: str) -> list[str]:
 
 
 def _times(block: Sequence[str], lines: Sequence[str]) -> int:
-    """Returns the number of occurrences of a block of lines in a text."""
-    size, times, place = len(block), 0, 0
-    while place + size <= len(lines):
-        same = lines[place] == block[0] and list(lines[place : place + size]) == list(block)
-        times += same
-        place += size if same else 1
+    """Returns the number of occurrences of a block of lines in a text, none of which overlap.
+
+    It takes linear time, by the method of Knuth, Morris and Pratt.
+    """
+    # For each line of the block: the most lines up to it with which the block also begins.
+    again = [0]
+    for line in block[1:]:
+        again.append(_matched(block, again, again[-1], line))
+    times = same = 0
+    for line in lines:
+        same = _matched(block, again, same, line)
+        if same == len(block):
+            times, same = times + 1, 0
     return times
+
+
+def _matched(block: Sequence[str], again: Sequence[int], same: int, line: str) -> int:
+    """Returns how many lines of a block match after `same` of them did and one more line came."""
+    while same and line != block[same]:
+        same = again[same - 1]
+    return same + (line == block[same])
 
 
 def _names(text: str, citation: Citation) -> bool:

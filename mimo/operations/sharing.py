@@ -250,8 +250,8 @@ def working_copy(mind: Mind) -> WorkingCopy:
     label = git.branch(root) or ""
     is_default, committed = True, None
     project = _identity(mind)
-    if when := git.output(root, "log", "-1", "--format=%cI"):
-        committed = datetime.fromisoformat(when)
+    if when := git.output(root, "log", "-1", "--format=%ct"):
+        committed = git.moment(when)
         with suppress(MindError):
             main = revisions.short_name(root, revisions.main_branch(root))
             is_default = label == main.removeprefix("origin/")

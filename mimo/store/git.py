@@ -387,8 +387,16 @@ def blame(root: Path, path: str, *, seconds: float = SECONDS) -> list[Line]:
         elif len(word) >= 40 and rest[:1].isdigit():
             commit, number = word, int(rest.split()[1])
         elif word == "author-time":
-            times[commit] = datetime.fromtimestamp(int(rest), UTC)
+            times[commit] = moment(rest)
     return lines
+
+
+def moment(seconds: str) -> datetime:
+    """Returns the time of a commit; the epoch if the commit names none that a calendar has."""
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(0, UTC)
 
 
 class Message(NamedTuple):
@@ -410,7 +418,7 @@ def messages(root: Path, most: int) -> Iterator[Message]:
         seconds, _, rest = rest.partition("\x1f")
         author, _, body = rest.partition("\x1f")
         if seconds.isdigit():
-            yield Message(id_.strip(), author, datetime.fromtimestamp(int(seconds), UTC), body)
+            yield Message(id_.strip(), author, moment(seconds), body)
 
 
 def stamp(root: Path) -> os.stat_result | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -86,8 +86,8 @@ def _logged(root: Path, *words: str) -> Iterator[tuple[Commit, list[str]]]:
             id=id_,
             author=author,
             email=email,
-            when=datetime.fromtimestamp(int(written), UTC),
-            committed=datetime.fromtimestamp(int(committed), UTC),
+            when=git.moment(written),
+            committed=git.moment(committed),
             subject=subject,
             agents=agents.replace(",", ", "),
         )

@@ -1,5 +1,6 @@
 """`mind show` and `mind list`: reading memories."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -321,7 +322,8 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
     from mimo.operations import across, finding
 
     with_private = options.filter.private and mind.agent is None
-    first = replace(options, offset=0, limit=options.offset + options.limit)
+    last = min(options.offset + options.limit, sys.maxsize)
+    first = replace(options, offset=0, limit=last)
     shared = replace(first, filter=replace(options.filter, shared=True))
 
     def listed(other: Mind, here: bool) -> tuple[finding.Page, list[MemoryRow]]:

@@ -214,7 +214,8 @@ def lookup(name: str, context: Mapping[str, Any]) -> Any:
     if name in context:
         return context[name]
     for part in name.split("."):
-        if isinstance(value, list) and part.isdigit() and int(part) < len(value):
+        is_number = part.isdecimal() and len(part) < 10
+        if isinstance(value, list) and is_number and int(part) < len(value):
             value = value[int(part)]
         elif isinstance(value, Mapping) and part in value:
             value = value[part]

@@ -298,13 +298,14 @@ def _nothing(wanted: str, rest: str) -> NotFound:
 
 def _chosen(item: Item, take: str) -> Choice:
     """Returns the choice of that number. Raises `Invalid` if there is none."""
-    if not take.isdecimal() or not 1 <= int(take) <= len(item.choices):
+    choices = {str(number): choice for number, choice in enumerate(item.choices, 1)}
+    if take not in choices:
         raise Invalid(
             f"`{take}` is not one of the versions",
             hint=f"take a number from 1 to {len(item.choices)}, or {BOTH}",
             details={"field": "take"},
         )
-    return item.choices[int(take) - 1]
+    return choices[take]
 
 
 def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:

@@ -167,6 +167,12 @@ def test_a_truncated_diff_gives_its_complete_part():
     assert hunks(changes.of_text(text)) == {"f": [(7, ("one",))]}
 
 
+def test_a_diff_with_a_huge_number_gives_its_lines():
+    text = f"--- a/f\n+++ b/f\n@@ -1,1 +2,{'9' * 5_000} @@\n+one"
+
+    assert hunks(changes.of_text(text)) == {"f": [(2, ("one",))]}
+
+
 def test_a_diff_is_distinguished_from_code():
     assert list(hunks(changes.of_text("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b"))) == ["f"]
     assert list(hunks(changes.of_text("--- a comment\n+++ another\nx = 1"))) == ["<stdin>"]

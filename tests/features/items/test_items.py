@@ -80,6 +80,7 @@ def test_a_name_has_no_empty_part(namespace, key):
         ({"n": {"$eq": 3}}, True),
         ({"name": {"$gt": 1}}, False),
         ({"none": {"$lt": 1}}, False),
+        ({"n": {"$lt": 10**400}}, False),
         ({"inner": {"tags": ["a", "b"]}}, True),
         ({"inner": {"tags": ["a"]}}, False),
         ({"n": {"x": 1}}, False),

@@ -188,7 +188,7 @@ class TestVersions:
 
         assert finding.one(mind, "d1").memory.content == "Use JWT\n\nUse sessions"
 
-    @pytest.mark.parametrize("take", ["0", "3", "x", "", "-1"])
+    @pytest.mark.parametrize("take", ["0", "3", "x", "", "-1", "9" * 5_000])
     def test_an_unknown_version_is_refused(self, mind, take):
         write(mind.project.root, "decisions/d1.md", TWO)
         with pytest.raises(Invalid):

@@ -16,7 +16,7 @@ from mimo.cli.plain import read
 from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import shared, working_directory
-from mimo.errors import MindError, status_of
+from mimo.errors import UNDECIDED, MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
@@ -57,14 +57,19 @@ def main(
         sys.stdout.write("".join(f"{line}\n" for line in completions(registry, args)))
         return 0
     options = args[: args.index("--")] if "--" in args else args
-    report = partial(
-        rendering.report,
-        as_wire="--json" in options,
-        coded=not {"-v", "--verbose"}.isdisjoint(options),
-    )
+    named: list[Spec] = []
+
+    def run(spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+        named.append(spec)
+        return run_command(open, spec, arguments, options)
+
+    def report(error: MindError) -> int:
+        coded = not {"-v", "--verbose"}.isdisjoint(options)
+        status = rendering.report(error, as_wire="--json" in options, coded=coded)
+        return UNDECIDED if status == 1 and named and named[0].finds else status
+
     try:
         rendering.prepare()
-        run = partial(run_command, open)
         if (line := read(registry, args)) is not None:
             status = run(line.spec, line.arguments(), line.options)
         else:  # click takes longer to load than a short command runs.

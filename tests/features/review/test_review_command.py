@@ -95,7 +95,8 @@ def test_a_suggested_command_resolves_one_of_several_items_of_a_memory(mind, num
 def test_a_key_resolves_one_of_several_items_of_a_memory(mind, capsys):
     three(mind)
     item = review(mind).items[1]
-    settle(mind, **dict(keys_of(item)["1"].arguments, kind=Waiting(item.kind)))
+    arguments = keys_of(item)["1"].arguments or {}
+    settle(mind, **{**arguments, "kind": Waiting(item.kind)})
 
     assert item not in review(mind).items
     assert main(["review"], open=lambda _: mind.reopened()) == 0

@@ -255,9 +255,9 @@ class TestMemories:
 
     def test_a_memory_in_several_pairs_needs_the_other_one(self, mind):
         one = stored(mind, "The limit is 50").memory.id
-        links = (Link(to=one, type="contradicts"),)
+        links: tuple[Link, ...] = (Link(to=one, type="contradicts"),)
         two = stored(mind, "The limit is 80", links=links).memory.id
-        links = (Link(to=one, type="contradicts"), Link(to=two, type="contradicts"))
+        links = (*links, Link(to=two, type="contradicts"))
         three = stored(mind, "The limit is 90", links=links).memory.id
 
         with pytest.raises(AmbiguousId) as raised:

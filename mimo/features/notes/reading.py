@@ -103,6 +103,9 @@ class MemoryDetails:
     line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
     stale: Stale = None
     scope: Owner = None
+    digest: Annotated[
+        Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`", omit=True)
+    ] = None
 
 
 @frozen
@@ -182,7 +185,14 @@ def show(
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
         private=record.place.private or mind.is_users,
+        digest=_to_approve(mind, record),
     )
+
+
+def _to_approve(mind: Mind, record: Record) -> str | None:
+    """Returns the digest of a text that a person can approve; None for an agent."""
+    is_open = mind.agent is None and not mind.trust.trusted(record.place.digest)
+    return record.place.digest if is_open else None
 
 
 def _sections(memory: Memory) -> dict[str, str]:
@@ -226,6 +236,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         private=first.place.private,
         line=1,
         stale=None,
+        digest=_to_approve(mind, first),
     )
 
 

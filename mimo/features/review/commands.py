@@ -343,7 +343,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     toolset="extra",
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
@@ -352,6 +352,9 @@ def trust(
     *,
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
     mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
+    digest: Annotated[
+        str | None, Arg("Only if the text of the one memory still has this digest")
+    ] = None,
     everywhere: OfUser = False,
 ) -> TrustState:
     """Approve the current memories of this project
@@ -368,8 +371,10 @@ def trust(
     """
     if (ids and follow) or (mine and (ids or follow)):
         raise Invalid("ids, `--follow` and `--mine` exclude each other", hint="give one of them")
+    if digest is not None and len(ids) != 1:
+        raise Invalid("`--digest` is of one memory", hint="give one id")
     if ids:
-        trusting.approve(mind, ids)
+        trusting.approve(mind, ids, digest=digest)
     elif mine:
         trusting.approve_own(mind)
     else:

@@ -58,10 +58,7 @@ def main(
         return 0
     options = args[: args.index("--")] if "--" in args else args
     named: list[Spec] = []
-
-    def run(spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> int:
-        named.append(spec)
-        return run_command(open, spec, arguments, options)
+    run = partial(run_command, open, named)
 
     def report(error: MindError) -> int:
         coded = not {"-v", "--verbose"}.isdisjoint(options)
@@ -98,14 +95,19 @@ def main(
 
 @shared()
 def run_command(
-    open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    open_: Open,
+    named: list[Spec],
+    spec: Spec,
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> int:
-    """Runs one command, prints its result, and returns the exit status."""
+    """Runs one command, adds it to `named`, prints its result, and returns the exit status."""
     from mimo.commands.invoke import Caller, invoke
     from mimo.rendering.results import drawn, setting_of
 
-    named = options.get("project")
-    mind = open_(Path(named) if named else None)
+    named.append(spec)
+    project = options.get("project")
+    mind = open_(Path(project) if project else None)
     setting = setting_of(mind, options, arguments)
     _connect(mind, options, setting)
     caller = Caller(
@@ -118,7 +120,7 @@ def run_command(
             result = _with_user(spec, mind, caller, arguments, options)
         else:
             result = invoke(spec, mind, caller, arguments)
-        if spec.path in PATHS and named is None:
+        if spec.path in PATHS and project is None:
             serve_the_next(mind)
         notice = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([notice] if notice else [])):
@@ -130,7 +132,7 @@ def run_command(
         return 0
     finish()
     writes = spec.effect is not Effect.READ and spec.needs_project
-    if writes and named is None and not (options.get("json") or arguments.get("user")):
+    if writes and project is None and not (options.get("json") or arguments.get("user")):
         _print_project(mind)
     return int(getattr(result, "exit_status", 0))
 

@@ -67,7 +67,7 @@ class Choice:
     record: Record | None = None
     """None for a value in the item's own memory."""
     obstacle: str | None = None
-    """Why the memory can't supersede the others; None if it can."""
+    """The reason why the memory can't supersede the others; None if it can."""
 
 
 @frozen

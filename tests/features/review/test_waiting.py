@@ -254,19 +254,19 @@ class TestMemories:
         review.settle(mind, rivals[0], "1", kind=Waiting.DECISIONS)
 
     def test_a_memory_in_several_pairs_needs_the_other_one(self, mind):
-        one = stored(mind, "The limit is 50").memory.id
-        links: tuple[Link, ...] = (Link(to=one, type="contradicts"),)
-        two = stored(mind, "The limit is 80", links=links).memory.id
-        links = (*links, Link(to=two, type="contradicts"))
-        three = stored(mind, "The limit is 90", links=links).memory.id
+        first = stored(mind, "The limit is 50").memory.id
+        links: tuple[Link, ...] = (Link(to=first, type="contradicts"),)
+        second = stored(mind, "The limit is 80", links=links).memory.id
+        links = (*links, Link(to=second, type="contradicts"))
+        third = stored(mind, "The limit is 90", links=links).memory.id
 
         with pytest.raises(AmbiguousId) as raised:
-            review.settle(mind, one, "both")
-        assert raised.value.hint == f"name the other memory with --against: {two}, {three}"
-        review.settle(mind, one, "both", against=two)
-        assert {item.ids for item in review.waiting(mind)} == {(three, one), (three, two)}
+            review.settle(mind, first, "both")
+        assert raised.value.hint == f"name the other memory with --against: {second}, {third}"
+        review.settle(mind, first, "both", against=second)
+        assert {item.ids for item in review.waiting(mind)} == {(third, first), (third, second)}
         with pytest.raises(NotFound):
-            review.settle(mind, one, "both", against=two)
+            review.settle(mind, first, "both", against=second)
 
     def test_a_memory_without_items_is_an_error(self, mind):
         record = stored(mind, "tea")

@@ -8,6 +8,7 @@ outside the project is read from the user's file only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
@@ -57,7 +58,8 @@ class Setting(NamedTuple):
         if isinstance(self.default, tuple):
             return self._list(value)
         if isinstance(self.default, float) and type(value) is int:
-            value = float(value)
+            with suppress(OverflowError):
+                value = float(value)
         if type(value) is not type(self.default):
             raise self._wrong(value, f"must be a {type(self.default).__name__}")
         if isinstance(value, float) and not isfinite(value):

@@ -17,13 +17,17 @@ INTERRUPTED = 130
 TERMINATED = 143
 """The exit status after SIGTERM."""
 
+UNDECIDED = 6
+"""The exit status after a failure of a command whose status 1 is a finding, as of `mind scan`."""
+
 
 class MindError(Exception):
     """An error that a person or an agent can act on."""
 
     code: ClassVar[str]
     exit_status: ClassVar[int] = 1
-    """0 is success, 1 a failure, 2 wrong usage, 3 no project, 4 no daemon, 5 a refusal."""
+    """0 is success, 1 a failure (or `UNDECIDED`), 2 wrong usage, 3 no project, 4 no daemon, 5 a
+    refusal."""
     details_are_whole: ClassVar[bool] = False
     """True if the wire form omits the hint, which is then shown only to people."""
 

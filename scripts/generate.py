@@ -245,6 +245,7 @@ def _errors_page() -> str:
         if isinstance(error, type) and issubclass(error, MindError) and error is not MindError
     ]
     lines[1] += "\n" + "\n".join(rows)
+    lines.append(f"If the status 1 of a command is a finding, its errors have {errors.UNDECIDED}.")
     form = '{"type": "error", "error": {"code": …, "message": …, "details": {…}}}'
     lines.append(f'With `--json`, and as `_meta["mind/error"]` over MCP:\n\n{_fenced(form)}')
     return "\n\n".join(lines) + "\n"

@@ -136,6 +136,11 @@ def test_the_files_that_mind_writes_are_plain() -> None:
     }
 
 
+def test_a_number_that_no_float_holds_is_refused() -> None:
+    with pytest.raises(Invalid, match="must be a float"):
+        setting("decay.rate").check(10**400)
+
+
 @pytest.mark.parametrize(
     ("url", "place", "passwords"),
     [

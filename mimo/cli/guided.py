@@ -11,6 +11,7 @@ import click
 
 from mimo import rendering
 from mimo.errors import MindError
+from mimo.features.notes.reading import MemoryDetails
 from mimo.features.review import Waiting
 from mimo.features.review.actions import (
     OF_ONE,
@@ -46,7 +47,7 @@ class Walk:
     setting: Setting
     skipped: list[tuple[Any, ...]]
     resolved: list[str]
-    read: dict[str, object]
+    read: dict[str, MemoryDetails]
     """The whole memories that were shown, by id."""
 
     def screen(self) -> Screen:
@@ -207,8 +208,10 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     if action.asks and not _confirmed(action.asks):
         return False
     try:
-        if action.approves and not _has_read(walk, action.approves):
-            return False
+        if action.approves:
+            if not _has_read(walk, action.approves):
+                return False
+            arguments["digest"] = walk.read[action.approves].digest
         result = walk.call(action.path, arguments)
     except MindError as error:
         for line in rendering.lines_of(error):
@@ -221,7 +224,7 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     show_on(screen, result)
     screen.blank()
     screen.finish(pager=False)
-    if action.path == "show":
+    if isinstance(result, MemoryDetails):
         walk.read[arguments["id"]] = result
         return False
     walk.resolved.append(action.path)
@@ -231,6 +234,8 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
 def _has_read(walk: Walk, id: str) -> bool:
     """Returns whether the current text of a memory was shown; shows it if it was not."""
     current = walk.call("show", {"id": id})
+    if not isinstance(current, MemoryDetails):
+        raise TypeError(current)
     if walk.read.get(id) == current:
         return True
     walk.read[id] = current

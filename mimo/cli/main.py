@@ -16,7 +16,7 @@ from mimo.cli.plain import read
 from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import shared, working_directory
-from mimo.errors import MindError, status_of
+from mimo.errors import UNDECIDED, MindError, status_of
 from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
@@ -52,11 +52,14 @@ def main(
     args = list(sys.argv[1:] if argv is None else argv)
     registry = commands or all_commands()
     options = args[: args.index("--")] if "--" in args else args
-    report = partial(
-        rendering.report,
-        as_wire="--json" in options,
-        coded=not {"-v", "--verbose"}.isdisjoint(options),
-    )
+    named: list[Spec] = []
+    run = partial(run_command, open, named)
+
+    def report(error: MindError) -> int:
+        coded = not {"-v", "--verbose"}.isdisjoint(options)
+        status = rendering.report(error, as_wire="--json" in options, coded=coded)
+        return UNDECIDED if status == 1 and named and named[0].finds else status
+
     try:
         rendering.prepare()
         if os.environ.get(COMPLETING):
@@ -64,7 +67,6 @@ def main(
 
             rendering.write("".join(f"{line}\n" for line in completions(registry, args)))
             return 0
-        run = partial(run_command, open)
         if (line := read(registry, args)) is not None:
             status = run(line.spec, line.arguments(), line.options)
         else:  # click takes longer to load than a short command runs.
@@ -93,14 +95,19 @@ def main(
 
 @shared()
 def run_command(
-    open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]
+    open_: Open,
+    named: list[Spec],
+    spec: Spec,
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> int:
-    """Runs one command, prints its result, and returns the exit status."""
+    """Runs one command, adds it to `named`, prints its result, and returns the exit status."""
     from mimo.commands.invoke import Caller, invoke
     from mimo.rendering.results import drawn, setting_of
 
-    named = options.get("project")
-    mind = open_(Path(named) if named else None)
+    named.append(spec)
+    project = options.get("project")
+    mind = open_(Path(project) if project else None)
     setting = setting_of(mind, options, arguments)
     _connect(mind, options, setting)
     caller = Caller(
@@ -113,7 +120,7 @@ def run_command(
             result = _with_user(spec, mind, caller, arguments, options)
         else:
             result = invoke(spec, mind, caller, arguments)
-        if spec.path in PATHS and named is None:
+        if spec.path in PATHS and project is None:
             serve_the_next(mind)
         notice = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([notice] if notice else [])):
@@ -125,7 +132,7 @@ def run_command(
         return 0
     finish()
     writes = spec.effect is not Effect.READ and spec.needs_project
-    if writes and named is None and not (options.get("json") or arguments.get("user")):
+    if writes and project is None and not (options.get("json") or arguments.get("user")):
         _print_project(mind)
     return int(getattr(result, "exit_status", 0))
 

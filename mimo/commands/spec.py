@@ -309,6 +309,8 @@ class Spec:
     any_format: bool | Callable[[Mapping[str, Any]], bool] = False
     """True if it may run in a store that a later version of mind wrote, since it changes nothing
     there. It may depend on the arguments."""
+    finds: bool = False
+    """True if the exit status 1 is a finding; the status after an error is then a higher one."""
 
     @property
     def key(self) -> str:
@@ -372,6 +374,7 @@ def command(
     is_long: bool = False,
     has_budget: bool = False,
     any_format: bool | Callable[[Mapping[str, Any]], bool] = False,
+    finds: bool = False,
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -402,6 +405,7 @@ def command(
             is_long=is_long,
             has_budget=has_budget,
             any_format=any_format,
+            finds=finds,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

@@ -258,10 +258,15 @@ def check_content(content: str) -> str:
     return content
 
 
+_PRINTABLE = 1e300
+
+
 def check_unit(name: str, value: float) -> float:
     """Returns `value`; raises `Invalid` naming the field unless it is in 0..1."""
     if not 0 <= value <= 1:
-        raise Invalid(f"{name} must be between 0 and 1, not {value:g}", details={"field": name})
+        # An integer may be too large for a float, or to be printed.
+        shown = f", not {value:g}" if abs(value) < _PRINTABLE else ""
+        raise Invalid(f"{name} must be between 0 and 1{shown}", details={"field": name})
     return float(value)
 
 

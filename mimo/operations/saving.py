@@ -89,7 +89,11 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     if not private:
         from mimo.memory import codec
 
-        check_shared_links(mind, codec.normal(memory).links)
+        check_shared_links(
+            mind,
+            codec.normal(memory).links,
+            way="make the new memory private (`--private`)",
+        )
     record = _create(mind, memory, private=private, path=path)
     report(mind, (None, record))
     refresh.note_change(mind, record.place.path)
@@ -165,7 +169,7 @@ def store_once(
         if existing := _duplicate(mind, normal, private=private):
             return _already(existing, normal, private=private)
         record = write()
-    if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
+    if alike is None or any(leads_to(mind, link, alike) for link in record.memory.links):
         return Stored(record=record)
     name = finding.named(mind, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
@@ -370,7 +374,7 @@ def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
     check_whole(record)
     old, private = record.place.path, files.is_private(path)
     if not private:
-        check_shared_links(mind, record.memory.links)
+        check_shared_links(mind, record.memory.links, way="leave the memory private")
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         moved = mind.store.move(record, path, kind or record.memory.type)
     report(mind, (record, moved))
@@ -453,12 +457,23 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
-    """Raises `Invalid` for a link to a private memory, which a shared file must not name."""
+def leads_to(mind: Mind, link: Link, target: Record) -> bool:
+    """Returns whether a link leads to a memory, by its id or its title."""
+    if link.to == target.memory.id:
+        return True
+    other = mind.index.named(link.to)
+    return other is not None and other.memory.id == target.memory.id
+
+
+def check_shared_links(mind: Mind, links: Iterable[Link], *, way: str) -> None:
+    """Raises `Invalid` for a link to a private memory, which a shared file must not name.
+
+    `way` is the hint on how to link the two.
+    """
     if names := [link.to for link in links if is_private(mind, link.to)]:
         raise Invalid(
             f"`{names[0]}` is private, and a memory shared by git must not name it",
-            hint="make the new memory private (`--private`), or omit the link",
+            hint=f"{way}, or omit the link",
             details={"field": "links", "ids": names},
         )
 
@@ -477,7 +492,8 @@ def _check_added_links(mind: Mind, record: Record, new: Memory | str) -> None:
         links = () if isinstance(parsed, Problem) else parsed.memory.links
     else:
         links = codec.normal(new).links
-    check_shared_links(mind, [link for link in links if link not in record.memory.links])
+    added = [link for link in links if link not in record.memory.links]
+    check_shared_links(mind, added, way="link the private memory to this one instead")
 
 
 def is_private(mind: Mind, id: str) -> bool:

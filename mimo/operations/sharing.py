@@ -194,22 +194,30 @@ def push_later(mind: Mind) -> None:
 def permit(mind: Mind, role: str, level: str | None) -> None:
     """Lets a role of the database read or write this project; None lets it no longer.
 
-    Raises `Denied`, `Invalid`, and `StorageFailed` if the server can't be used.
+    A role that may write may also read, and keeps its right. Raises `Denied`, `Invalid`, also if
+    the role owns the project and is to lose that, and `StorageFailed` if the server can't be used.
     """
     _check_person(mind, "change who reads a project")
     server = server_of(mind)
     with server.session() as sql:
         key = _own_key(mind, sql)
         name = "public" if role == EVERYONE else role
-        query = "SELECT 1 FROM pg_roles WHERE rolname = %s UNION SELECT 1 FROM mind.access"
-        query += " WHERE project = %s AND role = %s"  # A dropped role may come back by its name.
-        exists = sql.execute(query.encode(), (name, key, name)).fetchone()
-        if exists is None and name != "public":
+        held = "SELECT level FROM mind.access WHERE project = %s AND role = %s"
+        before = sql.execute(held, (key, name)).fetchone()
+        exists = sql.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (name,)).fetchone()
+        # A dropped role may come back by its name.
+        if exists is None and before is None and name != "public":
             raise Invalid(
                 f"the database has no role `{role}`",
                 hint=f"name a role of `{server.place}`, or `{EVERYONE}`",
             )
-        sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
+        if level is None and before == ("admin",):
+            raise Invalid(
+                f"`{role}` owns the project in the shared index and keeps its right",
+                hint="`mind index --withdraw` removes the project from it",
+            )
+        if (level, before) != ("read", ("write",)):
+            sql.execute("SELECT mind.share(%s, %s, %s)", (key, name, level))
 
 
 def roles(mind: Mind) -> dict[str, str]:

@@ -55,7 +55,7 @@ def test_the_limit_on_content_counts_bytes_and_not_characters():
 
 
 @pytest.mark.req("000-33")
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), 10**400])
 def test_a_value_outside_the_unit_interval_is_refused_by_its_name(value):
     with pytest.raises(Invalid, match="importance"):
         check_unit("importance", value)

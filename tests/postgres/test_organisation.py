@@ -473,6 +473,19 @@ def test_rights_are_taken_before_anything_can_fail_and_nothing_is_pushed(
     assert sharing.pushed_here(shop) is None
 
 
+def test_a_right_is_taken_only_by_revoking_and_not_from_the_owner(opened: Open) -> None:
+    shop = opened("ana", "shop")
+    index(shop, push=True, writers=("ben",))
+    index(shop, readers=("ben",))
+    assert sharing.roles(shop) == {"ana": "admin", "ben": "write"}
+
+    with pytest.raises(Invalid, match="`ana` owns the project"):
+        index(shop, revoke=("ana",))
+    index(shop, revoke=("ben",))
+    index(shop, readers=("ben",))
+    assert sharing.roles(shop) == {"ana": "admin", "ben": "read"}
+
+
 def test_the_rights_of_a_dropped_role_can_be_taken(
     opened: Open, postgres: Postgres, database: str
 ) -> None:

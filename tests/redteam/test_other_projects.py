@@ -134,6 +134,7 @@ def test_a_shared_successor_is_named_although_a_private_one_is_newer(
 
     own = {row["id"]: row for row in call(other, "mind_list")["memories"]}
     listed = call(mind, "mind_list", PERSON, all_projects=True)["memories"]
+    assert not call(mind, "mind_list", PERSON, all_projects=True, offset=2**63 - 1)["memories"]
     matches = everywhere(mind, threshold=0.0, limit=50)["results"]
 
     assert own["first"]["superseded_by"] == "4711-hidden"

@@ -178,6 +178,7 @@ def _record_row(link: Link) -> AuditRow:
 @command(
     "mind_audit_verify",
     cli="audit verify",
+    finds=True,
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,

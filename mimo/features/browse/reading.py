@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.ansi import AnsiDecoder
 from rich.text import Text
 
-from mimo.errors import AmbiguousId, MindError, NotFound
+from mimo.errors import AmbiguousId, Conflict, MindError, NotFound
 from mimo.features.browse.lanes import Halted
 from mimo.features.browse.model import PAGE, Page, Place, Row, View
 from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
@@ -190,8 +190,12 @@ class Reader:
 
     def approve(self, read: MemoryDetails) -> Done | None:
         """Approves a text that the user has read; returns None if it has changed since."""
-        is_current = self._details(read.id, None) == read
-        return self.change("trust", {"ids": [read.id]}) if is_current else None
+        if self._details(read.id, None) != read:
+            return None
+        try:
+            return self.change("trust", {"ids": [read.id], "digest": read.digest})
+        except Conflict:
+            return None
 
     def _details(self, id: str, halted: Halted | None, *, counted: bool = False) -> MemoryDetails:
         return self._answer(MemoryDetails, "show", {"id": id}, halted, counted=counted)

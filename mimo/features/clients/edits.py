@@ -208,8 +208,7 @@ def _runs_us(item: Any) -> bool:
         return False
     if isinstance(within := item.get("hooks"), list):
         return bool(within) and all(map(_runs_us, within))
-    words = [item.get("command"), *(item.get("args") or ())]
-    return _OUR_HOOK.search(" ".join(map(str, words))) is not None
+    return _OUR_HOOK.search(" ".join(command_of(item))) is not None
 
 
 def is_async(item: Any) -> bool:

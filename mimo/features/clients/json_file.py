@@ -114,7 +114,10 @@ class Document:
             return self._string(at)
         if not (match := _PLAIN.match(self.text, at)):
             self._refuse(at, "a value is missing here" if first else "the document ends too soon")
-        return Node(at, match.end(), json.loads(match[0]))
+        try:
+            return Node(at, match.end(), json.loads(match[0]))
+        except ValueError:
+            self._refuse(at, "the number is too long")
 
     def _string(self, at: int) -> Node:
         match = _STRING.match(self.text, at)

@@ -91,6 +91,7 @@ class RecentMemory:
     outcome: Omitted[Outcome]
     warning: Warning
     superseded_by: Omitted[str]
+    private: Omitted[bool]
 
 
 @frozen
@@ -134,6 +135,7 @@ class RelatedMemory:
     outcome: Omitted[Outcome]
     warning: Warning
     superseded_by: Omitted[str]
+    private: Omitted[bool]
 
 
 @frozen

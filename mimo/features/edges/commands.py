@@ -441,6 +441,7 @@ class EdgesChecked:
 @command(
     "mind_edges_check",
     cli="edges check",
+    finds=True,
     effect=Effect.READ,
     toolset="extra",
     errors=(Invalid, StorageFailed),

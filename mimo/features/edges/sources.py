@@ -190,8 +190,9 @@ def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
     )
     draft = saving.draft(Kind.EDGE, check_content(content), title=title, extra=extra)
     if edge.of_project:
-        _refuse_duplicate(of_project(mind), title)
-        return saving.store(mind, draft, private=private)
+        with saving.in_turn(mind):
+            _refuse_duplicate(of_project(mind), title)
+            return saving.store(mind, draft, private=private)
     with storage.locked(mind.home):
         _refuse_duplicate(of_user(mind), title)
         now = mind.now()

@@ -85,6 +85,7 @@ class FadingRow:
     last_used: Omitted[datetime]
     created_at: datetime
     trust: Trust
+    private: Omitted[bool]
     file: File
 
 
@@ -232,6 +233,7 @@ def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
         last_used=item.use.last if item.use else None,
         created_at=memory.created,
         trust=trust_of(mind, record),
+        private=record.place.private or None,
         file=file_of(mind, record.place.path),
     )
 

@@ -22,6 +22,7 @@ from mimo.operations import finding, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid
+from mimo.text.phrases import notices
 
 _LABEL_LENGTH = 80
 """Characters of a line in a drawing."""
@@ -139,6 +140,7 @@ class LinkedMemory:
     outcome: Omitted[Outcome]
     warning: Warning
     superseded_by: Omitted[str]
+    private: Omitted[bool]
 
 
 @frozen
@@ -162,7 +164,9 @@ class LinkGraph:
     missing: Annotated[tuple[Arc, ...], Out("Links whose target does not exist")]
     cut: Annotated[bool, Out("Whether `limit` left memories out")]
     drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
-    notice: Annotated[Omitted[str], Out("Why there is no link", omit=True)] = None
+    notice: Annotated[
+        Omitted[str], Out("Why there is no link, or what a drawing leaves out", omit=True)
+    ] = None
 
 
 @command(
@@ -192,11 +196,12 @@ def graph(
     ] = (),
     limit: Limit = 100,
     format: Annotated[Format, Arg("A tree, or text for a drawing program")] = Format.TREE,
+    private: Annotated[bool, Arg("Also private memories in a drawing")] = False,
 ) -> LinkGraph:
     """Show how memories are linked
 
     Links are followed in both directions. Without an id, all groups of linked memories are shown;
-    if there are too many, the newest.
+    if there are too many, the newest. A drawing leaves private memories out.
     """
     given, types = types, tuple(_with_meanings(types))
     if id is None:
@@ -219,14 +224,19 @@ def graph(
         for link in node.record.memory.links
         if link.to in walk.missing and (not types or link.type in types)
     )
+    hidden = frozenset(node.id for node in nodes if node.private and not private)
+    drawing = _drawn(format, hidden, *redacted((nodes, (*arcs, *missing))).value)
     return LinkGraph(
         start=walk.start,
         nodes=nodes,
         links=arcs,
         missing=missing,
         cut=walk.cut,
-        drawing=_drawn(format, *redacted((nodes, (*arcs, *missing))).value),
-        notice=None if arcs or missing or not given else _without_links(given),
+        drawing=drawing,
+        notice=notices(
+            None if arcs or missing or not given else _without_links(given),
+            f"left out: {len(hidden):,} private (--private)" if drawing and hidden else None,
+        ),
     )
 
 
@@ -264,11 +274,17 @@ def _arc(source: str, target: str, link: Edge | Link) -> Arc:
     )
 
 
-def _drawn(format: Format, nodes: tuple[LinkedMemory, ...], arcs: tuple[Arc, ...]) -> str | None:
-    """Returns the text of a drawing; None for a tree."""
+def _drawn(
+    format: Format,
+    hidden: frozenset[str],
+    nodes: tuple[LinkedMemory, ...],
+    arcs: tuple[Arc, ...],
+) -> str | None:
+    """Returns the text of a drawing without the memories and links of `hidden`; None for a tree."""
     if format is Format.TREE:
         return None
-    boxes = [_box(node) for node in nodes]
+    boxes = [_box(node) for node in nodes if node.id not in hidden]
+    arcs = tuple(arc for arc in arcs if hidden.isdisjoint((arc.source, arc.target)))
     drawn = {box.id for box in boxes}
     absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in drawn)
     boxes += [Box(id=name, lines=(name, "missing"), mark=Mark.MISSING) for name in absent]
@@ -298,6 +314,8 @@ def _box(node: LinkedMemory) -> Box:
 
 @render.register
 def _(result: LinkGraph, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
     if result.drawing:
         screen.verbatim(result.drawing)
     elif result.nodes:

@@ -97,7 +97,7 @@ def link(
             )
         source, target, new = second, first, replace(new, to=first.memory.id)
     exists = any(
-        _is_to(mind, old, target) and (old.type, old.given) == (new.type, new.given)
+        saving.leads_to(mind, old, target) and (old.type, old.given) == (new.type, new.given)
         for old in source.memory.links
     )
     if not exists:
@@ -125,7 +125,7 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
         links = [
             old
             for old in source.memory.links
-            if _is_to(mind, old, target) and wanted in (None, old.type)
+            if saving.leads_to(mind, old, target) and wanted in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
             raise Invalid(
@@ -147,14 +147,6 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
     return Linked(
         links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=mind.notice
     )
-
-
-def _is_to(mind: Mind, link: Link, target: Record) -> bool:
-    """Returns whether a link leads to a memory, by its id or its title."""
-    if link.to == target.memory.id:
-        return True
-    other = mind.index.named(link.to)
-    return other is not None and other.memory.id == target.memory.id
 
 
 def _row(source: Record, link: Link, target: Record) -> ChangedLink:

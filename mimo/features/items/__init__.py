@@ -165,7 +165,7 @@ def _compared(value: Any, operator: str, other: Any) -> bool:
         raise Invalid(f"`{operator}` is not an operator of filters")
     try:
         value, other = float(value), float(other)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     if value == other:
         return operator in ("$gte", "$lte")

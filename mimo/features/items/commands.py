@@ -19,6 +19,7 @@ _TRIES = 5
 
 Namespace = Annotated[tuple[str, ...], Arg("Labels of the namespace, the outermost first")]
 Key = Annotated[str, Arg("Key of the item in its namespace")]
+_Name = tuple[tuple[str, ...], str]
 
 
 @frozen
@@ -98,19 +99,23 @@ def _put(
         is_searched=searched,
     )
     record = _record(mind, namespace, key, private=private)
+    elsewhere = _record(mind, namespace, key, private=not private)
     if record is not None:
         memory = written(record.memory, replace(item, created=record.memory.created))
         changes = {"content": memory.content, "title": memory.title, "extra": memory.extra}
         saving.edit(mind, record, **changes)
-        return True
-    place = place_of(namespace, key, private=private)
-    if mind.store.stamp(place) is not None:
-        # The text of another author does not become the user's by replacing a part of it.
-        with mind.store.locked():
-            files.remove(files.safe_path(mind.project.root, place))
-    draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
-    saving.store(mind, draft, private=private, path=place)
-    return False
+    else:
+        place = place_of(namespace, key, private=private)
+        if mind.store.stamp(place) is not None:
+            # The text of another author does not become the user's by replacing a part of it.
+            with mind.store.locked():
+                files.remove(files.safe_path(mind.project.root, place))
+        draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
+        saving.store(mind, draft, private=private, path=place)
+    if elsewhere is not None:
+        # Last: a private value must not be shared, nor be lost if the new one can't be stored.
+        saving.remove_record(mind, elsewhere)
+    return bool(record or elsewhere)
 
 
 @command(
@@ -123,10 +128,12 @@ def _put(
 )
 def get(mind: Mind, namespace: Namespace, key: Key) -> ItemRows:
     """Return an item"""
-    record = _either(mind, namespace, key)
-    item = item_of(record) if record else None
-    if record is None or item is None:
+    copies = [
+        (item, record) for record in _copies(mind, namespace, key) if (item := item_of(record))
+    ]
+    if not copies:
         return ItemRows(items=())
+    item, record = max(copies, key=lambda copy: copy[0].updated)
     finding.note(mind, [record])
     return ItemRows(items=(_row(item),))
 
@@ -141,10 +148,10 @@ def get(mind: Mind, namespace: Namespace, key: Key) -> ItemRows:
 )
 def delete(mind: Mind, namespace: Namespace, key: Key) -> Changed:
     """Remove an item; the user can restore it"""
-    record = _either(mind, namespace, key)
-    if record is not None:
+    copies = _copies(mind, namespace, key)
+    for record in copies:
         saving.remove_record(mind, record)
-    return Changed(changed=record is not None)
+    return Changed(changed=bool(copies))
 
 
 @command(
@@ -187,26 +194,34 @@ def namespaces(mind: Mind) -> Namespaces:
 
 
 def _newest(mind: Mind) -> list[tuple[Item, float | None]]:
-    """Returns all items, the last changed first."""
+    """Returns all items, the last changed first; of a private and a shared copy, the newer."""
     records = finding.listing(mind, finding.Options(filter=_FILTER)).records
     items = [item for record in records if (item := item_of(record))]
     items.sort(key=lambda item: item.updated, reverse=True)
-    return [(item, None) for item in items]
+    newest: dict[_Name, Item] = {}
+    for item in items:
+        newest.setdefault((item.namespace, item.key), item)
+    return [(item, None) for item in newest.values()]
 
 
 def _matching(mind: Mind, query: str) -> list[tuple[Item, float | None]]:
     """Returns the items that match a query, the best first."""
+    current = {(item.namespace, item.key): item for item, _ in _newest(mind) if item.is_searched}
     most = finding.listing(mind, finding.Options(filter=_FILTER, limit=1)).total
     options = finding.Options(filter=_FILTER, limit=max(1, most), threshold=0.0)
     hits = finding.search(mind, query, options).hits
-    items = [(item, hit.score) for hit in hits if (item := item_of(hit.record))]
-    return [(item, score) for item, score in items if item.is_searched]
+    best: dict[_Name, tuple[Item, float | None]] = {}
+    for hit in hits:
+        item = item_of(hit.record)
+        if item and item == current.get(name := (item.namespace, item.key)):
+            best.setdefault(name, (item, hit.score))
+    return list(best.values())
 
 
-def _either(mind: Mind, namespace: tuple[str, ...], key: str) -> Record | None:
-    """Returns the memory of an item, a private one before a shared one."""
-    private = _record(mind, namespace, key, private=True)
-    return private or _record(mind, namespace, key, private=False)
+def _copies(mind: Mind, namespace: tuple[str, ...], key: str) -> list[Record]:
+    """Returns the memories of an item: a private one, a shared one of another author, or both."""
+    both = (_record(mind, namespace, key, private=private) for private in (True, False))
+    return [record for record in both if record]
 
 
 def _record(mind: Mind, namespace: tuple[str, ...], key: str, *, private: bool) -> Record | None:

@@ -123,6 +123,7 @@ class FoundMemory:
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
+    private: Omitted[bool] = None
     stale: Stale = None
     weak: Weak = None
     scope: Owner = None
@@ -154,6 +155,7 @@ class ListedMemory:
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
+    private: Omitted[bool] = None
     stale: Stale = None
 
 

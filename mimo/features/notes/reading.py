@@ -1,5 +1,6 @@
 """`mind show` and `mind list`: reading memories."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -103,6 +104,9 @@ class MemoryDetails:
     line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
     stale: Stale = None
     scope: Owner = None
+    digest: Annotated[
+        Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`", omit=True)
+    ] = None
 
 
 @frozen
@@ -182,7 +186,14 @@ def show(
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
         private=record.place.private or mind.is_users,
+        digest=_to_approve(mind, record),
     )
+
+
+def _to_approve(mind: Mind, record: Record) -> str | None:
+    """Returns the digest of a text that a person can approve; None for an agent."""
+    is_open = mind.agent is None and not mind.trust.trusted(record.place.digest)
+    return record.place.digest if is_open else None
 
 
 def _sections(memory: Memory) -> dict[str, str]:
@@ -226,6 +237,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         private=first.place.private,
         line=1,
         stale=None,
+        digest=_to_approve(mind, first),
     )
 
 
@@ -322,7 +334,8 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
     from mimo.operations import across, finding
 
     with_private = options.filter.private and mind.agent is None
-    first = replace(options, offset=0, limit=options.offset + options.limit)
+    last = min(options.offset + options.limit, sys.maxsize)
+    first = replace(options, offset=0, limit=last)
     shared = replace(first, filter=replace(options.filter, shared=True))
 
     def listed(other: Mind, here: bool) -> tuple[finding.Page, list[MemoryRow]]:

@@ -163,6 +163,7 @@ def policy_show(mind: Mind) -> PolicyShown:
 @command(
     "policy_check",
     cli="policy check",
+    finds=True,
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,

@@ -610,6 +610,7 @@ def _added(mind: Mind, data: bytes) -> Registered:
 @command(
     "check_procedure",
     cli="procedure check",
+    finds=True,
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,

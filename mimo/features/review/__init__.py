@@ -45,6 +45,9 @@ CHEAP = tuple(Waiting)[:6]
 LISTED = tuple(kind for kind in Waiting if kind is not Waiting.FADING)
 """The kinds whose items a review lists unasked; of the fading memories it states the number."""
 
+PAIRS = (Waiting.CONTRADICTION, Waiting.DOUBLE)
+"""The kinds whose items are about two memories, each of which may be in other items too."""
+
 BY_CHOICE = (Waiting.VERSIONS, Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.DOUBLE)
 
 BOTH = "both"
@@ -63,6 +66,8 @@ class Choice:
     text: str
     record: Record | None = None
     """None for a value in the item's own memory."""
+    obstacle: str | None = None
+    """The reason why the memory can't supersede the others; None if it can."""
 
 
 @frozen
@@ -97,6 +102,12 @@ class Item:
         """Returns the ids of all memories that it is about."""
         others = (choice.record.memory.id for choice in self.choices if choice.record)
         return tuple(dict.fromkeys([*([self.id] if self.id else []), *others]))
+
+    @property
+    def against(self) -> str | None:
+        """Returns the id of the other memory of a pair."""
+        other = self.choices[-1].record if self.kind in PAIRS else None
+        return other.memory.id if other else None
 
     @property
     def key(self) -> str:
@@ -207,11 +218,18 @@ class Resolved:
 
 
 def settle(
-    mind: Mind, wanted: str, take: str, *, kind: Waiting | None = None, field: str | None = None
+    mind: Mind,
+    wanted: str,
+    take: str,
+    *,
+    against: str | None = None,
+    kind: Waiting | None = None,
+    field: str | None = None,
 ) -> Resolved:
     """Chooses one of several versions or memories, or both, and returns the result.
 
-    A chosen memory supersedes the others; nothing is removed. Raises `NotFound` if the memory has
+    A chosen memory supersedes the others; nothing is removed. `against` is another memory of the
+    same item. Raises `NotFound` if the memory has
     nothing to resolve, `AmbiguousId` if several items match, and `Invalid`.
     """
     if kind is not None and kind not in BY_CHOICE:
@@ -220,6 +238,8 @@ def settle(
             hint=f"`mind review --kind {kind.value}` lists the possible commands",
         )
     matches = _about(mind, waiting(mind, (kind,) if kind else BY_CHOICE), wanted)
+    if against is not None:
+        matches = _about(mind, matches, against)
     every = [part for item in matches for part in (item, *item.others)]
     items = [item for item in every if field in (None, item.field)]
     if not items:
@@ -228,8 +248,9 @@ def settle(
     if len(kinds) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
         hint = f"choose one with --kind: {', '.join(kinds)}"
         if len(kinds) == 1:
-            others = sorted({name for item in items for name in item.ids} - set(items[0].ids[:1]))
-            hint = f"name the other memory: {', '.join(others)}"
+            ids = [set(item.ids) for item in items]
+            others = sorted(ids[0].union(*ids) - ids[0].intersection(*ids))
+            hint = f"name the other memory with --against: {', '.join(others)}"
         raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
     if items[0].kind is Waiting.VERSIONS:
         return _choose_version(mind, items, take)
@@ -320,13 +341,10 @@ def _choose_memory(mind: Mind, item: Item, take: str) -> Resolved:
     if take == BOTH:
         _hide(mind, [item.key])
         return Resolved(items=(item,), message="both stay current")
-    winner = _chosen(item, take).record
-    if winner is None or not winner.place.owned:
-        path = winner.place.path if winner else item.file
-        raise Invalid(
-            f"`{path}` is a document that mind only reads",
-            hint="add the superseding link by hand, or take the other",
-        )
+    chosen = _chosen(item, take)
+    winner = chosen.record
+    if winner is None or chosen.obstacle:
+        raise Invalid(chosen.obstacle or f"{take} is not a memory", hint=f"take another, or {BOTH}")
     others = [c.record.memory for c in item.choices if c.record and c.record is not winner]
     names = {name for other in others for name in (other.id, other.title)}
     links = [
@@ -353,8 +371,20 @@ def _item(kind: Waiting, record: Record, why: str, **fields: Any) -> Item:
 def _between(kind: Waiting, rivals: Iterable[Record], why: str) -> Item:
     """Returns an item about several memories, newest first."""
     ordered = sorted(rivals, key=lambda rival: (rival.memory.created, rival.memory.id))[::-1]
-    choices = tuple(Choice(text=record.memory.text, record=record) for record in ordered)
+    choices = tuple(
+        Choice(text=record.memory.text, record=record, obstacle=_obstacle(record, ordered))
+        for record in ordered
+    )
     return _item(kind, ordered[0], why, choices=choices)
+
+
+def _obstacle(record: Record, rivals: Iterable[Record]) -> str | None:
+    """Returns why a memory can't supersede its rivals; None if it can."""
+    if not record.place.owned:
+        return f"`{record.place.path}` is a document that mind only reads"
+    if not record.place.private and any(rival.place.private for rival in rivals):
+        return f"`{record.memory.id}` is shared by git, and must not name a private memory"
+    return None
 
 
 def _unreadable(mind: Mind) -> Iterator[Item]:
@@ -462,8 +492,11 @@ def _doubles(mind: Mind) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
     for record, other in mind.index.doubles(_COMPARED):
         pair = frozenset((record.memory.id, other.memory.id))
-        targets = {link.to for memory in (record.memory, other.memory) for link in memory.links}
-        if pair not in seen and not pair & targets:
+        ends = ((record, other), (other, record))
+        is_linked = any(
+            saving.leads_to(mind, link, end) for start, end in ends for link in start.memory.links
+        )
+        if pair not in seen and not is_linked:
             seen.add(pair)
             yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 

@@ -36,7 +36,7 @@ READ_FIRST = "this is the text that agents would get; press t again to approve i
 
 def identity(item: ReviewItem) -> tuple[Any, ...]:
     """Returns the values that identify an item as long as it does not change."""
-    return (item.kind, item.id, item.file, item.field, item.why)
+    return (item.kind, item.id, item.against, item.file, item.field, item.why)
 
 
 def named_in(item: ReviewItem) -> list[str]:
@@ -54,7 +54,11 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
     about = {"id": item.id, "kind": item.kind.value}
     if item.field:
         about["field"] = item.field
+    if item.against:
+        about["against"] = item.against
     for choice in item.choices[:9]:
+        if choice.obstacle:
+            continue
         number = str(choice.number)
         taken = about | {"take": number}
         label = f"{item.field} holds" if item.others else "holds"

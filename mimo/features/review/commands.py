@@ -72,6 +72,7 @@ class ReviewChoice:
     created_at: Omitted[datetime] = None
     by: Omitted[str] = None
     trust: Annotated[Trust | None, Out(omit=True)] = None
+    obstacle: Annotated[Omitted[str], Out("Why it can't be taken", omit=True)] = None
 
 
 @frozen
@@ -92,6 +93,7 @@ class ReviewItem:
     title: Omitted[str]
     why: Annotated[str, Out("Why it needs a decision")]
     field: Annotated[Omitted[str], Out("The field with several versions", omit=True)]
+    against: Annotated[Omitted[str], Out("The other memory of a pair", omit=True)]
     choices: tuple[ReviewChoice, ...]
     others: Annotated[
         Omitted[tuple[ReviewField, ...]], Out("Other fields with several versions", omit=True)
@@ -198,6 +200,9 @@ def settle(
     id: Id,
     take: Annotated[str, Arg("Its number in `mind review`, or both", named=True)],
     *,
+    against: Annotated[
+        str | None, Arg("Other memory of the item, if the memory is in several", complete="id")
+    ] = None,
     kind: OneKind = None,
     field: Annotated[str | None, Arg("Only this field, if several have versions")] = None,
 ) -> SettledRow:
@@ -206,7 +211,8 @@ def settle(
     The chosen version of a field replaces the others in the file. A chosen memory supersedes the
     others. `both` keeps both texts, or both memories current.
     """
-    return _settled(mind, reviewing.settle(mind, id, take, kind=kind, field=field))
+    done = reviewing.settle(mind, id, take, against=against, kind=kind, field=field)
+    return _settled(mind, done)
 
 
 @command(
@@ -244,6 +250,7 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         title=memory.heading if memory else None,
         why=_why(mind, item),
         field=item.field,
+        against=item.against,
         choices=_choices(mind, item),
         others=tuple(
             ReviewField(field=other.field or "", choices=_choices(mind, other))
@@ -282,6 +289,7 @@ def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
         created_at=record.memory.created,
         by=record.memory.by,
         trust=trust_of(mind, record),
+        obstacle=choice.obstacle,
     )
 
 
@@ -292,10 +300,14 @@ def _actions(item: Item) -> tuple[str, ...]:
     edit, remove = f"mind edit {name}", f"mind rm {name}"
     leave = f"mind review keep {name} --kind {kind.value}"
     if kind in BY_CHOICE:
-        takes = [str(number) for number in range(1, len(item.choices) + 1)]
+        takes = [
+            str(number) for number, choice in enumerate(item.choices, 1) if not choice.obstacle
+        ]
         if item.field is None or is_text(item.field):
             takes.append(BOTH)
         which = f"--field {quote(item.field)}" if item.field else f"--kind {kind.value}"
+        if item.against:
+            which += f" --against {item.against.lstrip('-')}"
         settle = [f"mind review settle {name} {which} --take {take}" for take in takes]
         settle += [line for other in item.others for line in _actions(other)[:-1]]
         return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
@@ -331,7 +343,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     toolset="extra",
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
@@ -340,6 +352,9 @@ def trust(
     *,
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
     mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
+    digest: Annotated[
+        str | None, Arg("Only if the text of the one memory still has this digest")
+    ] = None,
     everywhere: OfUser = False,
 ) -> TrustState:
     """Approve the current memories of this project
@@ -356,8 +371,10 @@ def trust(
     """
     if (ids and follow) or (mine and (ids or follow)):
         raise Invalid("ids, `--follow` and `--mine` exclude each other", hint="give one of them")
+    if digest is not None and len(ids) != 1:
+        raise Invalid("`--digest` is of one memory", hint="give one id")
     if ids:
-        trusting.approve(mind, ids)
+        trusting.approve(mind, ids, digest=digest)
     elif mine:
         trusting.approve_own(mind)
     else:
@@ -421,11 +438,10 @@ def _(result: Review, screen: Screen) -> None:
 
 
 def _shortened(action: str, item: ReviewItem, screen: Screen) -> str:
-    """Returns a command with the handle of the item's memory, also if mind did not make its id."""
-    if not item.id:
-        return action
-    handle = text_of(screen.resolved(ident(item.id)))
-    return " ".join(handle if word == item.id else word for word in action.split(" "))
+    """Returns a command with the handles of the memories, also if mind did not make an id."""
+    ids = filter(None, (item.id, item.against))
+    handles = {id: text_of(screen.resolved(ident(id))) for id in ids}
+    return " ".join(handles.get(word, word) for word in action.split(" "))
 
 
 def _joined(actions: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mimo.commands.spec import Out
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError
+from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
@@ -114,10 +114,15 @@ def approve_own(mind: Mind) -> None:
     _approve_new(mind, (digest for digest in (*memories, *values.digests(mind)) if digest in own))
 
 
-def approve(mind: Mind, wanted: Iterable[str]) -> None:
-    """Approves the files of these memories, or ingested files."""
+def approve(mind: Mind, wanted: Iterable[str], *, digest: str | None = None) -> None:
+    """Approves the files of these memories, or ingested files.
+
+    Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.
+    """
     _repair(mind)
     named = [record.place.digest for record in _named(mind, wanted)]
+    if digest is not None and any(other != digest for other in named):
+        raise Conflict("it has changed since it was shown", hint="read it again, then approve it")
     mind.trust.approve(named, reviewed=named)
 
 

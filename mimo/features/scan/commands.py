@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.disk import STORE
 from mimo.errors import (
+    UNDECIDED,
     Invalid,
     LaterFormat,
     MindError,
@@ -64,13 +65,14 @@ class Scanned:
 
     @property
     def exit_status(self) -> int:
-        """Returns 1 if a secret was found, or a file could not be read."""
-        return 0 if self.clean and not self.unread else 1
+        """Returns 1 if a secret was found, else a higher status if a file could not be read."""
+        return 1 if not self.clean else UNDECIDED if self.unread else 0
 
 
 @command(
     "mind_scan",
     cli="scan",
+    finds=True,
     effect=Effect.READ,
     toolset="extra",
     errors=(Invalid, NotFound, SandboxViolation, StorageFailed),
@@ -95,7 +97,8 @@ def scan(
     """Search existing files for secrets
 
     Without arguments that includes the trash. A line with `mind:allow-secret` is skipped. Secrets
-    are shown masked; the exit status is 1 if there are any.
+    are shown masked; the exit status is 1 if there are any, else a higher one if a file could not
+    be read.
     """
     if staged + history + bool(paths) > 1:
         raise Invalid(

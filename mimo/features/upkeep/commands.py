@@ -598,6 +598,7 @@ def _roles(mind: Mind) -> tuple[SharedRole, ...]:
 @command(
     "mind_doctor",
     cli="doctor",
+    finds=True,
     effect=Effect.READ,
     needs=Needs(Operation.READ, diagnosis=True),
     toolset="extra",

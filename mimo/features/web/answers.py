@@ -150,6 +150,8 @@ class Page:
     """The memories that supersede each other, newest first, with this one among them."""
     parts: tuple[Row, ...] = ()
     """The parts of an ingested file."""
+    digest: Omitted[str] = None
+    """The digest of the text that an approval is of; None in a report."""
 
 
 @frozen
@@ -181,6 +183,7 @@ class Node:
     trust: Trust
     outcome: Omitted[Outcome]
     superseded_by: Omitted[str]
+    private: Omitted[bool]
     depth: int
 
 
@@ -374,6 +377,7 @@ def page(mind: Mind, id: Id) -> Page:
         _page(record, shown[own]),
         links=(*outgoing, *incoming),
         versions=tuple(shown[version.memory.id] for version in versions),
+        digest=record.place.digest,
     )
 
 
@@ -543,7 +547,8 @@ def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
     id, title = first.parent or "", first.origin or ""
     row = replace(first, id=id, handle=handle_of(id), title=title, line=1, parent=None)
     text = "\n\n".join(part.memory.content for part in parts)
-    return replace(_page(parts[0], row), content=text, sections={}, extra={}, parts=listed)
+    digest, page = parts[0].place.digest, _page(parts[0], row)
+    return replace(page, content=text, sections={}, extra={}, parts=listed, digest=digest)
 
 
 def _outgoing(mind: Mind, target: str, type: str, shown: dict[str, Row]) -> Neighbour:

@@ -192,15 +192,21 @@ class Viewer:
 
     def _decided(self, given: Mapping[str, Any]) -> Any:
         path, arguments = decision(given)
-        if path != "undo":
-            self._check_seen(given)
+        read = None if path == "undo" else self._check_seen(given)
+        if path == "trust":
+            arguments["digest"] = read
         return to_json(self._invoke(all_commands().at(path), arguments))
 
-    def _check_seen(self, given: Mapping[str, Any]) -> None:
-        """Raises `Conflict` if what the decision is about has changed since it was shown."""
+    def _check_seen(self, given: Mapping[str, Any]) -> str | None:
+        """Raises `Conflict` if what the decision is about has changed since it was shown.
+
+        Returns the digest of the text if it is about the page of a memory.
+        """
+        read = None
         if given.get("action") in ("approve", "remove"):
             page = self._invoke(declared(answers.page), {"id": given.get("id")})
-            current = [digest(to_json(page))]
+            data = to_json(page)
+            current, read = [digest(data)], data.get("digest")
         else:
             arguments = {"kinds": [given.get("kind")], "limit": 1000}
             listed = to_json(self._invoke(all_commands().at("review"), arguments))
@@ -209,6 +215,7 @@ class Viewer:
             raise Conflict(
                 "it has changed since this page showed it", hint="read it again, then decide"
             )
+        return read
 
     def _invoke(self, spec: Spec, arguments: Mapping[str, Any]) -> object:
         return invoke(spec, self._memory(), self._caller, arguments)
@@ -265,7 +272,7 @@ def decision(given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         case "hide":
             return "review keep", {"id": about, "kind": given.get("kind")}
         case "take":
-            names = ("take", "kind", "field")
+            names = ("take", "kind", "field", "against")
             return "review settle", {"id": about, **{name: given.get(name) for name in names}}
         case "undo":
             return "undo", {"id": about}

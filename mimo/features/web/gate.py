@@ -105,5 +105,6 @@ class Gate:
         if request.headers.get("content-type") != "application/json":
             raise Refused(415, "The request is not JSON")
         length = request.headers.get("content-length", "")
-        if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BODY):
+        is_number = length.isascii() and length.isdecimal() and len(length) < 20
+        if not is_number or int(length) > MOST_BODY:
             raise Refused(413, f"The request is longer than {MOST_BODY:,} bytes, or has no length")

@@ -15,6 +15,14 @@ EXTENSION = Entry(
 HOOK = Hook(path=("hooks", "Start"), value={"command": "mind hook codex", "timeout": 5})
 
 
+def test_a_hook_with_odd_arguments_stays() -> None:
+    before = '{"hooks": {"Start": [{"command": "x", "args": 5}]}}'
+
+    after = put_in(Format.JSON, before, [HOOK])
+
+    assert load(Format.JSON, after)["hooks"]["Start"] == [{"command": "x", "args": 5}, HOOK.value]
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -65,6 +73,7 @@ def test_a_member_is_removed_with_its_comma(before: str, after: str) -> None:
     [
         ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
         ('{"a": }', "line 1, column 7"),
+        (f'{{"a": {"9" * 5_000}}}', "line 1, column 7"),
         ('{"a": 1', "line 1, column 8"),
         ("{'a': 1}", "line 1, column 2"),
         ('{"a" 1}', "line 1, column 6"),

@@ -9,6 +9,9 @@ from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Detection
 from mimo.features.upkeep.commands import status
 from mimo.index.embedding.encoder import Encoder
+from mimo.operations import saving
+from mimo.store import files
+from mimo.store.locks import is_held
 from tests.features.edges.examples import edge
 
 
@@ -46,6 +49,20 @@ def test_global_project_and_stack_edges_are_combined(mind):
         ("Numbers are not random", False, False),
         ("Tables are open", False, True),
     }
+
+
+def test_no_process_adds_an_edge_between_the_comparison_and_the_writing(mind, monkeypatch):
+    place, held = files.local(mind.project.root, "adding"), []
+
+    def store(*given, real=saving.store, **named):
+        held.append(is_held(place))
+        return real(*given, **named)
+
+    monkeypatch.setattr(saving, "store", store)
+    add(mind, of_project=True)
+
+    assert held == [True]
+    assert not is_held(place)
 
 
 @pytest.mark.req("003-23", "003-37")

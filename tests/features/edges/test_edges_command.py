@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from mimo import rendering
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
 from mimo.commands.schema import input_schema
 from mimo.commands.spec import to_json
 from mimo.errors import EdgeExists, Invalid, NoProject, StorageFailed
+from mimo.features.edges import sources
 from mimo.features.edges.commands import (
     Format,
     Source,
@@ -299,6 +301,19 @@ class TestChecking:
         assert run(risky, "edges", "check", "--staged") == 2
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x = 1\n")))
         assert run(risky, "edges", "check", "--code", "-") == 0
+
+    @pytest.mark.parametrize("error", [StorageFailed("the disk failed"), KeyError("x")])
+    def test_an_error_has_another_exit_status_than_a_finding(self, risky, monkeypatch, error):
+        def failing(*_, **__):
+            raise error
+
+        monkeypatch.setattr(sources, "run_into", failing)
+        monkeypatch.chdir(risky.project.root)
+        for words in (("edges", "check", "a.ts"), ("--json", "edges", "check", "a.ts")):
+            assert run(risky, *words) == 6
+        monkeypatch.setattr(rendering, "flush", failing)
+        assert run(risky, "policy", "check") == 6
+        assert run(risky, "list") == 1
 
 
 def named(title: str, description: str, workaround: str) -> tuple[str, ...]:

@@ -169,6 +169,36 @@ def test_it_is_drawn_for_a_pull_request(linked: None, say: Say) -> None:
     assert say("graph", "old", "--format", "dot").startswith("digraph memory {\n")
 
 
+@pytest.mark.attack("private text in shared output")
+@pytest.mark.parametrize("format", ["mermaid", "dot"])
+def test_a_private_memory_is_labelled_and_only_drawn_if_asked_for(
+    linked: None, say: Say, format: str
+) -> None:
+    say(
+        "save",
+        "decision",
+        "pay",
+        "Bob earns 90k",
+        "--because",
+        "It is so",
+        "--private",
+        "--link",
+        "builds_on:old",
+    )
+
+    assert "Bob earns 90k  dec now  private" in say("graph", "old")
+    assert '"private": true' in say("graph", "old", "--json")
+    assert "Bob earns 90k  now  private" in say("load", "context", "old")
+    assert "Bob earns 90k  private" in say("load", "checkpoint")
+    drawing = say("graph", "old", "--format", format)
+    assert "Bob" not in drawing
+    assert "_pay_" not in drawing
+    assert "note: left out: 1 private (--private)" in drawing
+    whole = say("graph", "old", "--format", format, "--private")
+    assert "Bob earns 90k" in whole
+    assert "left out" not in whole
+
+
 def test_a_terminal_does_not_break_the_lines_of_a_drawing(
     linked: None, say: Say, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """`mind log`, `blame`, `restore` and `diff`, in real repositories."""
 
 import os
+import re
 
 import pytest
 
@@ -50,6 +51,16 @@ def test_log_shows_authors_agents_and_changed_files(story, mind):
     assert {file.change for file in newest.files} == {"added", "changed", "removed"}
     assert (first.commit.author, first.commit.agents) == ("Ann", "claude-code")
     assert len(log(mind, limit=1).commits) == 1
+
+
+def test_a_commit_whose_time_is_in_no_calendar_is_shown(story, project, mind):
+    made = re.sub(r"> \d+ ", f"> {10**14} ", git(project, "cat-file", "commit", "HEAD"))
+    name = git(project, "hash-object", "-t", "commit", "-w", "--stdin", input=f"{made}\n")
+    git(project, "reset", "-q", name)
+
+    assert len(log(mind).commits) == 2
+    assert blame(mind, story[2]).lines
+    assert list(git_of.messages(project, 5))
 
 
 def test_log_names_present_memories_and_the_files_of_others(story, mind):

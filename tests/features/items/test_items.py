@@ -80,6 +80,7 @@ def test_a_name_has_no_empty_part(namespace, key):
         ({"n": {"$eq": 3}}, True),
         ({"name": {"$gt": 1}}, False),
         ({"none": {"$lt": 1}}, False),
+        ({"n": {"$lt": 10**400}}, False),
         ({"inner": {"tags": ["a", "b"]}}, True),
         ({"inner": {"tags": ["a"]}}, False),
         ({"n": {"x": 1}}, False),
@@ -158,6 +159,34 @@ def test_a_deleted_item_can_be_restored(mind):
 
     assert (changed, missing, empty) == (True, False, ())
     assert get(mind, ("a",), "k").items[0].value == {"n": 1}
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_a_put_in_the_other_place_moves_the_item(mind, clock, private: bool):
+    put(mind, ANN, "a", {"content": "green tea"}, private=private)
+    clock.forward(hours=1)
+
+    assert put(mind, ANN, "a", {"content": "black tea"}, private=not private).changed
+    assert get(mind, ANN, "a").items[0].value == {"content": "black tea"}
+    assert not (mind.project.root / place_of(ANN, "a", private=private)).exists()
+    assert delete(mind, ANN, "a").changed
+    assert get(mind, ANN, "a").items == search(mind).items == ()
+
+
+def test_of_a_private_and_a_shared_copy_the_newer_counts(mind, clock):
+    put(mind, ANN, "a", {"content": "green tea"})
+    shared = mind.project.root / place_of(ANN, "a", private=False)
+    private = mind.project.root / place_of(ANN, "a", private=True)
+    text = private.read_bytes()
+    clock.forward(hours=1)
+    put(mind, ANN, "a", {"content": "black tea"}, private=False)
+    private.write_bytes(text)  # as after a crash, or a pull of another author's item
+
+    for rows in (get(mind, ANN, "a"), search(mind), search(mind, query="tea")):
+        assert [row.value for row in rows.items] == [{"content": "black tea"}]
+    delete(mind, ANN, "a")
+    assert not private.exists()
+    assert not shared.exists()
 
 
 @pytest.mark.parametrize("value", [{"x": math.nan}, {"x": {1, 2}}, [1], "text", None])

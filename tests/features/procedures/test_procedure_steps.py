@@ -34,7 +34,13 @@ def test_replaced_values_are_not_replaced_again() -> None:
     assert filled("{{a}}", {"a": "{{b}}", "b": "secret"}) == "{{b}}"
 
 
-@pytest.mark.parametrize("text", ["{{missing}}", "{{n.x}}", "{{list.7}}", "{{name.__class__}}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{{missing}}", "{{n.x}}", "{{list.7}}", "{{name.__class__}}"),
+        *("{{list.²}}", f"{{{{list.{'9' * 5_000}}}}}"),
+    ],
+)
 def test_a_placeholder_without_a_value_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="is not in the context"):
         filled(text, CONTEXT)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.features.review.stale import MOST, Citation, changed, citations
+from mimo.features.review.stale import _times as times
 
 
 def cited(text):
@@ -118,6 +119,22 @@ def named(symbol, path="auth.py"):
 )
 def test_a_cited_place_has_changed_if_its_text_is_missing(citation, now, message):
     assert changed(citation, THEN, now) == message
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+def test_hostile_texts_are_compared_in_linear_time():
+    """In quadratic time each would take minutes."""
+    same = "x\n" * 400_000
+    assert changed(lines(1, 200_000), same, same) is None
+    assert changed(lines(1, 200_000), same, same + "y\n") is None
+    assert citations("a-" * 1_000_000) == ()
+    guide = "# a\n# " + " " * 400_000 + "x\n"
+    assert changed(named("b", "guide.md"), f"{guide}# b\n", guide) == "b is not in guide.md"
+
+
+@given(st.text("ab", min_size=1, max_size=6), st.text("ab", max_size=60))
+def test_a_block_is_counted_as_text_is(block, text):
+    assert times(block, text) == text.count(block)
 
 
 def test_a_repeated_line_has_changed_if_one_copy_is_left():

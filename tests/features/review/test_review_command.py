@@ -5,6 +5,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands.spec import to_json
 from mimo.features.review import Waiting
+from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import keep, review, settle
 from mimo.features.upkeep.commands import status
 from mimo.memory.ids import handle_of
@@ -69,6 +70,37 @@ def test_a_suggested_command_resolves_the_item(mind, number, capsys):
     assert main(shlex.split(line)[1:], open=lambda _: mind.reopened()) == 0
     assert review(mind).total == 0
     assert "the text: " in capsys.readouterr().out
+
+
+def three(mind):
+    for name, others in {"one": (), "two": ("one",), "three": ("one", "two")}.items():
+        links = "".join(f"- {{to: {other}, type: contradicts}}\n" for other in others)
+        header = (
+            f"id: {name}\ntype: fact\ncreated: 2026-11-19T08:00:00Z\n{links and 'links:'}\n{links}"
+        )
+        write(mind, f"facts/{name}.md", f"---\n{header}---\nThe limit by {name}\n")
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_a_suggested_command_resolves_one_of_several_items_of_a_memory(mind, number):
+    three(mind)
+    items = review(mind).items
+    actions = [action for item in items for action in item.actions]
+
+    assert len(actions) == 9
+    assert main(actions[number].split()[1:], open=lambda _: mind.reopened()) == 0
+    assert items[number // 3] not in review(mind).items
+
+
+def test_a_key_resolves_one_of_several_items_of_a_memory(mind, capsys):
+    three(mind)
+    item = review(mind).items[1]
+    arguments = keys_of(item)["1"].arguments or {}
+    settle(mind, **{**arguments, "kind": Waiting(item.kind)})
+
+    assert item not in review(mind).items
+    assert main(["review"], open=lambda _: mind.reopened()) == 0
+    assert f"--against {handle_of('one')} --take 1, 2 or both" in capsys.readouterr().out
 
 
 def test_an_id_can_not_become_an_option_of_a_suggested_command(mind):

@@ -4,27 +4,34 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from mcp.client import Client
 
+from mimo.cli import guided
 from mimo.commands import all_commands
 from mimo.commands.common import trust_of
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.errors import Denied, Invalid, NotFound
+from mimo.errors import Conflict, Denied, Invalid, NotFound
+from mimo.features.browse.reading import Reader
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
+from mimo.features.notes.reading import show
 from mimo.features.review import trusting
+from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import review, trust, untrust
 from mimo.features.upkeep.commands import init
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
 from mimo.operations.listening import Memory
+from mimo.rendering.results import setting_of
 from mimo.server.app import App
 from mimo.store import projects
 from tests.conftest import git, make_store
@@ -391,3 +398,54 @@ class TestHooks:
         answer = hook_answer(mind, "s3")
         assert "eleven minutes" in answer
         assert "mirror" not in answer
+
+
+def asked(view: Mind, path: str, given: Mapping[str, Any]) -> object:
+    """Runs a command as the command line does."""
+    return invoke(all_commands().at(path), view, Caller(surface=Surface.CLI), given)
+
+
+def by_command(mind: Mind, *, last: Callable[[], None]) -> None:
+    read = show(mind, "tea")
+    last()
+    with pytest.raises(Conflict):
+        trust(mind, ids=("tea",), digest=read.digest)
+
+
+def by_key_in_browse(mind: Mind, *, last: Callable[[], None]) -> None:
+    reader = Reader(mind, asked, lambda *_: None)
+    read, _ = reader.to_approve("tea", 80)
+    last()
+    assert reader.approve(read) is None
+
+
+def by_key_in_review(mind: Mind, *, last: Callable[[], None]) -> None:
+    walk = guided.Walk(
+        call=partial(asked, mind), options={}, setting=setting_of(mind, {}),
+        skipped=[], resolved=[], read={},
+    )  # fmt: skip
+    (item,) = review(mind).items
+    assert not guided._do(walk, item, keys_of(item)["t"])
+    last()
+    assert not guided._do(walk, item, keys_of(item)["t"])
+
+
+@pytest.mark.attack("unapproved text believed")
+@pytest.mark.parametrize("approved", [by_command, by_key_in_browse, by_key_in_review])
+def test_a_text_that_changes_while_it_is_approved_is_not_approved(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, approved: Any
+) -> None:
+    make_store(tmp_path / "clone", "facts")
+    path = fact(tmp_path / "clone", "tea", "Drunk without milk")
+    mind = opened(tmp_path / "clone", home)
+
+    def approve(*given: Any, real: Any = trusting.approve, **named: Any) -> None:
+        path.write_text(path.read_text("utf-8").replace("without", "with"), "utf-8")
+        real(*given, **named)
+
+    approved(mind, last=lambda: monkeypatch.setattr(trusting, "approve", approve))
+
+    assert "with milk" in path.read_text("utf-8")
+    assert not mind.trust.trusted(mind.store.digest(".mind/facts/tea.md"))
+    with pytest.raises(Invalid, match="one memory"):
+        trust(mind, digest="x")

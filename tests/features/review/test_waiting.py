@@ -253,6 +253,21 @@ class TestMemories:
             review.settle(mind, rivals[0], "1")
         review.settle(mind, rivals[0], "1", kind=Waiting.DECISIONS)
 
+    def test_a_memory_in_several_pairs_needs_the_other_one(self, mind):
+        first = stored(mind, "The limit is 50").memory.id
+        links: tuple[Link, ...] = (Link(to=first, type="contradicts"),)
+        second = stored(mind, "The limit is 80", links=links).memory.id
+        links = (*links, Link(to=second, type="contradicts"))
+        third = stored(mind, "The limit is 90", links=links).memory.id
+
+        with pytest.raises(AmbiguousId) as raised:
+            review.settle(mind, first, "both")
+        assert raised.value.hint == f"name the other memory with --against: {second}, {third}"
+        review.settle(mind, first, "both", against=second)
+        assert {item.ids for item in review.waiting(mind)} == {(third, first), (third, second)}
+        with pytest.raises(NotFound):
+            review.settle(mind, first, "both", against=second)
+
     def test_a_memory_without_items_is_an_error(self, mind):
         record = stored(mind, "tea")
         for action in (review.settle, review.keep):
@@ -267,6 +282,18 @@ class TestMemories:
         ]
         with pytest.raises(Invalid, match="only reads"):
             review.settle(mind, rivals[0], str(numbers[0]))
+
+    def test_a_shared_memory_can_not_supersede_a_private_one(self, mind):
+        shared = stored(mind, "The limit is 50").memory.id
+        links = (Link(to=shared, type="contradicts"),)
+        draft = saving.draft(Kind.FACT, "The limit is 80", links=links)
+        private = saving.store(mind, draft, private=True).memory.id
+
+        with pytest.raises(Invalid, match="must not name a private memory") as raised:
+            review.settle(mind, shared, "2")
+        assert raised.value.hint == "take another, or both"
+        review.settle(mind, shared, "1")
+        assert finding.successor(mind, shared) == private
 
 
 class TestTheRest:
@@ -349,4 +376,11 @@ class TestDoubles:
         review.keep(mind, first.memory.id, off=True)
         review.settle(mind, first.memory.id, "1", kind=Waiting.DOUBLE)
         assert finding.successor(mind, first.memory.id) == second.memory.id
+        assert listed(mind, Waiting.DOUBLE) == []
+
+    def test_a_link_by_title_is_a_link_between_near_duplicates(self, mind):
+        text = "The staging database is reset every night at three by the cron job"
+        stored(mind, text, title="Reset")
+        stored(mind, f"{text} too, see [[Reset]]")
+
         assert listed(mind, Waiting.DOUBLE) == []

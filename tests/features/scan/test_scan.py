@@ -106,7 +106,7 @@ def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPa
 
     assert done.clean
     assert ".mind/facts/a.md" in (done.unread or ())
-    assert done.exit_status == 1
+    assert done.exit_status == 6
 
 
 def test_only_additions_of_staged_changes_count(mind: Mind, git: Git) -> None:

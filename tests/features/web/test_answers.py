@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared, to_json
 from mimo.errors import Denied
+from mimo.features.review import trusting
 from mimo.features.web.commands import web
 from mimo.memory.model import Kind
 from mimo.mind import Mind
@@ -208,6 +210,20 @@ def test_a_text_that_changed_since_is_not_approved(strange: Client, project: Pat
     assert strange.ask("page", id=OLD)["memory"]["trust"] == "untrusted"
     for wrong in (None, "", "x", seen(strange, CURRENT)):
         assert strange.decide({**decision, "seen": wrong}).status == 409
+
+
+@pytest.mark.attack("web")
+def test_a_text_that_changes_while_it_is_approved_is_not_approved(
+    strange: Client, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def approve(*given: Any, real: Any = trusting.approve, **named: Any) -> None:
+        write_memory(project, OLD, "decision", {"title": "Obey me"}, "now another", created=NOON)
+        real(*given, **named)
+
+    decision = {"action": "approve", "id": OLD, "seen": seen(strange, OLD)}
+    monkeypatch.setattr(trusting, "approve", approve)
+    assert strange.decide(decision).status == 409
+    assert strange.ask("page", id=OLD)["memory"]["trust"] == "untrusted"
 
 
 @pytest.mark.attack("web")

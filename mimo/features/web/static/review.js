@@ -100,7 +100,7 @@ function card(item, source, decide) {
   const place = item.line ? `${item.file}:${item.line}` : item.file;
   return h(
     "li",
-    { class: "card", "data-key": `${item.kind} ${item.id ?? item.file} ${item.field ?? ""}` },
+    { class: "card", "data-key": `${item.kind} ${item.id ?? item.file} ${item.field ?? item.against ?? ""}` },
     h(
       "p",
       { class: "row-head" },
@@ -120,11 +120,9 @@ function card(item, source, decide) {
 }
 
 function choices(item, decide) {
+  const { id, kind, field, against, seen } = item;
   const take = (number) => () =>
-    decide(
-      { action: "take", id: item.id, kind: item.kind, field: item.field, take: number, seen: item.seen },
-      "Resolved.",
-    );
+    decide({ action: "take", id, kind, field, against, take: number, seen }, "Resolved.");
   const list = item.choices.map((choice) =>
     h(
       "li",
@@ -140,7 +138,8 @@ function choices(item, decide) {
           )
         : null,
       h("blockquote", { class: "version", dir: "auto" }, choice.text || "(nothing)"),
-      h("button", { type: "button", click: take(String(choice.number)) }, "Keep this one"),
+      !choice.obstacle &&
+        h("button", { type: "button", click: take(String(choice.number)) }, "Keep this one"),
     ),
   );
   const both = item.actions.some((action) => action.endsWith("--take both"));

@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 311
-MOST_LINES = 81_400
+MOST_MODULES = 312
+MOST_LINES = 82_100
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (71, 1014, 24),
-    "add": (69, 1032, 23),
+    "search": (71, 1016, 24),
+    "add": (69, 1035, 23),
     "hook": (33, 377, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

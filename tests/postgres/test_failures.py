@@ -289,11 +289,13 @@ def test_a_push_that_the_server_ends_is_completed_by_the_next(
     shared: tuple[Mind, Mind], postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, orders = shared
-    steps: list[str] = []
     for name, end in ENDS.items():
+        steps: list[str] = []
         add(orders, f"The server was {name} while this was pushed")
 
-        def advance(step: str, done: int, total: int, end: Any = end) -> None:
+        def advance(
+            step: str, done: int, total: int, end: Any = end, steps: list[str] = steps
+        ) -> None:
             steps.append(step)
             if step == "Sending memories":
                 end(postgres)
@@ -302,7 +304,7 @@ def test_a_push_that_the_server_ends_is_completed_by_the_next(
             patched.setattr(Mind, "advance", staticmethod(advance))
             with pytest.raises(SharedIndexFailed) as caught:
                 index(orders.reopened(), push=True)
-        assert steps[-1] == "Sending memories"
+        assert "Sending memories" in steps  # It may take another step to notice the end.
         assert caught.value.message.partition("can't be used: ")[2] in REASONS, name
         if name == "paused":
             postgres.pause(signal.SIGCONT)

@@ -15,8 +15,6 @@ from mimo.store.walk import files_below
 
 _MOST_BYTES = 2_000_000
 """Larger files are generated, or data."""
-_MOST_DIGITS = 18
-"""Digits of a number in a diff that are read: Python refuses to read thousands of them."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
 _HUNK = re.compile(
     r"@@ -\d+(?:,(?P<old>\d{1,18}))? \+(?P<start>\d{1,18})(?:,(?P<new>\d{1,18}))? @@"
@@ -132,7 +130,7 @@ def _parsed(text: str) -> Iterator[Added]:
             path, hunks = _path(line[4:]), []
         elif path and (header := _HUNK.match(line)):
             numbers = (header[name] or "1" for name in ("start", "old", "new"))
-            hunks += _hunks(lines, *(int(number[:_MOST_DIGITS]) for number in numbers))
+            hunks += _hunks(lines, *(int(number) for number in numbers))
     if path and hunks:
         yield Added(path=path, hunks=tuple(hunks))
 

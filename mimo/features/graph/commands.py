@@ -314,8 +314,6 @@ def _box(node: LinkedMemory) -> Box:
 
 @render.register
 def _(result: LinkGraph, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if result.drawing:
         screen.verbatim(result.drawing)
     elif result.nodes:

@@ -261,7 +261,7 @@ def recognised(source: Source) -> Format:
     except Unreadable as error:
         where = f", line {error.line}" if error.line else ""
         raise Invalid(
-            f"`{source.path}`{where}: {error.reason}", hint="mend it, or export it again"
+            f"`{source.path}`{where}: {error.reason}", hint="correct it, or export it again"
         ) from None
     if len(candidates) == 1:
         return candidates[0]

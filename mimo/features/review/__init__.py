@@ -492,12 +492,13 @@ def _doubles(mind: Mind) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
     for record, other in mind.index.doubles(_COMPARED):
         pair = frozenset((record.memory.id, other.memory.id))
+        if pair in seen:
+            continue
+        seen.add(pair)
         ends = ((record, other), (other, record))
-        is_linked = any(
+        if not any(
             saving.leads_to(mind, link, end) for start, end in ends for link in start.memory.links
-        )
-        if pair not in seen and not is_linked:
-            seen.add(pair)
+        ):
             yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
 

@@ -122,7 +122,10 @@ def approve(mind: Mind, wanted: Iterable[str], *, digest: str | None = None) -> 
     _repair(mind)
     named = [record.place.digest for record in _named(mind, wanted)]
     if digest is not None and any(other != digest for other in named):
-        raise Conflict("it has changed since it was shown", hint="read it again, then approve it")
+        names = ", ".join(f"`{name}`" for name in wanted)
+        raise Conflict(
+            f"{names} has changed since it was shown", hint="read it again, then approve it"
+        )
     mind.trust.approve(named, reviewed=named)
 
 

@@ -86,12 +86,12 @@ def home_of(environ: Mapping[str, str]) -> Path:
     given = environ.get("MIND_HOME")
     try:
         if given:
-            home = expanded(given).absolute()
+            home = Path(given).expanduser().absolute()
         elif Path(os.environ.get("HOME", "")).is_absolute():
             home = Path.home() / STORE
         else:
             home = _listed_folder() / STORE
-    except OSError as error:
+    except (OSError, RuntimeError) as error:
         raise Invalid(
             f"`MIND_HOME` is `{given}`, which can't be resolved: {error}",
             hint="set it to an absolute path",

@@ -205,15 +205,15 @@ class Trash:
             return True
 
     def new_id(self) -> str:
-        """Returns an id that sorts after all others; removes entries beyond the limits."""
+        """Returns an id that sorts after all of this user; removes entries beyond the limits."""
         stamp = self._now().astimezone(UTC).strftime(_STAMP)
-        ids = self.ids()
+        ids, foreign = self.ids(), list[str]()
         while ids and ids[-1] >= stamp and not self._is_own(ids[-1]):
-            ids.pop()  # A clone may bring any name.
+            foreign.append(ids.pop())  # A clone may bring any name.
         if ids and ids[-1] >= stamp:
             # The order is kept within one microsecond and after the clock was set back.
             stamp = _after(ids[-1].partition("_")[0]) or stamp
-        self._sweep(ids)
+        self._sweep([*foreign, *ids])
         return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
@@ -308,16 +308,23 @@ class Trash:
         files.remove(self._path(id))
 
     def purge(self, path: str, is_of: Callable[[Kept], bool]) -> int:
-        """Removes every copy of a memory's file: at its path, and where `is_of` shows earlier ones.
+        """Removes every copy of a memory's file: at its path, and at others those of `is_of`.
 
         Returns the number of copies. Raises `StorageFailed`, and `LaterFormat` before a change.
         """
         entries = {id_: entry for id_ in self.ids() if (entry := self.entry(id_))}
-        paths = {copy.path for id_ in entries for copy in self.kept(id_) if is_of(copy)} | {path}
-        purged = 0
-        for id_, entry in entries.items():
+        purged, held = 0, set[str]()
+
+        def is_kept(copy: Kept) -> bool:
+            is_created = copy.before is None and copy.path in held
+            held.discard(copy.path)
+            if is_of(copy):
+                held.add(copy.path)  # An earlier copy without a text is of its creation.
+            return copy.path != path and copy.path not in held and not is_created
+
+        for id_, entry in reversed(entries.items()):
             kept = self.kept(id_)
-            left = [copy for copy in kept if copy.path not in paths]
+            left = [copy for copy in kept if is_kept(copy)]
             purged += len(kept) - len(left)
             if not left:
                 self.remove(id_)

@@ -337,6 +337,21 @@ def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
     assert not list((mind.folder / ".local" / "trash").iterdir())
 
 
+@pytest.mark.attack("undo copies of other files lost")
+def test_purge_keeps_the_copies_of_another_memory_at_an_earlier_path(mind: Mind) -> None:
+    id_ = added(mind, "Hunter2 and more")
+    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
+    tool = MemoryTool(mind.project.root)
+    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    (mind.folder / f"facts/{id_}.md").write_text("---\nid: other\n---\nTea\n", "utf-8")
+    run(mind, "rm", id="other")
+    run(mind, "rm", id=id_, purge=True)
+
+    assert len(run(mind, "undo", list=True).changes) == 1
+    run(mind, "undo")
+    assert b"Tea" in path_of(mind, "other").read_bytes()
+
+
 def test_single_changes_and_all_are_purged(mind: Mind) -> None:
     for text in ("One", "Two", "Three"):
         added(mind, text)

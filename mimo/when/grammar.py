@@ -57,6 +57,7 @@ _DAWN = 6
 _PART_OF_YEAR = "|".join((*MONTHS, "q[1-4]", "h[12]"))
 _IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
 """A word that names a part of a year, with the year or without it."""
+_ISO_DAY = r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?"
 
 
 def whole(words: Words, now: datetime) -> Interval | None:
@@ -93,15 +94,18 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
         last, first = phrase(right, now), phrase(left, now)
         if last is None or first is None:
             continue
-        if is_later(first.since, last.since) and first.recurs:
+        is_whole = (left, right) == (first_words, last_words)
+        if is_later(first.since, last.since) and not is_whole:
+            if left == first_words and _clock(last_words):
+                last = _next_day(first, last, now)
+        elif is_later(first.since, last.since) and first.recurs:
             # The latest friday before the end: `from friday to monday`.
             with suppress(Refused):  # it is later on the day of the end
                 first = _own_phrase(left, last.since.astimezone(now.tzinfo)) or first
         elif last.recurs and not first.recurs:
             last = _first_after(first.since.astimezone(now.tzinfo), left, right, now) or last
         if is_later(first.since, last.since):
-            # `between yesterday 10pm and 2am` has no order to correct.
-            is_whole = (left, right) == (first_words, last_words)
+            # `between tuesday 3pm and 9am` has no order to correct.
             if not is_whole or {"between", "사이"}.isdisjoint(words):
                 raise Refused("ends before it begins", "the start must come before the end")
             first, last = last, first
@@ -109,10 +113,19 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
     return None
 
 
+def _next_day(first: Span, last: Span, now: datetime) -> Span:
+    """Returns a time of the next day if it is at most half a day later: `yesterday 10pm to 2am`."""
+    moment = later(last.since, DAY)
+    if moment - first.bound > 12 * HOUR:
+        return last
+    return begun(clock_span(moment, last.until - last.since), now)
+
+
 def _first_after(since: datetime, left: Words, right: Words, now: datetime) -> Span | None:
     """Returns the first weekday or part of a year after one that has its week or year.
 
-    `march 2025 to may` is of one year, but the end of `2025 to may` is the latest may.
+    `march 2025 to may` is of one year, but the end of `2025 to may` is the latest may, as is that
+    of `may 2025 to may`.
     """
     if not {"last", "past"}.isdisjoint(right):
         return None
@@ -124,8 +137,10 @@ def _first_after(since: datetime, left: Words, right: Words, now: datetime) -> S
     else:
         return None
     span = _own_phrase(right, min(now, limit - SECOND))
+    if span is None or not is_later(span.since, since):
+        return None
     # Seen from a moment after it, it is whole.
-    return span and _own_phrase(right, min(now, later(span.since, longest)))
+    return _own_phrase(right, min(now, later(span.since, longest)))
 
 
 def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
@@ -159,16 +174,28 @@ def _like(dated: Words, bare: Words, now: datetime) -> Words:
 
     These are a time in `yesterday 9am to 11am` and a day in `oct 5 to 9`.
     """
-    if _clock(bare):
-        timed = _timed(dated, now)
-        return (*timed[1], *bare) if timed else bare
+    if clock := _clock(bare):
+        return _on_day_of(dated, bare, clock[0], now)
     places = [place for place, word in enumerate(dated) if _day_number(word) is not None]
     alone = len(bare) == 1 or bare[1:] == ("일",)
-    if not alone or _day_number(bare[0]) is None or len(places) != 1:
-        return bare
-    if set(MONTHS).isdisjoint(dated):
+    is_day = alone and _day_number(bare[0]) is not None
+    if not is_day or len(places) != 1 or set(MONTHS).isdisjoint(dated):
         return bare
     return (*dated[: places[0]], bare[0], *dated[places[0] + 1 :])
+
+
+def _on_day_of(dated: Words, bare: Words, time: timedelta, now: datetime) -> Words:
+    """Returns a time with the day of another phrase, and with its part of the day if it fits."""
+    iso = rf"({_ISO_DAY}[t ]+)[\d:.,]+(.*)"
+    if len(dated) == 1 and (found := re.fullmatch(iso, dated[0])):
+        return (f"{found[1]}{time // HOUR:02}:{time % HOUR // LENGTHS['minute']:02}{found[5]}",)
+    timed = _timed(dated, now)
+    if not timed and not _part(dated, now) and not any(_around_clock(dated)):
+        return bare
+    words = (*(timed[1] if timed else dated), *bare)
+    if _own_phrase(words, now) or (span := phrase(dated, now)) is None:
+        return words
+    return (f"{span.since.astimezone(now.tzinfo).date()}", *bare)
 
 
 def _in_half(first: Words, last: Words, now: datetime) -> Words:
@@ -463,7 +490,7 @@ def literal(word: str, zone: tzinfo | None) -> Span | None:
     if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", word):
         year, month, number = map(int, found.groups())
         return _existing_day(year, month, number, zone)
-    if found := re.match(r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?", word):
+    if found := re.match(_ISO_DAY, word):
         year, month, number = map(int, found.groups())
         span = _existing_day(year, month, number, zone)
         return _moment(span, word[found.end() :].strip(" t")) if word[found.end() :] else span
@@ -492,49 +519,49 @@ def _moment(day: Span, text: str) -> Span:
 
 
 def _daytime(words: Words, now: datetime) -> Span | None:
-    today = midnight(now)
-    match ("this", "night") if words == ("tonight",) else words:
-        case ("this", part) if part in PARTS:
-            began_yesterday = part == "night" and now.hour < _DAWN
-            return _part_of_day(today - DAY if began_yesterday else today, part, now)
-        case ("last" | "past", part) if part in PARTS:
-            return _part_of_day(today - DAY, part, now)
-    if (timed := _timed(words, now)) is None:
-        return None
-    day, _, time = timed
-    if (clock := _clock(time)) is None:
-        span = _part_of_day(day.since, time[0], now)
-    else:
-        span = begun(clock_span(day.since + clock[0], clock[1]), now)
-    return span._replace(recurs=day.recurs)
+    timed = _timed(words, now)
+    span = timed[0] if timed else _part(words, now)
+    return begun(span, now) if span else None
 
 
 def _shifted(words: Words, now: datetime) -> Span | None:
     """Returns the minute so long before or after a time: `2 hours after noon yesterday`."""
     place = next((i for i, word in enumerate(words) if word in ("after", "before", "from")), 0)
-    length = _amount(words[:place])
-    time = tuple("0:00" if word == "midnight" else word for word in words[place + 1 :])
-    timed = _timed(time, now) if length else None
-    clock = _clock(timed[2]) if timed else None
-    if length is None or timed is None or clock is None:
+    if not (length := _amount(words[:place])):
         return None
-    moment = after(timed[0].since + clock[0], -length if words[place] == "before" else length)
+    timed = _timed(words[place + 1 :], now)
+    span = timed[0] if timed else _fallback(words[place + 1 :], now)
+    if span is None:
+        return None
+    moment = after(span.since, -length if words[place] == "before" else length)
     return begun(point(moment, LENGTHS["minute"]), now)
 
 
 def _timed(words: Words, now: datetime) -> tuple[Span, Words, Words] | None:
-    """Returns a day, its words, and those of a time or part of it, which may be among them."""
-    for first in range(len(words)):
-        for end in range(len(words), first, -1):
-            rest, time = (*words[:first], *words[end:]), words[first:end]
-            is_part = len(time) == 1 and time[0] in PARTS and rest
-            if (is_part or _clock(time)) and (day := _day(rest, now)):
-                return day, rest, time
+    """Returns a time of a day or of a part of it, the words around the time, and its own."""
+    for rest, time, (hour, precision) in _around_clock(words):
+        day = _day(rest, now) or _part(rest, now)
+        if day is None or words == ("midnight",):  # may be the end of today
+            continue
+        may_be_pm = {"am", "pm", "noon"}.isdisjoint(time) and HOUR <= hour < 13 * HOUR
+        # `yesterday evening at 7:30`, `last night at 2am`
+        for shift in (0, 12, 24, -12) if may_be_pm else (0, 24):
+            moment = midnight(day.since) + hour + shift * HOUR
+            if day.since <= moment < day.until:
+                return clock_span(moment, precision)._replace(recurs=day.recurs), rest, time
     return None
 
 
+def _around_clock(words: Words) -> Iterator[tuple[Words, Words, tuple[timedelta, timedelta]]]:
+    """Yields the words around each time of the clock, those of the time, and the time."""
+    for first in range(len(words)):
+        for end in range(len(words), first, -1):
+            if clock := _clock(words[first:end]):
+                yield (*words[:first], *words[end:]), words[first:end], clock
+
+
 def _day(words: Words, now: datetime) -> Span | None:
-    """Returns the whole day that a phrase names, or the part of it that has passed."""
+    """Returns the whole day that a phrase names."""
     today = midnight(now)
     match words:
         case () | ("today",):
@@ -544,13 +571,31 @@ def _day(words: Words, now: datetime) -> Span | None:
         case ("day", "before", "yesterday"):
             return period(today - 2 * DAY, "day")
     span = _date(words, now)
-    is_day = span and span.since == midnight(span.since) and span.until - span.since <= DAY
-    return span if is_day else None
+    if span and span.since == midnight(span.since) and span.until - span.since <= DAY:
+        return period(span.since, "day")._replace(recurs=span.recurs)
+    return None
 
 
-def _part_of_day(day: datetime, part: str, now: datetime) -> Span:
+def _part(words: Words, now: datetime) -> Span | None:
+    """Returns the whole part of a day that a phrase names: `tuesday night`, `last night`."""
+    today = midnight(now)
+    match ("this", "night") if words == ("tonight",) else words:
+        case ("this", part) if part in PARTS:
+            began_yesterday = part == "night" and now.hour < _DAWN
+            return _part_of_day(today - DAY if began_yesterday else today, part)
+        case ("last" | "past", part) if part in PARTS:
+            return _part_of_day(today - DAY, part)
+    for place, part in enumerate(words):
+        rest = (*words[:place], *words[place + 1 :])
+        pair = words[max(place - 1, 0) : place + 1]  # not the clock of `october 9am`
+        if part in PARTS and rest and not _clock(pair) and (day := _day(rest, now)):
+            return _part_of_day(day.since, part)._replace(recurs=day.recurs)
+    return None
+
+
+def _part_of_day(day: datetime, part: str) -> Span:
     first, last = PARTS[part]
-    return begun(Span(day + first * HOUR, day + last * HOUR, day + last * HOUR), now)
+    return Span(day + first * HOUR, day + last * HOUR, day + last * HOUR)
 
 
 def _clock(words: Words) -> tuple[timedelta, timedelta] | None:
@@ -558,6 +603,8 @@ def _clock(words: Words) -> tuple[timedelta, timedelta] | None:
     match words:
         case ("noon",):
             return 12 * HOUR, HOUR
+        case ("midnight",):
+            return timedelta(), LENGTHS["minute"]
         case (time, ("am" | "pm") as half) | (("am" | "pm") as half, time, "시"):
             return _on_clock(time, "", half)
         case (time,) if ":" in time:
@@ -606,17 +653,13 @@ _NAMES = frozenset({*MONTHS, *WEEKDAYS})
 
 
 def _fallback(words: Words, now: datetime) -> Span | None:
-    """Returns a time of one day in other words: `3 days ago at 3pm`, `midnight yesterday`.
+    """Returns a time of a day that is counted back from today: `3 days ago at 3pm`.
 
     If there are more words, parsedatetime may ignore some.
     """
-    for first in range(len(words)):
-        for end in range(len(words), first, -1):
-            rest, time = (*words[:first], *words[end:]), words[first:end]
-            if time == ("midnight",) or _clock(time):
-                length = _amount(rest[:-1]) if rest[-1:] == ("ago",) else None
-                if _day(rest, now) or (length is not None and not length % DAY):
-                    return _parsedatetime(" ".join(words), now)
+    lengths = (_amount(rest[:-1]) for rest, *_ in _around_clock(words) if rest[-1:] == ("ago",))
+    if any(length is not None and not length % DAY for length in lengths):
+        return _parsedatetime(" ".join(words), now)
     return None
 
 

@@ -41,10 +41,14 @@ _MOST = 60
 _FEW = 2
 """Up to so many English words are searched for before they count as a question without subject."""
 
-_DAYS = frozenset({*WEEKDAYS, *MONTHS}) - {"may", "march"}
-"""A time beside one of these is not the one that is meant: `monday, two weeks ago`."""
+_DAYS = frozenset({*WEEKDAYS, *MONTHS, *"mon tue wed thu fri".split()}) - {"may", "march"}
+"""A time beside one of these is not the one that is meant, unless it is on that weekday."""
+
+_Reading = tuple[tuple[str, ...], tuple[Interval, ...]]
+"""The words of the grammar, and the spans that they name."""
 
 _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
+_SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
 _TOLERANCE = {"week": 3 * _DAY, "month": 10 * _DAY, "year": 60 * _DAY}
 _INEXACT = 0.15
@@ -70,27 +74,75 @@ class NamedTime:
 
 
 def named_time(question: str, now: datetime) -> NamedTime | None:
-    """Returns the first time that a question names, seen from `now`, or None."""
+    """Returns the first time that a question names, seen from `now`, or None.
+
+    A date wins over a weekday beside it, such as in `on friday november 13`.
+    """
     if not _may_name_a_time(question.lower()):
         return None
     tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
+    weekday: tuple[int, int, _Reading] | None = None
     for length in range(min(_LONGEST, len(tokens)), 0, -1):
         for first in range(len(tokens) - length + 1):
-            start, end = tokens[first].start(), tokens[first + length - 1].end()
-            words = question[start:end].rstrip(".:…")
-            if (read := _read(words, now)) is not None:
-                beside = tokens[max(first - 1, 0) : first] + tokens[first + length :][:1]
-                if any(token[0].lower() in _DAYS for token in beside):
+            end = first + length
+            if weekday and first != weekday[1] and end != weekday[0]:
+                continue
+            words = question[tokens[first].start() : tokens[end - 1].end()].rstrip(".:…")
+            if (read := _read(words, now)) is None:
+                continue
+            if not set(WEEKDAYS).isdisjoint(read[0]):
+                weekday = weekday or (first, end, read)
+            elif weekday is None:
+                return _named(question, tokens, first, end, read, now)
+            else:
+                place, stop, (names, _) = weekday
+                if not {_weekday(read, now)} <= set(names) <= {*WEEKDAYS, *_ANCHORS}:
                     return None
-                meaning, spans = read
-                return NamedTime(
-                    expression=words,
-                    spans=spans,
-                    rest=f"{question[:start]} {question[end:]}",
-                    is_relative=bool(_ANCHORS & set(meaning)),
-                    is_present=meaning == ("today",),
-                )
-    return None
+                place, stop = min(first, place), max(end, stop)
+                return _named(question, tokens, place, stop, read, now)
+    return _named(question, tokens, *weekday, now) if weekday else None
+
+
+def _named(
+    question: str,
+    tokens: list[re.Match[str]],
+    first: int,
+    end: int,
+    read: _Reading,
+    now: datetime,
+) -> NamedTime | None:
+    """Returns the time of some tokens, unless the words beside it name another day."""
+    from mimo.when import vocabulary
+
+    beside = {
+        place: tokens[place][0].lower() for place in (first - 1, end) if place in range(len(tokens))
+    }
+    for place, word in beside.items():
+        if vocabulary.words_of(word) == (_weekday(read, now),):
+            first, end = min(first, place), max(end, place + 1)
+        elif word.rstrip(".:…") in _DAYS:
+            return None
+    start, stop = tokens[first].start(), tokens[end - 1].end()
+    meaning, spans = read
+    return NamedTime(
+        expression=question[start:stop].rstrip(".:…"),
+        spans=spans,
+        rest=f"{question[:start]} {question[stop:]}",
+        is_relative=bool(_ANCHORS & set(meaning)),
+        is_present=meaning == ("today",),
+    )
+
+
+def _weekday(read: _Reading, now: datetime) -> str:
+    """Returns the weekday of a time that is within one day, or an empty text."""
+    since, until = read[1][0].since, read[1][0].until
+    if since is None or until is None:
+        return ""
+    try:
+        first, last = since.astimezone(now.tzinfo), (until - _SECOND).astimezone(now.tzinfo)
+    except OverflowError:  # at an end of the calendar
+        return ""
+    return WEEKDAYS[first.weekday()] if first.date() == last.date() else ""
 
 
 def _may_name_a_time(text: str) -> bool:
@@ -104,7 +156,7 @@ def _may_name_a_time(text: str) -> bool:
     return not text.isascii() and compiled(_KOREAN).search(text) is not None
 
 
-def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ...]] | None:
+def _read(text: str, now: datetime) -> _Reading | None:
     """Returns the words of the grammar for an expression, and the spans that it names."""
     if not _may_name_a_time(text.lower()):
         return None

@@ -203,6 +203,36 @@ may 3 2025 to june 5 | 2025-05-03 | 2025-06-06
 2025-03 to may | 2025-03-01 | 2025-06-01
 from 2025 to may | 2025-01-01 | 2026-06-01
 last year march to may | 2025-03-01 | 2025-06-01
+yesterday evening at 7pm | 2026-11-19T19:00 | 2026-11-19T20:00
+yesterday evening at 7:30 | 2026-11-19T19:30 | 2026-11-19T19:31
+yesterday morning at 9:30 | 2026-11-19T09:30 | 2026-11-19T09:31
+yesterday afternoon at 3pm | 2026-11-19T15:00 | 2026-11-19T16:00
+last monday evening at 7pm | 2026-11-16T19:00 | 2026-11-16T20:00
+last night at 9pm | 2026-11-19T21:00 | 2026-11-19T22:00
+monday night at 2am | 2026-11-17T02:00 | 2026-11-17T03:00
+last night at 12:30 | 2026-11-20T00:30 | 2026-11-20T00:31
+this morning from 9am to 1pm | 2026-11-20T09:00 | 2026-11-20T13:00
+last night 10pm to 8am | 2026-11-19T22:00 | 2026-11-20T08:00
+last night to 8am | 2026-11-19T18:00 | 2026-11-20T08:00
+3 hours after noon 2 days ago | 2026-11-18T15:00 | 2026-11-18T15:01
+yesterday 10pm to 2am | 2026-11-19T22:00 | 2026-11-20T02:00
+yesterday 10pm to midnight | 2026-11-19T22:00 | 2026-11-20
+between yesterday 10pm and 2am | 2026-11-19T22:00 | 2026-11-20T02:00
+last friday 10pm to 2am | 2026-11-13T22:00 | 2026-11-14T02:00
+2026-10-05T22:00+09:00 to 2:00 | 2026-10-05T13:00 | 2026-10-05T17:00
+from 2025-05-03 to may | 2025-05-03 | 2026-06-01
+nov 20 2025 to november | 2025-11-20 | now
+from 2025-11-20 to november | 2025-11-20 | now
+november last year to november | 2025-11-01 | now
+may 2025 to may | 2025-05-01 | 2026-06-01
+monday last week to monday | 2026-11-09 | 2026-11-17
+between monday last week and monday | 2026-11-09 | 2026-11-17
+2026-10-05 9am to 11am | 2026-10-05T09:00 | 2026-10-05T11:00
+2026-10-05 09:00 to 11:30 | 2026-10-05T09:00 | 2026-10-05T11:30
+2026-10-05T09:00..11:30 | 2026-10-05T09:00 | 2026-10-05T11:30
+2026-10-05T09:00+09:00 to 5pm | 2026-10-05T00:00 | 2026-10-05T08:00
+yesterday midnight to 3am | 2026-11-19 | 2026-11-19T03:00
+2 days ago at 3pm to 5pm | 2026-11-18T15:00 | 2026-11-18T17:00
 since last tuesday at 3pm | 2026-11-17T15:00 | now
 오늘 | 2026-11-20 | now
 어제 | 2026-11-19T15:30 | now
@@ -255,6 +285,8 @@ since last tuesday at 3pm | 2026-11-17T15:00 | now
 어제 오전 9시부터 11시까지 | 2026-11-19T09:00 | 2026-11-19T11:00
 어제 오후 3시부터 5시까지 | 2026-11-19T15:00 | 2026-11-19T17:00
 어제 9시와 11시 사이 | 2026-11-19T09:00 | 2026-11-19T11:00
+어제 저녁 7시부터 9시까지 | 2026-11-19T19:00 | 2026-11-19T21:00
+지난 금요일 오후 10시부터 오전 2시까지 | 2026-11-13T22:00 | 2026-11-14T02:00
 월요일부터 | 2026-11-16 | now
 어제부터 | 2026-11-19T15:30 | now
 어제까지 | … | 2026-11-20
@@ -415,12 +447,21 @@ monday 3pm two weeks ago | is not a time that is understood | say it like
 last week 3pm | is not a time that is understood | say it like
 yesterday 3pm two weeks ago | is not a time that is understood | say it like
 yesterday from 9am | is not a time that is understood | say it like
-yesterday 10pm to 2am | ends before it begins | the start must come before the end
-between yesterday 10pm and 2am | ends before it begins | the start must come before the end
+yesterday 10pm to noon | ends before it begins | the start must come before the end
+between tuesday 3pm and 9am | ends before it begins | the start must come before the end
+오전 9시와 3시 사이 | ends before it begins | the start must come before the end
+지난 금요일 오후 10시부터 2시까지 | ends before it begins | the start must come before the end
+oct 9 to 5 | ends before it begins | the start must come before the end
 tuesday 3pm to 9am | ends before it begins | the start must come before the end
 9am to yesterday | ends before it begins | the start must come before the end
 from today to yesterday | ends before it begins | the start must come before the end
 오전 9시부터 3시까지 | ends before it begins | the start must come before the end
+yesterday morning at 7pm | is not a time that is understood | say it like
+today to midnight | is not a time that is understood | say it like
+9am october | is not a time that is understood | say it like
+oct 9am | is not a time that is understood | say it like
+3pm december | is not a time that is understood | say it like
+oct 3pm to 5pm | is not a time that is understood | say it like
 tomorrow at 3pm | is not a time that is understood | say it like
 999999 years ago | is outside the calendar | name a time in the years 1 to 9999
 99999999999999999999 days ago | is outside the calendar | name a time in the years 1 to 9999

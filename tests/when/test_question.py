@@ -1,6 +1,7 @@
 """The time that a question names."""
 
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,18 @@ def shown(span: Interval) -> str:
             "2026-11-13",
         ),
         ("what happened yesterday from 9am to 11am", "yesterday from 9am to 11am", "2026-11-19"),
+        ("yesterday evening at 7pm", "yesterday evening at 7pm", "2026-11-19"),
+        ("friday 13 november", "friday 13 november", "2026-11-13"),
+        ("2026-11-13 friday", "2026-11-13 friday", "2026-11-13"),
+        ("friday november 13 2026", "friday november 13 2026", "2026-11-13"),
+        ("october 6 tuesday", "october 6 tuesday", "2026-10-06"),
+        ("friday 2026-11-13", "friday 2026-11-13", "2026-11-13"),
+        ("on Sunday 15 November", "on Sunday 15 November", "2026-11-15"),
+        ("Friday, Nov 13", "Friday, Nov 13", "2026-11-13"),
+        ("what broke on friday november 13", "on friday november 13", "2026-11-13"),
+        ("last friday, november 13", "last friday, november 13", "2026-11-13"),
+        ("friday 3pm two weeks ago", "friday 3pm two weeks ago", "2026-11-06"),
+        ("금요일 11월 13일", "금요일 11월 13일", "2026-11-13"),
         ("어제", "어제", "2026-11-19"),
         ("어제는 뭐 했지", "어제는", "2026-11-19"),
         ("지난주에 배포 어떻게 됐지", "지난주에", "2026-11-09 to 2026-11-20"),
@@ -85,11 +98,19 @@ def test_a_time_is_read_from_a_question(question, expression, span):
         "이번 배포",
         "what did we do 1950 years ago",
         "what broke monday 3pm two weeks ago",
-        "what broke on friday november 13",
+        "what broke on thursday november 13",
+        "what broke on thursday 2026-11-13",
+        "Mon, Nov 13",
+        "since friday 2026-11-13",
+        "what broke 9am october",
     ],
 )
 def test_a_word_that_may_mean_something_else_is_no_time(question):
     assert named_time(question, NOW) is None
+
+
+def test_a_weekday_beside_the_last_day_of_the_calendar_is_compared_in_no_zone():
+    assert named_time("december 31 9999 friday", NOW.astimezone(ZoneInfo("Asia/Seoul"))) is None
 
 
 def test_a_time_that_has_not_begun_is_no_time():

@@ -259,6 +259,7 @@ def check_content(content: str) -> str:
 
 
 _PRINTABLE = 1e300
+"""Smaller numbers can be formatted as a float."""
 
 
 def check_unit(name: str, value: float) -> float:

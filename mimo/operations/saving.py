@@ -89,11 +89,8 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     if not private:
         from mimo.memory import codec
 
-        check_shared_links(
-            mind,
-            codec.normal(memory).links,
-            way="make the new memory private (`--private`)",
-        )
+        links = dict.fromkeys((*memory.links, *codec.body_links(memory.content, memory.sections)))
+        check_shared_links(mind, links, way="make the new memory private (`--private`)")
     record = _create(mind, memory, private=private, path=path)
     report(mind, (None, record))
     refresh.note_change(mind, record.place.path)
@@ -248,7 +245,11 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
     new = replace(record.memory, **changes)
-    _check_added_links(mind, record, new)
+    if not changes.keys().isdisjoint(("content", "sections", "links")):
+        from mimo.memory import codec
+
+        links = (*new.links, *codec.body_links(new.content, new.sections))
+        _check_added_links(mind, record, links)
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
@@ -266,21 +267,18 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
-    if mind.agent is not None:
-        from mimo.memory import codec
+    from mimo.memory import codec
 
-        path, old = record.place.path, record.memory
-        new = codec.parse(text.encode(), path=path, modified=old.created)
-        if not isinstance(new, Problem) and (new.memory.by, new.memory.created) != (
-            old.by,
-            old.created,
-        ):
+    data, before, old = text.encode(), record.place.digest, record.memory
+    parsed = codec.parse(data, path=record.place.path, modified=old.created)
+    if not isinstance(parsed, Problem):
+        new = parsed.memory
+        if mind.agent is not None and (new.by, new.created) != (old.by, old.created):
             raise Invalid(
                 f"an agent can't change `by` and `created` of `{old.id}`",
                 hint="leave both lines of the header as they are",
             )
-    _check_added_links(mind, record, text)
-    data, before = text.encode(), record.place.digest
+        _check_added_links(mind, record, new.links)
     by_a_person = mind.agent is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)
@@ -478,22 +476,15 @@ def check_shared_links(mind: Mind, links: Iterable[Link], *, way: str) -> None:
         )
 
 
-def _check_added_links(mind: Mind, record: Record, new: Memory | str) -> None:
-    """Raises `Invalid` if a change, or a whole new text, lets a shared file name a private memory.
+def _check_added_links(mind: Mind, record: Record, links: Iterable[Link]) -> None:
+    """Raises `Invalid` if new links of a shared file name a private memory.
 
     Links that the file already has are ignored.
     """
-    if record.place.private:
-        return
-    from mimo.memory import codec
-
-    if isinstance(new, str):
-        parsed = codec.parse(new.encode(), path=record.place.path, modified=record.memory.created)
-        links = () if isinstance(parsed, Problem) else parsed.memory.links
-    else:
-        links = codec.normal(new).links
-    added = [link for link in links if link not in record.memory.links]
-    check_shared_links(mind, added, way="link the private memory to this one instead")
+    if not record.place.private:
+        earlier = set(record.memory.links)
+        added = [link for link in dict.fromkeys(links) if link not in earlier]
+        check_shared_links(mind, added, way="link the private memory to this one instead")
 
 
 def is_private(mind: Mind, id: str) -> bool:

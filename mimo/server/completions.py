@@ -17,7 +17,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.schema import WORDS
 from mimo.mind import Mind
-from mimo.operations import refresh
+from mimo.operations import finding, refresh
 from mimo.server import prompts, resources
 from mimo.text.clean import one_line
 
@@ -25,10 +25,13 @@ MOST = 100
 """The number of values that the protocol permits."""
 
 _APPROVED = (
-    "WITH memories AS (SELECT * FROM main.memories WHERE approved(digest)),"
-    " tags AS (SELECT * FROM main.tags WHERE memory IN (SELECT key FROM memories)) "
+    "WITH memories AS (SELECT * FROM main.memories WHERE (SELECT approved(digest))),"
+    " tags AS (SELECT t.* FROM main.tags t CROSS JOIN memories ON key = memory) "
 )
-"""Begins a query for the words of approved memories: a topic or a tag of others has no label."""
+"""Begins a query for the words of approved memories: a topic or a tag of others has no label.
+
+SQLite evaluates a subquery last, so only memories with the wanted words are looked up.
+"""
 
 
 @frozen
@@ -81,8 +84,10 @@ def _beginning(mind: Mind, kind: str, start: str) -> Completions:
     rows = refresh.up_to_date(mind).ask(
         lambda sql: sql.execute(query, (len(start), start, MOST + 1)).fetchall()
     )
-    words = tuple(word for word, *_ in rows[:MOST] if one_line(word) == word)
-    return Completions(values=words, has_more=len(rows) > MOST)
+    words = [word for word, *_ in rows[:MOST] if one_line(word) == word]
+    if kind not in ("tag", "topic"):
+        words = finding.named(mind, words)
+    return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 
 @command(

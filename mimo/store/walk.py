@@ -70,9 +70,10 @@ It is a prime: some file systems only give out inodes that are multiples of a nu
 _MOST_IN_PORTION = 8_192
 _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
-
-
 _LARGEST = 2**63 - 1
+"""The largest number that SQLite holds; as a time in nanoseconds, it is in the year 2262."""
+_BITS = 2**64 - 1
+"""The bits of an inode."""
 
 Numbers = tuple[int, int, int, int]
 """The values of a `Stamp`."""
@@ -103,34 +104,30 @@ class Files:
         """There are none yet."""
         self.count = 0
         self._paths = bytearray()
-        self._numbers = array("Q")
-        self._rare: dict[int, Numbers] = {}
-        """The stamps with numbers that are too large, or negative, by the place of the file."""
+        self._numbers = array("q")
+        """Four for each file. An inode may have 64 bits, so the larger ones are negative here."""
         self._ends: list[tuple[int, int]] = []
         """The length of the paths and the number of files at the end of each portion."""
 
     def add(self, path: str, numbers: Numbers) -> None:
         """Adds a file that is not among them; the path is relative to the root, with `/`."""
-        try:
-            self._numbers.extend(numbers)
-        except OverflowError:
-            del self._numbers[4 * self.count :]
-            self._numbers.extend((0, 0, 0, 0))
-            self._rare[self.count] = numbers
+        self._add_numbers((numbers,))
         self._paths += f"{path}\0".encode()
         self.count += 1
 
     def add_all(self, folder: str, names: Sequence[str], numbers: Sequence[Numbers]) -> None:
         """Adds files of a folder, which takes less time than adding each."""
-        try:
-            self._numbers.extend(array("Q", chain.from_iterable(numbers)))
-        except OverflowError:
-            for name, values in zip(names, numbers, strict=True):
-                self.add(f"{folder}/{name}", values)
-            return
         if names:
+            self._add_numbers(numbers)
             self._paths += f"{folder}/".encode() + f"\0{folder}/".join(names).encode() + b"\0"
             self.count += len(names)
+
+    def _add_numbers(self, numbers: Sequence[Numbers]) -> None:
+        try:
+            self._numbers.extend(array("q", chain.from_iterable(numbers)))
+        except OverflowError:
+            for *others, inode in map(_stamp, numbers):
+                self._numbers.extend((*others, inode - _BITS - 1 if inode > _LARGEST else inode))
 
     def __len__(self) -> int:
         return self.count
@@ -155,9 +152,8 @@ class Files:
         self.end_portion()
         portions = {}
         with memoryview(self._paths) as paths, memoryview(self._numbers) as numbers:
-            rare = repr(self._rare).encode() if self._rare else b""
             for (text, first), (end, last) in pairwise([(0, 0), *self._ends]):
-                digest = blake2b(paths[text:end], numbers[4 * first : 4 * last], rare)
+                digest = blake2b(paths[text:end], numbers[4 * first : 4 * last])
                 portions[digest] = Portion((text, first), (end, last))
         return portions
 
@@ -171,8 +167,8 @@ class Files:
         paths, numbers, (start, place), (stop, _) = self._paths, self._numbers, first, last
         while start < stop:
             end = paths.find(0, start)
-            stamp = self._rare.get(place) or numbers[4 * place : 4 * place + 4]
-            yield paths[start:end].decode(), _stamp(stamp)
+            size, modified, changed, inode = numbers[4 * place : 4 * place + 4]
+            yield paths[start:end].decode(), Stamp(size, modified, changed, inode & _BITS)
             start, place = end + 1, place + 1
 
 
@@ -269,9 +265,11 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return _stamp(_numbers(status))
 
 
-def _stamp(numbers: Iterable[int]) -> Stamp:
-    """Returns a stamp whose numbers SQLite can hold; all times after 2262 are the same one."""
-    return Stamp(*(max(-_LARGEST, min(number, _LARGEST)) for number in numbers))
+def _stamp(numbers: Numbers) -> Stamp:
+    """Returns a stamp whose times SQLite can hold: all times after 2262 are the same one."""
+    size, modified, changed, inode = numbers
+    modified = max(-_LARGEST - 1, min(modified, _LARGEST))
+    return Stamp(size, modified, max(-_LARGEST - 1, min(changed, _LARGEST)), inode)
 
 
 def fixed_part(pattern: str) -> str:

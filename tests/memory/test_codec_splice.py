@@ -93,6 +93,8 @@ def test_line_ends_and_the_byte_order_mark_survive():
 
 def test_a_file_without_a_header_gets_one():
     assert edited("# T\r\n\r\nx", status="done") == "---\r\nstatus: done\r\n---\r\n# T\r\n\r\nx"
+    assert edited("---\nrule\n---\n", topic="t") == "---\ntopic: t\n---\n---\nrule\n---\n"
+    assert edited("\ufeffx\n", topic="t") == "\ufeff---\ntopic: t\n---\nx\n"
 
 
 @pytest.mark.parametrize(
@@ -113,8 +115,6 @@ def test_the_last_line_without_an_end_gets_one_if_others_follow():
     text = "---\r\nid: a\r\ntype: fact\r\n---\r\none"
     changed = edited(text, OWN, sections={Section.REASONING: "why"})
     assert changed == f"{text}\r\n\r\n## Reasoning\r\nwhy"
-    assert edited("---\nrule\n---\n", topic="t") == "---\ntopic: t\n---\n---\nrule\n---\n"
-    assert edited("\ufeffx\n", topic="t") == "\ufeff---\ntopic: t\n---\nx\n"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mcp_types import CompleteRequestParams, CompletionArgument, PromptReference
+from mcp_types import (
+    CompleteRequestParams,
+    CompletionArgument,
+    PromptReference,
+    ResourceTemplateReference,
+)
 
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
@@ -28,7 +33,7 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import finding, saving
-from mimo.server import completions
+from mimo.server import completions, resources
 from mimo.server.prompts import prompt
 from tests.features.edges.examples import edge
 from tests.sample_procedures import text as procedure_text
@@ -266,7 +271,11 @@ def test_no_hint_quotes_an_unapproved_memory(mind):
 
     def completed(name: str, value: str) -> tuple[str, ...]:
         argument = CompletionArgument(name=name, value=value)
-        ref = PromptReference(type="ref/prompt", name="record_decision")
+        ref = (
+            ResourceTemplateReference(type="ref/resource", uri=resources.TEMPLATE.uri_template)
+            if name == "id"
+            else PromptReference(type="ref/prompt", name="record_decision")
+        )
         params = CompleteRequestParams(ref=ref, argument=argument)
         caller = Caller(surface=Surface.MCP)
         return tuple(completions.completed(mind, caller, params).completion.values)
@@ -280,6 +289,9 @@ def test_no_hint_quotes_an_unapproved_memory(mind):
         library.missing(mind, "run", "latest").hint or "",
         *completed("topic", "auth"),
         *completed("tags", ORDER[:3]),
+        *completed("id", ""),
+        *completed("id", ORDER[:3]),
+        *completed("id", handle_of(ORDER)[:3]),
         saving.store_once(mind, saving.draft(Kind.FACT, "Use web tokens")).notice or "",
         show(mind, mine).warning or "",
     ]

@@ -25,7 +25,8 @@ def root(tmp_path):
 
 
 def test_files_that_are_added_together_are_as_if_each_was_added():
-    numbers = [(1, 2, 3, 4), (5, 6, 7, 8), (1, -1, 3, 2**64), (9, 9, 9, 9)]
+    numbers = [(1, 2, 3, 4), (5, 6, 7, 8), (1, -1, 2**80, 3), (9, 9, 9, 2**64 - 1)]
+    kept = [*numbers[:2], (1, -1, 2**63 - 1, 3), numbers[3]]
     for count in range(len(numbers) + 1):
         each, together = Files(), Files()
         for place, values in enumerate(numbers[:count]):
@@ -34,6 +35,7 @@ def test_files_that_are_added_together_are_as_if_each_was_added():
 
         assert list(together.items()) == list(each.items())
         assert together.portions() == each.portions()
+        assert [stamp for _, stamp in together.items()] == kept[:count]
         assert len(together) == count
 
 

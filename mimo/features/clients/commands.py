@@ -17,6 +17,7 @@ from mimo.mind import Mind, Question
 from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
+from mimo.text.phrases import notices
 
 For = Annotated[
     Scope | None,
@@ -92,13 +93,13 @@ def install(
     for_scope = scope_of(chosen, scope, here)
     wanted = None if toolsets is None else _toolsets_of(toolsets)
     rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
-    notices = []
+    messages = []
     if here.which("mind") is None:
-        notices.append(
+        messages.append(
             "`mind` is not on your PATH, where clients look for it: pipx install CHECKOUT"
         )
     if here.home and for_scope is Scope.PROJECT:
-        notices.append(
+        messages.append(
             "the project's files name this machine's MIND_HOME; "
             "if they are shared, use --scope user"
         )
@@ -113,7 +114,7 @@ def install(
         capture=mind.config["hook.capture"] == "on" if chosen.can_ask else None,
         toolsets=shown,
         tools=_count(shown),
-        notice="; ".join(notices) or None,
+        notice=notices(*messages),
     )
 
 

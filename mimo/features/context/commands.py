@@ -12,6 +12,7 @@ from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render, second, stamp
 from mimo.store.git import branch
+from mimo.text.phrases import notices
 
 PARTS = ("session", "agent", "task")
 
@@ -81,7 +82,7 @@ def write(
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
         files=tuple(written for written in done if written),
-        notice="; ".join(filter(None, (mind.notice, notice))) or None,
+        notice=notices(mind.notice, notice),
     )
 
 

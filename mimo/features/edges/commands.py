@@ -29,6 +29,7 @@ from mimo.rendering import (
 )
 from mimo.rendering.results import count, labels, render
 from mimo.text.clean import escaped
+from mimo.text.phrases import notices
 
 Line = Annotated[int, Out("The line in it, from 1")]
 
@@ -155,7 +156,7 @@ def edges(
             )
             for match in matches
         ),
-        notice="; ".join(filter(None, (mind.notice, notice))) or None,
+        notice=notices(mind.notice, notice),
     )
 
 

@@ -16,6 +16,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, syncing, undoing
 from mimo.operations.syncing import leaks
 from mimo.store.revisions import Change, Commit
+from mimo.text.phrases import notices
 
 
 @frozen
@@ -305,7 +306,7 @@ def sync(
         from mimo.operations import sharing
 
         sharing.push_later(mind)
-    notices = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
+    leaked = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
     return Synced(
         commit=done.commit,
         branch=done.branch,
@@ -314,5 +315,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
-        notice="; ".join(notices) or None,
+        notice=notices(*leaked),
     )

@@ -383,7 +383,10 @@ _NAMES_PRIVATE = "it links to a private memory, which a shared memory must not n
 def _names(row: Row, hidden: Container[str]) -> bool:
     """Returns whether a memory has a link to one of some ids, also in its text."""
     memory = row.item.memory
-    return memory is not None and any(link.to in hidden for link in codec.normal(memory).links)
+    if memory is None:
+        return False
+    links = (*memory.links, *codec.body_links(memory.content, memory.sections))
+    return any(link.to in hidden for link in links)
 
 
 def _row(mind: Mind, item: Item, *, private: bool) -> Row:

@@ -14,6 +14,7 @@ from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
 from mimo.store import projects
 from mimo.store.projects import Registered
+from mimo.text.phrases import notices
 
 
 @frozen
@@ -80,7 +81,7 @@ def list_(mind: Mind) -> ProjectRows:
     )
     missing = {f"{row.name} is missing" for row in rows if row.missing}
     problems = [problem for problem in skipped if problem not in missing]
-    return ProjectRows(projects=rows, notice="; ".join(problems) or None)
+    return ProjectRows(projects=rows, notice=notices(*problems))
 
 
 @command(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
-from mimo.memory.codec.file import Parsed, content_line, normal, parse, render
+from mimo.memory.codec.file import Parsed, body_links, content_line, normal, parse, render
 
 __all__ = [
     "MAX_FILE_BYTES",
     "MAX_SOURCE_BYTES",
     "Parsed",
+    "body_links",
     "content_line",
     "is_source",
     "normal",

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -63,6 +64,23 @@ class _Descriptors:
 
     GROWTH = 200
     kept = 0
+
+
+def assert_linear(work: Callable[[int], object], size: int = 20_000) -> None:
+    """Fails unless four times the size takes at most six times the processor time.
+
+    Patterns do their work in C, where no steps can be counted. Four times the size should take
+    milliseconds in linear time, which 50 ms of tolerance hide, and half a second or more otherwise.
+    """
+
+    def seconds(size: int) -> float:
+        start = process_time()
+        work(size)
+        return process_time() - start
+
+    work(1)  # Compiles patterns.
+    small, large = (min(seconds(size * times) for _ in range(2)) for times in (1, 4))
+    assert large < 6 * small + 0.05
 
 
 @pytest.fixture(autouse=True)

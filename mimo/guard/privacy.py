@@ -156,10 +156,12 @@ def admitted(
     if action is PiiAction.REFUSE:
         kinds += [kind for value in screened_values.values() for kind in value.kinds]
     if kinds:
+        hidden = sorted(set(kinds))
         raise PiiDetected(
             "PII detected in memory operation",
-            hint="remove it, or let the policy redact it: `pii.on_write: redact`",
-            details={"redacted_fields": sorted(set(kinds))},
+            hint=f"remove `{'`, `'.join(hidden)}`, rename a key or field if only its name looks "
+            "like that of a secret, or let the policy redact it: `pii.on_write: redact`",
+            details={"redacted_fields": hidden},
         )
     return {name: value.value for name, value in screened_values.items()}
 

@@ -5,8 +5,10 @@ The patterns for personal data are loaded only if a value is searched for them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from mimo.frozen import NamedTuple, names_of, replace
@@ -30,28 +32,46 @@ _ADDRESS = re.compile(
 _SECRET_FIELDS = frozenset(
     "password passwd pwd passphrase secret token ssn social_security_number credit_card "
     "credit_card_number card_number cvv cvc pin api_key apikey access_key secret_key private_key "
-    "encryption_key signing_key authorization credential credentials".split()
+    "encryption_key signing_key authorization credential access_token auth_token refresh_token "
+    "bearer_token api_token client_secret".split()
 )
-_ENDINGS = sorted(_SECRET_FIELDS - {"pin", "authorization"})
 _JOINED = frozenset(name.replace("_", "") for name in _SECRET_FIELDS)
 _JOINED_ENDINGS = (
     "password passwd passphrase apikey accesskey secretkey privatekey accesstoken authtoken "
     "clientsecret".split()
 )
 """Endings of names that are written as one word."""
-_SECRET_ENDINGS = (*(f"_{name}" for name in _ENDINGS), *_JOINED_ENDINGS)
-_PLURALS = tuple(f"{name}s" for name in _ENDINGS if name != "token")
-"""Names of several secrets; `tokens` is usually a count."""
-_PAGING = re.compile(r"(?:next|page|next_page|continuation|continue|cursor|sync|resume|prev)_token")
+_SECRET_ENDINGS = (
+    *(f"_{name}" for name in sorted(_SECRET_FIELDS - {"pin", "authorization", "token"})),
+    *_JOINED_ENDINGS,
+)
+"""Without `token`: the values of `csrf_token` or `next_page_token` have to look like secrets."""
+_HARMLESS = ("tokens", "pins")
+"""Plurals that usually have another meaning."""
+_ABOUT_ONE = frozenset(
+    "reset forgot forgotten lost change rotate renew revoke update check verify login signin use "
+    "add remove delete require required requires missing num number count max min total no".split()
+)
+"""Words in names of tasks, settings and counts: the value of `reset_password` is not a password."""
 
 
-def sensitive(name: str) -> str | None:
-    """Returns the name in small letters and underscores if its value is sensitive, or None."""
+def sensitive(name: str, value: Any) -> str | None:
+    """Returns the name in small letters and underscores if it makes any value sensitive, or None.
+
+    A number in a field with a plural name is a count.
+    """
     plain = _plain_name(name)
-    if _PAGING.fullmatch(plain):
+    if plain in _HARMLESS or (isinstance(value, int | float) and plain.endswith("s")):
         return None
-    base = plain.removesuffix("s") if plain.endswith(_PLURALS) else plain
-    return plain if base.endswith(_SECRET_ENDINGS) or base.replace("_", "") in _JOINED else None
+    base = plain.removesuffix("s")
+    if base in _SECRET_FIELDS or base.replace("_", "") in _JOINED:
+        return plain
+    ending = next(filter(base.endswith, _SECRET_ENDINGS), None)
+    if ending is None:
+        return None
+    own = _plain_name(folded(name).text.rpartition(".")[2])
+    words = own.removesuffix("s").removesuffix(ending).split("_")
+    return plain if _ABOUT_ONE.isdisjoint(words) else None
 
 
 def _plain_name(name: str) -> str:
@@ -97,6 +117,10 @@ def screened_key(key: str, *, personal: bool = False) -> str:
     return f"{STAND_IN}{hits[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
 
 
+_NEAR = 256
+"""Most characters between a field's name and its value."""
+
+
 def named_secrets(name: str, value: Any, text: str) -> Iterator[Span]:
     """Yields the secrets in a value that the names of its fields show, with their lines in `text`.
 
@@ -104,23 +128,26 @@ def named_secrets(name: str, value: Any, text: str) -> Iterator[Span]:
     form, such as with escapes, is reported for the whole file. A line with the mark
     `mind:allow-secret` is exempt.
     """
-    last, end = max(text.find("\nvalue:"), 0), 0
-    fields: list[tuple[str | None, str, Any]] = [(None, name, value)]
+    in_header = "\nvalue:" in text
+    last, end = max(text.find("\nvalue:" if in_header else "\n```"), 0), 0
+    written = str if in_header else partial(json.dumps, ensure_ascii=False)
+    fields: list[tuple[str | None, str, str, Any]] = [(None, name, "", value)]
     while fields:  # In the order of the file.
-        kind, name, value = fields.pop()
-        kind = kind or sensitive(name)
+        kind, name, label, value = fields.pop()
+        at = text.find(label, last)
+        last = at + len(label) if at >= 0 else len(text)
+        kind = kind or sensitive(name, value)
         if isinstance(value, Mapping):
-            fields += reversed([(kind, key, item) for key, item in value.items()])
+            fields += reversed([(kind, key, written(key), item) for key, item in value.items()])
         elif isinstance(value, list):
-            fields += ((kind, "", item) for item in reversed(value))
+            fields += ((kind, "", "", item) for item in reversed(value))
         elif value and not isinstance(value, bool):
+            shown = written(value)
+            at = text.find(shown, last, last + len(shown) + _NEAR)
+            last = at + len(shown) if at >= 0 else last
             hits = () if kind else secrets_in(f'{name}: "{value}"')
-            if not kind and not hits:
-                continue
-            at = text.find(str(value), last)
-            last = at + len(str(value))
-            if at >= 0 and last <= end:
-                continue  # On the same line as the secret before.
+            if (not kind and not hits) or (at >= 0 and last <= end):
+                continue  # Also on the same line as the secret before.
             start = text.rfind("\n", 0, at) + 1 if at >= 0 else 0
             end = text.find("\n", last) if at >= 0 else -1
             end = end if end >= 0 else len(text)
@@ -234,7 +261,7 @@ def _kind_of(key: str, value: Any) -> str | None:
     if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
         return None
     whole = _whole(value)
-    if (kind := sensitive(key)) or not (isinstance(value, str) or whole is not None):
+    if (kind := sensitive(key, value)) or not (isinstance(value, str) or whole is not None):
         return kind
     name, text = _plain_name(key), str(value if whole is None else whole)
     for kind, names in (("birth_date", _BIRTH), ("address", _ADDRESS)):

@@ -297,12 +297,14 @@ def _in(
         return []
     text, old = data.decode("utf-8", "replace"), before.decode("utf-8", "replace")
     spans = secrets_in_file(path, text)
+    # The text alone does not suffice: `- admin` may only now belong to a list of passwords.
+    earlier = {(span.kind, old[span.start : span.end]) for span in secrets_in_file(path, old)}
     return [
         SecretRow(
             kind=span.kind, file=path, line=span.line, excerpt=excerpt, commit=commit, trash=trash
         )
         for span, excerpt in zip(spans, excerpts(text, spans), strict=True)
-        if not old or text[span.start : span.end] not in old
+        if (span.kind, text[span.start : span.end]) not in earlier
     ]
 
 

@@ -71,14 +71,45 @@ def test_a_value_is_scanned_together_with_its_key(mind: Mind) -> None:
     write(mind, f"{folder}/token.md", '---\n---\n```json\n{"a": "x\\ny"}\n```\n')
     write(mind, f"{folder}/pwd.md", "---\nvalue: hunter2xyz # mind:allow-secret\n---\n")
     write(mind, f"{folder}/password_policy.md", "---\nvalue: hunter2xyz\n---\n")
+    write(mind, f"{folder}/ssn.md", '---\nvalue: "x\\ty"\n---\n')
+    same = "---\nvalue:\n  user: admin # mind:allow-secret\n  password: admin\n---\n"
+    write(mind, f"{folder}/same.md", same)
 
     assert found(mind) == [
         (f"{folder}/db.md", 4, "api_keys"),
         (f"{folder}/db.md", 5, "pwd"),
         (f"{folder}/password.md", 3, "password"),
-        (f"{folder}/token.md", 1, "token"),
+        (f"{folder}/same.md", 4, "password"),
+        (f"{folder}/ssn.md", 1, "ssn"),
+        (f"{folder}/token.md", 4, "token"),
     ]
     assert "hunter2" not in repr(scan(mind))
+
+
+@pytest.mark.attack("values under a telling key")
+@pytest.mark.parametrize(
+    ("before", "added", "kind"),
+    [
+        ("value:\n  user: admin\n", "  password: admin\n", "password"),
+        ("value:\n  retries: 1234\n", "  pin: 1234\n", "pin"),
+        ("value:\n  users:\n  - admin\n", "  passwords:\n  - admin\n", "passwords"),
+        ("value:\n  note: the password admin\n", "  password: admin\n", "password"),
+    ],
+)
+def test_a_staged_secret_with_the_text_of_another_field_is_found(
+    mind: Mind, git: Git, before: str, added: str, kind: str
+) -> None:
+    path = ".mind/values/agent.a/a.md"
+    write(mind, path, f"---\n{before}---\n")
+    git("add", ".")
+    assert found(mind, staged=True) == []
+    git("commit", "-qm", "a")
+
+    text = f"---\n{before}{added}---\n"
+    write(mind, path, text)
+    git("add", ".")
+
+    assert found(mind, staged=True) == [(path, text.count("\n") - 1, kind)]
 
 
 def test_named_files_folders_and_globs_are_scanned(

@@ -25,6 +25,7 @@ from mimo.errors import (
 )
 from mimo.features import values
 from mimo.features.daemon.process import Loop
+from mimo.features.scan.commands import scan
 from mimo.features.upkeep import examine
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
@@ -456,21 +457,68 @@ def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch)
     assert caught.value.code == "STORAGE_ERROR"
 
 
-TELLING = [("password", "hunter2xyz"), ("api_key", "kjh3498sdKJH34kjhs98"), ("pin", 4711)]
-TELLING += [("date_of_birth", "1980-02-03"), ("order", {"card": 4111111111111111.0})]
+TELLING: list[tuple[str, Any, str]] = [
+    ("password", "hunter2xyz", "password"),
+    ("login.password", "hunter2xyz", "login_password"),
+    ("db_password", "hunter2xyz", "db_password"),
+    ("api_key", "kjh3498sdKJH34kjhs98", ""),
+    ("api_key", "short", "api_key"),
+    ("stripe_secret_key", "hunter2xyz", "stripe_secret_key"),
+    ("pin", 4711, "pin"),
+    ("date_of_birth", "1980-02-03", "birth_date"),
+    ("order", {"card": 4111111111111111.0}, "credit_card"),
+    ("a", {"password": "hunter2xyz"}, "password"),
+    ("a", {"DBPassword": "hunter2xyz"}, "db_password"),
+    ("a", {"passwords": ["hunter2xyz"]}, "passwords"),
+    ("a", {"userpassword": "hunter2xyz"}, "userpassword"),
+    ("a", {"\uff50assword": "hunter2xyz"}, "password"),
+    ("a", {"access_tokens": ["x"]}, "access_tokens"),
+    ("reset-password", "hunter2X!yz", ""),
+    ("feature.csrf_token", "kjh3498sdKJH34kjhs98", ""),
+]
+"""Keys, values, and the name in the error; none if the value itself looks like a secret."""
 
 
 @pytest.mark.attack("values under a telling key")
-@pytest.mark.req("002-37", "002-57")
-@pytest.mark.parametrize(("key", "value"), TELLING)
-def test_a_value_is_checked_together_with_its_key(mind: Mind, key: str, value: Any) -> None:
+@pytest.mark.req("002-37", "002-42", "002-57")
+@pytest.mark.parametrize(("key", "value", "name"), TELLING)
+def test_a_value_is_checked_together_with_its_key(
+    mind: Mind, key: str, value: Any, name: str
+) -> None:
     place = {"namespace": "agent.a", "key": key}
-    with pytest.raises((PiiDetected, SecretDetected)):
+    with pytest.raises(PiiDetected if name else SecretDetected) as caught:
         call(mind, "putMemory", **place, value=value)
+    assert f"`{name}`" in str(caught.value.hint) or not name
 
     values.put(mind, "agent.a", key, value, None)
     assert str(value) not in str(call(mind, "getMemory", **place))
-    call(mind, "putMemory", **place | {"key": "token_count"}, value="hunter2xyz")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("reset-password", "done"),
+        ("resetpassword", "done"),
+        ("login-password", "bcrypt"),
+        ("todo.rotate-token", "friday"),
+        ("todo.renew-credentials", "friday"),
+        ("feature.csrf_token", "enabled"),
+        ("pad_token", "[PAD]"),
+        ("num_secrets", 3),
+        ("api_keys", 2),
+        ("access_tokens", 2.5),
+        ("password", True),
+        ("required_secrets", ["NPM_TOKEN"]),
+        ("token_count", "hunter2xyz"),
+    ],
+)
+def test_a_harmless_value_under_a_name_about_secrets_is_stored_and_shown(
+    mind: Mind, key: str, value: Any
+) -> None:
+    for name, item in ((key, value), ("a", {key: value})):
+        call(mind, "putMemory", namespace="agent.a", key=name, value=item)
+        assert call(mind, "getMemory", namespace="agent.a", key=name)["value"] == item
+    assert scan(mind).clean
 
 
 # The context of the work

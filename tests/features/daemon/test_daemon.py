@@ -151,8 +151,11 @@ def watched(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders that the loop begins to watch."""
     folders: list[Path] = []
 
-    def changes(begun: list[Path], **_: object) -> Iterator[frozenset[Path]]:
+    def changes(
+        begun: list[Path], *, stop: threading.Event, recursive: bool
+    ) -> Iterator[frozenset[Path]]:
         folders.extend(begun)
+        stop.wait()
         yield from ()
 
     monkeypatch.setattr("mimo.store.walk.changes", changes)

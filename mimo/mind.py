@@ -206,9 +206,15 @@ class Mind:
         return mind
 
     def close(self) -> None:
-        """Closes the open parts. An index that is not closed keeps its journal file."""
-        while self._others:
-            self._others.popitem()[1].close()
+        """Closes the open parts, which the next use opens again, and `watch` the subscription.
+
+        An index that is not closed keeps its journal file.
+        """
+        with self._opening:  # Another call may be in `beside`.
+            others = [*self._others.values()]
+            self._others.clear()
+        for other in others:
+            other.close()
         if self.is_past:  # A thread that still uses it must not open the project's index instead.
             self.index.close()
             return
@@ -524,8 +530,8 @@ class Mind:
         """Subscribes to file changes, so that a long-running process need not scan for them."""
         from mimo.store.walk import Watch
 
-        folders = self.store.folders()
-        if folders and "watch" not in self._parts:
+        folders, watch = self.store.folders(), self.watched
+        if folders and (watch is None or watch.is_closed):
             self._parts["watch"] = Watch(folders)
 
     @property

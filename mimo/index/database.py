@@ -152,7 +152,12 @@ class Database:
         return sum(path.stat().st_size for path in files if path.exists())
 
     def close(self) -> None:
-        """Closes every connection; one in use is closed when it is returned."""
+        """Closes every connection; one in use is closed when it is returned.
+
+        A database in memory stays open until it is no longer referenced: closed, it would be empty.
+        """
+        if self.path is None:
+            return
         self._closed = True
         held, self._file = self._file, None
         if self._pages and held:

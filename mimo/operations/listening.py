@@ -36,7 +36,10 @@ MOST_NEAR = 10
 """The number of memories nearest to a prompt."""
 
 _PAUSE_SECONDS = 5.0
-"""The time between two looks for a project if there was none, and for a lock that is held."""
+"""The time between two attempts to find a project, or to take a lock that is held."""
+
+_AFTER_ERROR_SECONDS = 0.5
+"""The time until the next connection is accepted if one could not be."""
 
 
 class Memory:
@@ -160,7 +163,7 @@ class Listener:
     def _takes(self, lock: int) -> bool:
         """Waits for an opened lock, and returns whether it could be taken before the end.
 
-        It is looked for now and then: nothing could wake a thread that the system lets wait.
+        Polls, because a thread that waits in `flock` can't be stopped.
         """
         while not self._ended.is_set():
             with suppress(BlockingIOError):
@@ -184,7 +187,7 @@ class Listener:
             try:
                 peer, _ = listening.accept()
             except OSError:
-                if self._ended.wait(_PAUSE_SECONDS / 10):
+                if self._ended.wait(_AFTER_ERROR_SECONDS):
                     return
                 continue
             if not self._free.acquire(blocking=False):

@@ -1,6 +1,7 @@
 """The MCP server on standard input and output: one client, one JSON-RPC message a line."""
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
@@ -12,9 +13,10 @@ from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, TextIO
 
 import anyio
+import anyio.to_thread
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 from mcp_types import (
@@ -88,11 +90,11 @@ def _unwritten(errors: BaseException) -> Exception | None:
     error = errors
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
-    if isinstance(error, BrokenPipeError):
-        return error
-    if isinstance(error, OSError):
-        return StorageFailed(f"the answer could not be written: {error.strerror}")
-    return None
+    if not isinstance(error, _Unwritten):
+        return None
+    if isinstance(error.reason, BrokenPipeError):
+        return error.reason
+    return StorageFailed(f"the answer could not be written: {error.reason.strerror}")
 
 
 async def serve(app: App) -> signal.Signals | None:
@@ -102,7 +104,8 @@ async def serve(app: App) -> signal.Signals | None:
     """
     server = app.server()
     refusals, refused_lines = anyio.create_memory_object_stream[SessionMessage]()
-    lines: Any = Lines(diverted(), refusals.send)
+    lines: Any = Lines(diverted(sys.stdin), refusals.send)
+    output: Any = Output(diverted(sys.stdout))
 
     async def refuse(outgoing: Any) -> None:
         async with refused_lines:
@@ -112,7 +115,7 @@ async def serve(app: App) -> signal.Signals | None:
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
-            stdio_server(lines) as (incoming, outgoing),
+            stdio_server(lines, output) as (incoming, outgoing),
             app.listing.watching(),
             anyio.create_task_group() as replies,
             refusals,
@@ -124,7 +127,7 @@ async def serve(app: App) -> signal.Signals | None:
     return ended[0] if ended else None
 
 
-# The lines of standard input.
+# Standard input and output.
 
 Reply = Callable[[SessionMessage], Awaitable[None]]
 
@@ -202,16 +205,51 @@ def _chunk(descriptor: int) -> bytes:
         return b""
 
 
-def diverted() -> int:
-    """Returns a private descriptor of standard input, which itself becomes empty.
+def diverted(stream: TextIO) -> int:
+    """Returns a private descriptor of standard input or output.
 
-    Otherwise a child process could read the client's messages.
+    The stream itself becomes empty, or leads to standard error. Otherwise a child process could
+    read the client's messages, or write among the answers.
     """
-    private = os.dup(sys.stdin.fileno())
-    empty = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(empty, sys.stdin.fileno())
+    number = stream.fileno()
+    private = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3)
+    empty = os.open(os.devnull, os.O_RDWR)
+    os.dup2(empty, number)
     os.close(empty)
+    if stream is sys.stdout:
+        with suppress(OSError):  # Standard error may be closed.
+            os.dup2(2, number)
     return private
+
+
+class Output:
+    """Standard output, for answers alone."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Take the descriptor to write to."""
+        self._descriptor = descriptor
+
+    async def write(self, text: str) -> None:
+        """Writes text. Raises `_Unwritten`."""
+        await anyio.to_thread.run_sync(self._write, text.encode())
+
+    async def flush(self) -> None:
+        """Does nothing: `write` keeps no text back."""
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except OSError as error:
+            raise _Unwritten(error) from error
+
+
+class _Unwritten(Exception):
+    """Standard output can't be written."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def _refusal(line: str, error: ValidationError) -> JSONRPCError:

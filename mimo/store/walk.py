@@ -463,7 +463,8 @@ def changes(
 ) -> Iterator[frozenset[Path]]:
     """Yields sets of paths that changed below the folders within about a tenth of a second.
 
-    Sleeps in between and ends soon after `stop` is set. Raises `OSError` if there are too many
+    Sleeps in between, yields an empty set if nothing has changed for some seconds, and ends soon
+    after `stop` is set. Raises `OSError` if there are too many
     files to watch, and `RuntimeError` if the system can't watch files.
     """
     from watchfiles import watch
@@ -475,6 +476,7 @@ def changes(
             debounce=100,
             step=50,
             rust_timeout=_LONGEST_SLEEP_MS,
+            yield_on_timeout=True,
             stop_event=stop,
             recursive=recursive,
             ignore_permission_denied=skips_unreadable,
@@ -506,7 +508,8 @@ class Watch:
         self._folders = tuple(folders)
         self._lock = allocate_lock()
         self._changes: Changes | _Reported | None = None
-        self._is_closed = False
+        self.is_closed = False
+        """True if the folders are not watched any more."""
         self._reports = 0
         self._since = 0
         """The number of the first report of `_changes`."""
@@ -568,7 +571,7 @@ class Watch:
     def close(self) -> None:
         """Stops watching; from now on, any file may have changed."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             self._close()
 
     def _close(self) -> None:
@@ -601,7 +604,7 @@ class Watch:
 
     def _next(self) -> Iterable[str]:
         """Returns the paths that changed since the last call."""
-        if self._is_closed:
+        if self.is_closed:
             raise OSError("the folders are not watched any more")
         if self._changes is None:
             self._since = self._reports

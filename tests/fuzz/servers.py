@@ -15,7 +15,6 @@ from unittest.mock import patch
 
 import anyio
 import uvicorn
-from mcp.server.stdio import stdio_server
 from mcp_types import INTERNAL_ERROR, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
@@ -132,8 +131,8 @@ def frames(data: bytes) -> None:
 
     with (
         a_project() as mind,
-        patch.object(stdio, "diverted", lambda: reading),
-        patch.object(stdio, "stdio_server", lambda lines: stdio_server(lines, output)),  # type: ignore[arg-type]
+        patch.object(stdio, "diverted", lambda _: reading),
+        patch.object(stdio, "Output", lambda _: output),
         _no_errors_logged(),
     ):
         app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="underscore")

@@ -395,6 +395,13 @@ class TestInMemory:
         assert index.stats().bytes == 0
         index.close()
 
+    def test_it_outlasts_close_for_a_call_that_still_uses_it(self, change_of: Make) -> None:
+        index = Index.in_memory(None)
+        index.apply([change_of("a", "alpha")], now_ns=1)
+        index.close()
+
+        assert index.totals().memories == 1
+
     def test_threads_take_turns(self, change_of: Make) -> None:
         index = Index.in_memory(None)
         threads = [

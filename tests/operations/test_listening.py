@@ -1,10 +1,11 @@
-"""The memory behind a server, and its socket: nothing of them stays open in vain."""
+"""The memory behind a server, and its socket: files that are no longer used are closed."""
 
 import gc
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -78,6 +79,34 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, mind: Mind) ->
         assert finding.search(each, "coffee", finding.Options()).hits
     view.close()
     assert descriptors() <= opened + 1
+
+
+def test_a_memory_is_closed_while_another_call_opens_one(mind: Mind) -> None:
+    class Closing:
+        """An open memory, during whose use another thread closes all."""
+
+        @property
+        def is_past(self) -> bool:
+            thread = threading.Thread(target=mind.close)
+            thread.start()
+            thread.join(0.1)
+            return True
+
+        def close(self) -> None:
+            pass
+
+    keys = [Path(name) for name in "abcde"]
+    mind._others.update({key: cast("Mind", Closing()) for key in keys})
+    assert mind.beside(Path("new"), dict).is_past
+
+
+def test_a_closed_memory_can_be_watched_again(memory: Memory) -> None:
+    mind = use(memory)
+    before = mind.watched
+    mind.close()
+    mind.watch()
+    assert mind.watched is not before
+    assert mind.index.totals().memories == 1
 
 
 def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, mind: Mind) -> None:

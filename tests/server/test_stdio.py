@@ -1,5 +1,6 @@
 """`mind mcp` through a real pipe: the SDK's own client in both eras, and raw lines."""
 
+import errno
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 from mcp import MCPError
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+
+from mimo.server import stdio
 
 INVALID_PARAMS = -32602
 
@@ -221,6 +224,11 @@ def piped(folder: Path, lines: list[str]) -> Done:
                 written += server.stdout.readline()
         rest, errors = server.communicate(timeout=30)
     return Done(subprocess.CompletedProcess([], server.returncode, written + rest, errors))
+
+
+def test_an_error_elsewhere_is_not_reported_as_that_of_the_output() -> None:
+    error = OSError(errno.EMFILE, "Too many open files")
+    assert stdio._unwritten(ExceptionGroup("tasks", [error])) is None
 
 
 def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Path) -> None:

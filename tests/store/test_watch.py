@@ -165,6 +165,16 @@ def test_a_project_below_folders_with_the_names_of_minds_own_is_reported_to_the_
     writing.join()
 
 
+def test_an_empty_set_is_yielded_if_nothing_changes(folder, monkeypatch):
+    monkeypatch.setattr(walk, "_LONGEST_SLEEP_MS", 50)
+    for folders in ([folder], []):
+        stop = threading.Event()
+        giving_up = threading.Timer(30, stop.set)
+        giving_up.start()
+        assert next(walk.changes(folders, stop=stop, recursive=True), None) == frozenset()
+        giving_up.cancel()
+
+
 def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):
     settled.settle()
     monkeypatch.setattr(walk, "_TRUSTED_LOCALLY_SECONDS", 0.0)

@@ -67,6 +67,8 @@ class Loop:
         self._projects: dict[Path, Mind] = {}
         self._user: Mind | None = None
         """The user's memory for all projects, if there is one."""
+        self._watched: list[Path] = []
+        """The folders that are watched recursively."""
         self._unsettled: dict[Path, float] = {}
         """The times at which changed projects are checked once more.
 
@@ -110,7 +112,6 @@ class Loop:
 
         Those whose settings have changed are opened again.
         """
-        outdated = {root for root, mind in self._projects.items() if mind.is_outdated}
         if self._mind.is_outdated:
             closed, self._mind = self._mind, self._mind.reopened()
             closed.close()
@@ -119,10 +120,15 @@ class Loop:
             if (mind := self._mind.at(project)) is not None:
                 current[project.path] = mind
         before, self._projects = self._projects, current
-        had_user, self._user = self._user is not None, self._mind.user()
-        new = current.keys() - (before.keys() - outdated)
+        self._user = self._mind.user()
+        # A memory that was opened again has read its settings again.
+        new = {
+            root
+            for root, mind in current.items()
+            if root not in before or before[root].config is not mind.config
+        }
         removed = before.keys() - current.keys()
-        if not (new or removed or self.is_blind()) and (self._user is not None) == had_user:
+        if not (new or removed or self.is_blind()) and self._deep() == self._watched:
             return
         for root in removed:
             log.info("no longer watching %s", root)
@@ -250,8 +256,7 @@ class Loop:
         self._blind.set()
         self._blind = threading.Event()
         self._unsettled = dict.fromkeys(self._projects, time.monotonic() + _SETTLE_SECONDS)
-        deep = [folder for mind in self._projects.values() for folder in _memory_folders(mind)]
-        deep += _memory_folders(self._user) if self._user else []
+        self._watched = deep = self._deep()
         # Changes of their entries show activity.
         flat = [folder for root in self._projects for folder in (root, root / ".git")]
         flat = [self._mind.home, *(folder for folder in flat if folder.is_dir())]
@@ -261,13 +266,19 @@ class Loop:
                     target=self._wait, args=(folders, recursive, self._blind), daemon=True
                 ).start()
 
+    def _deep(self) -> list[Path]:
+        """Returns the folders that are watched recursively."""
+        minds = (*self._projects.values(), *((self._user,) if self._user else ()))
+        return [folder for mind in minds for folder in _memory_folders(mind)]
+
     def _wait(self, folders: Sequence[Path], recursive: bool, stop: threading.Event) -> None:
         """Reports changes, in a thread of its own; if that fails, `check` compares the files."""
         try:
             for changed in walk.changes(folders, stop=stop, recursive=recursive):
                 if stop.is_set():
                     return
-                self._events.put(changed)
+                if changed:
+                    self._events.put(changed)
         except (OSError, RuntimeError) as error:
             if self._reported.acquire(blocking=False):
                 log.warning("changes can't be watched (%s); comparing the files instead", error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -119,10 +120,14 @@ class Changes:
         try:
             while not self._stop.is_set():
                 watched = folders()
-                for _ in walk.changes(watched, stop=self._stop, recursive=True):
-                    self._report("changed")
-                    if folders() != watched:
-                        break
+                with suppress(FileNotFoundError):  # One was removed since they were listed.
+                    for changed in walk.changes(watched, stop=self._stop, recursive=True):
+                        # The system watches a removed folder no more, even if it comes back.
+                        is_other = not changed.isdisjoint(watched) or folders() != watched
+                        if changed or is_other:
+                            self._report("changed")
+                        if is_other:
+                            break
         except (MindError, OSError, RuntimeError):
             self._report("blind")
 
@@ -192,15 +197,15 @@ class Viewer:
 
     def _decided(self, given: Mapping[str, Any]) -> Any:
         path, arguments = decision(given)
-        read = None if path == "undo" else self._check_seen(given)
+        read = None if path == "undo" else self._read_digest(given)
         if path == "trust":
             arguments["digest"] = read
         return to_json(self._invoke(all_commands().at(path), arguments))
 
-    def _check_seen(self, given: Mapping[str, Any]) -> str | None:
-        """Raises `Conflict` if what the decision is about has changed since it was shown.
+    def _read_digest(self, given: Mapping[str, Any]) -> str | None:
+        """Returns the digest of the text if a decision is about the page of a memory.
 
-        Returns the digest of the text if it is about the page of a memory.
+        Raises `Conflict` if the page or the item has changed since it was shown.
         """
         read = None
         if given.get("action") in ("approve", "remove"):

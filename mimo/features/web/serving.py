@@ -104,7 +104,10 @@ def _warm(memory: Memory) -> None:
 
 
 def _folders(mind: Mind) -> list[Path]:
-    """Returns the folders whose changes are reported: memories, approvals and global edges."""
+    """Returns the existing folders whose changes are reported: memories, approvals, global edges.
+
+    A missing one is among them when it appears, which is noticed within some seconds.
+    """
     folders = [*(mind.store.folders() or (mind.folder,))]
     folders += [mind.home / name for name in ("trust", "edges", "memories")]
     return [folder for folder in folders if folder.is_dir()]

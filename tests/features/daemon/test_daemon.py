@@ -20,6 +20,7 @@ from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store.init import init
+from mimo.store.projects import Registered
 from tests.conftest import descriptors
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
@@ -145,16 +146,52 @@ def set_project(mind: Mind, text: str) -> frozenset[Path]:
     return frozenset({path})
 
 
-def test_included_memories_stay_indexed_after_the_settings_change(
-    loop: Loop, mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched: list[Path] = []
+@pytest.fixture
+def watched(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that the loop begins to watch."""
+    folders: list[Path] = []
 
-    def changes(folders: list[Path], **_: object) -> Iterator[frozenset[Path]]:
-        watched.extend(folders)
+    def changes(
+        begun: list[Path], *, stop: threading.Event, recursive: bool
+    ) -> Iterator[frozenset[Path]]:
+        folders.extend(begun)
+        stop.wait()
         yield from ()
 
     monkeypatch.setattr("mimo.store.walk.changes", changes)
+    return folders
+
+
+def test_an_included_folder_is_watched_as_soon_as_a_check_finds_it(
+    loop: Loop, mind: Mind, project: Path, watched: list[Path]
+) -> None:
+    loop.take(set_project(mind, 'include = ["docs/*.md"]'))
+    assert project / "docs" not in watched
+    (project / "docs").mkdir()
+    loop.check()
+    until(lambda: project / "docs" in watched)
+
+
+def test_settings_that_change_while_projects_are_read_are_applied(
+    loop: Loop, mind: Mind, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = Mind.at
+    (project / "docs").mkdir()
+    (project / "docs" / "tea.md").write_text(TEXT, encoding="utf-8")
+
+    def changing(self: Mind, registered: Registered) -> Mind | None:
+        set_project(mind, 'include = ["docs/*.md"]')
+        return at(self, registered)
+
+    monkeypatch.setattr(Mind, "at", changing)
+    loop.update_projects()
+    until(lambda: project / "docs" in watched)
+    assert count(mind.reopened()) == 1
+
+
+def test_included_memories_stay_indexed_after_the_settings_change(
+    loop: Loop, mind: Mind, project: Path, watched: list[Path]
+) -> None:
     (project / "docs").mkdir()
     (project / "docs" / "tea.md").write_text(TEXT, encoding="utf-8")
     set_project(mind, 'include = ["docs/*.md"]')

@@ -196,6 +196,35 @@ def test_other_folders_are_watched_after_a_change(
     assert watched == [[tmp_path], [tmp_path, tmp_path / "docs"]]
 
 
+def test_a_folder_that_comes_back_is_watched_again(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, store = tmp_path / "user", tmp_path / "store"
+    watched = []
+
+    def changes(folders: list[Path], *, stop: Event, **_: object) -> Iterator[frozenset[Path]]:
+        watched.append(folders)
+        match len(watched):
+            case 1:
+                store.rename(tmp_path / "away")
+                raise FileNotFoundError
+            case 2:
+                yield frozenset()
+                (tmp_path / "away").rename(store)
+                yield frozenset()
+            case 3:
+                yield frozenset({store})  # It was removed and made again.
+            case _:
+                stop.set()
+
+    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    home.mkdir()
+    store.mkdir()
+    client.changes._watch(lambda: [path for path in (home, store) if path.is_dir()])
+
+    assert watched == [[home, store], [home], [home, store], [home, store]]
+
+
 def test_changes_are_reported_until_the_end(client: Client) -> None:
     async def events() -> list[bytes]:
         stream = client.changes.stream()

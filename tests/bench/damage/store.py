@@ -1,9 +1,11 @@
 """A store with something of everything, and the questions that are asked about it."""
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mimo.features.edges import storage
 from tests.bench.torture.scratch import Result, Scratch
 
 _THINGS = ("kettle", "pot", "cup", "harbour", "ledger", "queue", "token", "index", "parser", "lamp")
@@ -81,6 +83,7 @@ def prepared(scratch: Scratch, memories: int = _MEMORIES) -> None:
     for title, description, workaround, task in _EDGES:
         given = ("--title", title, "--description", description, "--workaround", workaround)
         _done(scratch, "edges", "add", *given, "--task", task)
+    time.sleep(storage._SETTLED_NS / 1e9)  # Until then, edges are not kept in `edges.json`.
     for number, text in enumerate(_texts()[:memories]):
         scratch.write(f".mind/facts/fact_{number:02}.md", text)
         if number == min(_COMMITTED, memories) - 1:

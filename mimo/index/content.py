@@ -249,9 +249,12 @@ def _is_made(connection: Connection) -> bool:
     """Returns whether a file has its tables. Raises `OtherLayout`."""
     if _layout(connection) == LAYOUT:
         return True
-    if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+    if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        return False
+    # Another process may have made the tables in between.
+    if _layout(connection) != LAYOUT:
         raise OtherLayout("another layout")
-    return False
+    return True
 
 
 def _layout(connection: Connection) -> int:

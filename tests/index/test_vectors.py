@@ -18,6 +18,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mimo import sqlite
 from mimo.errors import StorageFailed
 from mimo.index import content, schema, vectors
 from mimo.index.content import LAYOUT, Content
@@ -689,3 +690,23 @@ def test_an_index_of_a_past_state_leaves_the_vectors_of_the_others(
     past.apply([change_of("old", "an older text")], now_ns=1)
     past.close()
     assert index.stats().vectors == 10
+
+
+def test_a_file_that_another_process_makes_meanwhile_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, layout = [], content._layout
+
+    def made_after_the_answer(connection: sqlite.Connection) -> int:
+        answer = layout(connection)
+        asked.append(answer)
+        if len(asked) == 2:  # The first question is whether a later version made it.
+            with monkeypatch.context() as patched:
+                patched.setattr(content, "_layout", layout)
+                Vectors(tmp_path, MODEL, "vectors", DIMS).close()
+        return answer
+
+    monkeypatch.setattr(content, "_layout", made_after_the_answer)
+    with closing(Vectors(tmp_path, MODEL, "vectors", DIMS)) as opened:
+        assert opened.count() == 0
+    assert asked[:2] == [0, 0]

@@ -165,7 +165,7 @@ class LinkGraph:
     cut: Annotated[bool, Out("Whether `limit` left memories out")]
     drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
     notice: Annotated[
-        Omitted[str], Out("Why there is no link, or what a drawing leaves out", omit=True)
+        Omitted[str], Out("Why links are missing, or what a drawing omits", omit=True)
     ] = None
 
 

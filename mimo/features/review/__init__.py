@@ -229,8 +229,8 @@ def settle(
     """Chooses one of several versions or memories, or both, and returns the result.
 
     A chosen memory supersedes the others; nothing is removed. `against` is another memory of the
-    same item. Raises `NotFound` if the memory has
-    nothing to resolve, `AmbiguousId` if several items match, and `Invalid`.
+    same item. Raises `NotFound` if the memory has nothing to resolve, `AmbiguousId` if several
+    items match, and `Invalid`.
     """
     if kind is not None and kind not in BY_CHOICE:
         raise Invalid(

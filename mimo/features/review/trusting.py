@@ -1,7 +1,7 @@
 """Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
@@ -114,7 +114,7 @@ def approve_own(mind: Mind) -> None:
     _approve_new(mind, (digest for digest in (*memories, *values.digests(mind)) if digest in own))
 
 
-def approve(mind: Mind, wanted: Iterable[str], *, digest: str | None = None) -> None:
+def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> None:
     """Approves the files of these memories, or ingested files.
 
     Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.

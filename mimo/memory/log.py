@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -229,6 +230,10 @@ _DAYS = (
 )
 
 
+_LEAP_YEARS = 8
+"""The most years between two leap years."""
+
+
 def read_day(heading: str, *, read_at: datetime) -> datetime | None:
     """Returns midnight UTC of the day in a heading, or None for another heading.
 
@@ -240,14 +245,14 @@ def read_day(heading: str, *, read_at: datetime) -> datetime | None:
         return None
     parts = match.groupdict()
     month = int(parts["month"]) if parts.get("month") else month_number(parts["name"])
-    year, day = int(parts["year"] or read_at.year), int(parts["day"])
-    try:
-        named = datetime(year, month, day, tzinfo=UTC)
-        if not parts["year"] and named > read_at + timedelta(days=1):
-            named = named.replace(year=year - 1)
-    except ValueError:
-        return None
-    return named
+    last, day = int(parts["year"] or read_at.year), int(parts["day"])
+    # Without a year, that is the year before, or for February 29 an earlier one.
+    for year in [last] if parts["year"] else range(last, max(last - _LEAP_YEARS, 1) - 1, -1):
+        with suppress(ValueError):
+            named = datetime(year, month, day, tzinfo=UTC)
+            if parts["year"] or named <= read_at + timedelta(days=1):
+                return named
+    return None
 
 
 # The lines of a log.

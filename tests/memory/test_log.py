@@ -127,6 +127,7 @@ def test_the_day_comes_from_the_heading_above_or_else_from_git():
         ("Dec 12", (2025, 12, 12)),
         ("12/31/2024", (2024, 12, 31)),
         ("May 3rd", (2026, 5, 3)),
+        ("Feb 29", (2024, 2, 29)),
     ],
 )
 def test_headings_are_read_as_days(heading, day):

@@ -24,7 +24,7 @@ LABEL = (
 END = "<!-- MIND:END -->"
 _BEGIN = rb"<!-- MIND:CONTEXT\b(?P<attributes>[^\n]*)"
 _HASH = rb"\bsha=([0-9a-f]{12})\b"
-_FENCE = rb"\s{0,3}(```|~~~)"
+_FENCE = rb" {0,3}(`{3,}|~{3,})([^\n]*)"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -115,8 +115,11 @@ def _marker_lines(data: bytes) -> list[tuple[int, int, bytes]]:
         if start == top:
             fence = b""  # A fence in front matter is part of a value.
         mark = re.match(_FENCE, line)
-        if mark and (not fence or mark[1] == fence):
-            fence = b"" if fence else mark[1]
+        if mark and fence:
+            if mark[1].startswith(fence) and not mark[2].strip():
+                fence = b""
+        elif mark and not (mark[1].startswith(b"`") and b"`" in mark[2]):
+            fence = mark[1]
         elif not fence and line.startswith(b"<!-- MIND:"):
             markers.append((number, start, line))
         start += len(line) + 1

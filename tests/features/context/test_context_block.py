@@ -103,3 +103,24 @@ def test_a_written_block_is_found_in_any_file(text: str, data: bytes) -> None:
 def test_markers_must_fill_a_line() -> None:
     assert find(b"see <!-- MIND:CONTEXT --> and <!-- MIND:END -->\n") is None
     assert context.find(b"    <!-- MIND:CONTEXT -->\n") is None
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "```mind status``` shows the state",
+        "````\n```\n````",
+        "```\n```python\n```",
+        "~~~\n```\n~~~",
+    ],
+)
+def test_a_block_below_code_is_found(above: str) -> None:
+    data = f"{above}\n{whole(NOTES)}\n".encode()
+
+    assert context.find(data) is not None
+    assert replaced(data, "- new").count(b"MIND:CONTEXT") == 1
+
+
+@pytest.mark.parametrize("above", ["```", "````\n```", "~~~ text\n```", "```\n```python"])
+def test_a_block_within_code_is_text(above: str) -> None:
+    assert context.find(f"{above}\n{whole(NOTES)}\n".encode()) is None

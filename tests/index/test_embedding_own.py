@@ -10,6 +10,7 @@ import pytest
 from mimo.errors import Invalid
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.packaged import FOLDER
+from mimo.mind import Mind
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")
 
@@ -93,3 +94,10 @@ def test_a_damaged_model_is_reported_when_it_is_needed(folder: Path, name: str) 
 
     with pytest.raises(Invalid, match="can't be loaded"):
         own.encode("text")
+
+
+def test_a_memory_that_is_opened_again_shares_the_packaged_model(mind: Mind) -> None:
+    again = mind.reopened()
+
+    assert again.config is not mind.config
+    assert again.embedder is mind.embedder

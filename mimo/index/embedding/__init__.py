@@ -66,9 +66,9 @@ def open_embedder(setting: str | None = None) -> Embedder:
     Raises `Invalid` if the folder has no model2vec model. Nothing is loaded yet.
     """
     if setting is None:
-        from mimo.index.embedding.packaged import PackagedModel
+        from mimo.index.embedding.packaged import packaged_model
 
-        return PackagedModel()
+        return packaged_model()
     from mimo.index.embedding.static import OwnModel
 
     return OwnModel(setting)

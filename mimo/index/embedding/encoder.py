@@ -26,9 +26,9 @@ from mimo.index.embedding.packaged import (
     GLOSSARY_SHA256,
     MAX_CHARACTERS,
     UNKNOWN,
-    PackagedModel,
     Vocabulary,
     WordPiece,
+    packaged_model,
 )
 
 # The matrices are small, so that threads cost more than they give, and they would outlive a fork.
@@ -71,7 +71,7 @@ class Encoder:
     def __init__(self, path: Path = FOLDER / "encoder.bin") -> None:
         """Take the path of the weights, as scripts/build_encoder.py writes them."""
         self._path = path
-        self._packaged = PackagedModel()
+        self._packaged = packaged_model()
 
     @cached_property
     def model(self) -> str:

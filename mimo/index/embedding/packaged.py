@@ -18,7 +18,7 @@ import unicodedata
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain, islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -612,6 +612,15 @@ class PackagedModel:
         start = 8 + int.from_bytes(file[:8].tobytes(), "little")
         others = np.frombuffer(_mapped(FOLDER / "multilingual.int8"), np.int8)
         return file[start:].reshape(-1, DIMS), others.reshape(-1, DIMS)
+
+
+@cache
+def packaged_model() -> PackagedModel:
+    """Returns the packaged model, one for the whole process: it keeps what it has read.
+
+    It is the same for all projects, however often one is opened again, and for the encoder.
+    """
+    return PackagedModel()
 
 
 def _mapped(path: Path) -> mmap:

@@ -97,9 +97,9 @@ def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
     Raises `Conflict` if the file changed meanwhile. If the text can't be stored, it stays in a
     draft that the error names.
     """
-    from mimo.operations import finding, saving
+    from mimo.operations import lookup, saving
 
-    mind, record = finding.anywhere(mind, arguments["id"])
+    mind, record = lookup.anywhere(mind, arguments["id"])
     saving.check_changeable(record)
     path = mind.project.root / record.place.path
     before = _content(path)

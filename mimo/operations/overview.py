@@ -15,7 +15,7 @@ from mimo.memory import decay
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import finding, lookup, refresh, saving
 from mimo.operations.finding import Page
 
 _SESSION_GAP = timedelta(minutes=30) // timedelta(microseconds=1)
@@ -216,7 +216,7 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     Its file states the protection only if that differs from the default, which an approval on this
     machine does not change. Raises `Invalid` for a file that mind only reads.
     """
-    record = finding.one(mind, wanted)
+    record = lookup.one(mind, wanted)
     path = record.place.path
     if record.place.elsewhere and not record.place.owned:
         raise Invalid(

@@ -25,7 +25,7 @@ from mimo.memory.model import (
     check_unit,
 )
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import lookup, refresh
 from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, locks, memories
@@ -168,7 +168,7 @@ def store_once(
         record = write()
     if alike is None or any(leads_to(mind, link, alike) for link in record.memory.links):
         return Stored(record=record)
-    name = finding.named(mind, [alike.memory.id])[0]
+    name = lookup.named(mind, [alike.memory.id])[0]
     notice = f"much like {name}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
 
@@ -328,7 +328,7 @@ def remove(mind: Mind, wanted: str) -> Record:
 
     Memories that superseded it then supersede those that it superseded, so that no chain breaks.
     """
-    return remove_record(mind, finding.one(mind, wanted, surely=True))
+    return remove_record(mind, lookup.one(mind, wanted, surely=True))
 
 
 def remove_record(mind: Mind, record: Record) -> Record:

@@ -17,7 +17,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.index.schema import WORDS
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import lookup, refresh
 from mimo.server import prompts, resources
 from mimo.text.clean import one_line
 
@@ -86,7 +86,7 @@ def _beginning(mind: Mind, kind: str, start: str) -> Completions:
     )
     words = [word for word, *_ in rows[:MOST] if one_line(word) == word]
     if kind not in ("tag", "topic"):
-        words = finding.named(mind, words)
+        words = lookup.named(mind, words)
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 

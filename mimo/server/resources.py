@@ -16,7 +16,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, saving
+from mimo.operations import finding, freshness, lookup, saving
 from mimo.server.wording import for_agents
 from mimo.text.clean import clean, one_line
 
@@ -143,12 +143,12 @@ def state(mind: Mind, uri: str) -> str | None:
 
 def _state_of(mind: Mind, id: str) -> str:
     try:
-        record = finding.one(mind, id)
+        record = lookup.one(mind, id)
     except MindError:
         user = mind.user()
         if user is None:
             raise
-        mind, record = user, finding.one(user, id)
+        mind, record = user, lookup.one(user, id)
     return f"{trust_of(mind, record).value} {record.memory.text}"
 
 
@@ -198,7 +198,7 @@ def read_notes(mind: Mind) -> ResourceText:
 def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:
     """Return the Markdown file of a memory"""
     _check(uri)
-    record = finding.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
+    record = lookup.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     finding.note(mind, [record])
     text = record.memory.text if record.parent else saving.file_text(mind, record)
     stale = freshness.stale(mind, [record]).get(record.memory.id)

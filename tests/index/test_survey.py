@@ -19,7 +19,7 @@ from mimo.index.glance import of_index
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
-from mimo.operations import finding, overview, saving
+from mimo.operations import finding, lookup, overview, saving
 from mimo.store.memories import MemoryStore
 from mimo.store.walk import Walk
 
@@ -166,7 +166,7 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, mon
     pairs = _doubles(filled)
     assert pairs
     first, second = next(iter(pairs.items()))
-    edited = finding.one(filled, second)
+    edited = lookup.one(filled, second)
     steps = (
         lambda: saving.edit(filled, edited, content="Something else entirely"),
         lambda: saving.store(filled, saving.draft(Kind.FACT, edited.memory.content + " once more")),
@@ -255,7 +255,7 @@ def test_a_reading_command_compares_the_files_with_the_index_once(
     invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
 
     assert len(walks) == 2
-    assert finding.one(filled, "late").memory.content
+    assert lookup.one(filled, "late").memory.content
 
 
 def test_the_most_important_facts_are_read_without_checking_the_approval_of_others(mind: Mind):

@@ -11,7 +11,7 @@ from mimo.features.notes.reading import list_
 from mimo.features.search.browse import recent
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import finding, lookup, refresh, saving
 from tests.conftest import Clock, git
 
 
@@ -63,7 +63,7 @@ def test_a_time_is_the_same_after_a_rebuild(mind: Mind, clock: Clock) -> None:
 
     text = (mind.project.root / made.place.path).read_text(encoding="utf-8")
     assert "created: 2026-11-20T15:30:00.123456Z\n" in text
-    assert finding.one(mind, made.memory.id).memory.created == clock.now
+    assert lookup.one(mind, made.memory.id).memory.created == clock.now
 
 
 def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:

@@ -13,7 +13,7 @@ from mimo.features import decisions
 from mimo.index.index import Index
 from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import lookup, refresh, saving
 from mimo.store.memories import MemoryStore
 
 
@@ -58,7 +58,7 @@ def test_an_older_text_does_not_replace_a_newer_one_in_the_index(
     slow = Mind.open(project, project=project)
 
     def edit() -> None:
-        saving.edit(mind, finding.one(mind, record.memory.id), content="Tea at six")
+        saving.edit(mind, lookup.one(mind, record.memory.id), content="Tea at six")
         assert texts(server) == ["Tea at six"]
 
     before_it_writes(monkeypatch, slow, edit)
@@ -154,4 +154,4 @@ def test_a_suggested_memory_that_was_removed_meanwhile_is_not_an_internal_error(
     record = store(mind, "Tea at four")
     monkeypatch.setattr(mind.index, "get", lambda _: None)
     with pytest.raises(NotFound, match="not found"):
-        finding.one(mind, record.memory.id.replace("four", "five"))
+        lookup.one(mind, record.memory.id.replace("four", "five"))

@@ -9,7 +9,7 @@ from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import finding, lookup, past, refresh, saving
 from mimo.store import projects
 from tests.conftest import descriptors, git
 
@@ -104,13 +104,13 @@ def test_few_revisions_stay_open(commits, mind):
 
 
 def test_a_revision_that_is_closed_meanwhile_still_answers(commits, mind):
-    past = finding.at(mind, commits[2])
-    finding.search(past.mind, "fact", finding.Options())
+    earlier = past.at(mind, commits[2])
+    finding.search(earlier.mind, "fact", finding.Options())
     for commit in commits[3:7]:
         search(mind, "fact", at=commit)
     opened, current = descriptors(), mind.index.totals()
 
-    result = finding.search(past.mind, "fact number 2", finding.Options())
+    result = finding.search(earlier.mind, "fact number 2", finding.Options())
     assert (result.considered, result.hits[0].record.memory.content) == (3, "Fact number 2")
     assert mind.index.totals() == current
     assert descriptors() <= opened + 1  # The file, until it is used no more.
@@ -181,7 +181,7 @@ def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
     git(project, "worktree", "add", "-q", str(tree), "v1")
     other = Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={})
 
-    record = finding.one(other, story[1])
+    record = lookup.one(other, story[1])
 
     assert other.trust.trusted(record.place.digest)
     assert other.index_folder == tree / ".mind" / ".index"

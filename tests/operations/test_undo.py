@@ -21,7 +21,7 @@ from mimo.guard.policy import Call, Operation
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
-from mimo.operations import finding, saving, undoing
+from mimo.operations import lookup, saving, undoing
 from mimo.operations.undoing import Action
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render
@@ -52,7 +52,7 @@ def contents(mind: Mind) -> dict[str, bytes]:
 
 
 def path_of(mind: Mind, id: str) -> Path:
-    return mind.project.root / finding.one(mind, id).place.path
+    return mind.project.root / lookup.one(mind, id).place.path
 
 
 def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
@@ -64,10 +64,10 @@ def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
     undone = run(mind, "undo")
     assert [(record.action, record.changed) for record in undone.files] == [(Action.RESTORE, False)]
     assert contents(mind) == before
-    assert finding.one(mind, id_).memory.content == "Staging is reset"
+    assert lookup.one(mind, id_).memory.content == "Staging is reset"
     run(mind, "undo")
     with pytest.raises(NotFound):
-        finding.one(mind, id_)
+        lookup.one(mind, id_)
     run(mind, "undo")
     assert contents(mind) == before
 
@@ -121,7 +121,7 @@ def test_every_command_is_undone_and_redone(
     run(mind, "value put", namespace="agent.build", key="last", value=1)
     (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
     mind.trust.follow(follow=False)
-    mind.trust.revoke([finding.one(mind, names["OLD"]).place.digest])
+    mind.trust.revoke([lookup.one(mind, names["OLD"]).place.digest])
     kept = reviews(root)
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
     before = contents(mind)
@@ -222,7 +222,7 @@ def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
     assert f"mind undo {later.id}" in (refused.value.hint or "")
     run(mind, "undo", id=later.id)
     run(mind, "undo", id=first.id)
-    assert finding.one(mind, id_).memory.importance == 0.5
+    assert lookup.one(mind, id_).memory.importance == 0.5
 
 
 def test_a_dry_run_changes_nothing(mind: Mind) -> None:
@@ -252,9 +252,9 @@ def test_restore_keeps_uncommitted_edits(mind: Mind) -> None:
     run(mind, "edit", id=id_, content="Never committed")
     restored = run(mind, "restore", id=id_)
 
-    assert finding.one(mind, id_).memory.content == "Staging is reset"
+    assert lookup.one(mind, id_).memory.content == "Staging is reset"
     run(mind, "undo", id=restored.undo)
-    assert finding.one(mind, id_).memory.content == "Never committed"
+    assert lookup.one(mind, id_).memory.content == "Never committed"
 
 
 def test_approvals_stay_as_they_were(mind: Mind) -> None:
@@ -262,14 +262,14 @@ def test_approvals_stay_as_they_were(mind: Mind) -> None:
     id_ = added(mind)
     path = path_of(mind, id_)
     path.write_bytes(path.read_bytes() + b"By another user.\n")
-    foreign = finding.one(mind, id_).place.digest
+    foreign = lookup.one(mind, id_).place.digest
     run(mind, "edit", "claude-code", id=id_, importance=0.9)
     run(mind, "undo")
-    assert finding.one(mind, id_).place.digest == foreign
+    assert lookup.one(mind, id_).place.digest == foreign
     assert not mind.trust.trusted(foreign)
 
     own = added(mind, "Approved text")
-    approved = finding.one(mind, own).place.digest
+    approved = lookup.one(mind, own).place.digest
     run(mind, "rm", id=own)
     run(mind, "undo")
     assert mind.trust.trusted(approved)
@@ -293,7 +293,7 @@ def test_a_private_memory_is_private_in_the_trash_and_after(mind: Mind) -> None:
 
     run(mind, "undo")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert finding.one(mind, id_).place.private
+    assert lookup.one(mind, id_).place.private
 
 
 def test_purge_leaves_nothing_in_the_trash(mind: Mind) -> None:
@@ -439,7 +439,7 @@ def test_a_command_that_fails_leaves_no_entry(mind: Mind, monkeypatch: pytest.Mo
     monkeypatch.undo()
     monkeypatch.setenv("MIND_HOME", str(mind.home))
     assert [row.command for row in run(mind, "undo", list=True).changes] in (["add"], ["rm", "add"])
-    assert finding.one(mind, id_).memory.content == "Staging is reset"
+    assert lookup.one(mind, id_).memory.content == "Staging is reset"
 
 
 def _full(path: Path, **_: object) -> None:

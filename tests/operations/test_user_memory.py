@@ -26,7 +26,7 @@ from mimo.errors import (
 from mimo.features.review.actions import keys_of
 from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
-from mimo.operations import across, finding
+from mimo.operations import across, finding, lookup
 from mimo.store import projects
 from mimo.store.init import init
 from tests.conftest import NOW, Clock, git
@@ -173,7 +173,7 @@ class TestSearch:
         """Weak matches of a named time are first in an answer, although others are nearer."""
         rows = [run(mind, "add", content=text).id for text in ("The cache", "The registry")]
         add(mind, "Always use pnpm")
-        record = {id: finding.one(mind, id) for id in rows}
+        record = {id: lookup.one(mind, id) for id in rows}
         hits = tuple(
             Hit(record=record[id], score=score, passage="", line=1, newer=Newer())
             for id, score in zip(rows, (0.1, 0.2), strict=True)

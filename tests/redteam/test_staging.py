@@ -16,7 +16,7 @@ from mimo.features.upkeep import Check
 from mimo.features.upkeep.commands import doctor, status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
-from mimo.operations import finding, overview, refresh, saving, syncing
+from mimo.operations import lookup, overview, refresh, saving, syncing
 from mimo.store import commit
 from mimo.store.files import is_private, is_shared
 from tests.conftest import git
@@ -332,7 +332,7 @@ def test_no_text_of_a_shared_memory_names_a_private_one(
 def test_an_earlier_link_to_a_private_memory_does_not_prevent_a_change(mind: Mind) -> None:
     hidden = saving.store(mind, saving.draft(Kind.FACT, "A party"), private=True).memory.id
     write(mind.project.root, ".mind/facts/a.md", f"---\nid: a\ntype: fact\n---\n[[{hidden}]]\n")
-    record = finding.one(mind, "a")
+    record = lookup.one(mind, "a")
     changed = saving.edit(mind, record, title="Tea")
     saving.rewrite(mind, changed, saving.file_text(mind, changed) + "and cake\n")
     assert "and cake" in shared_text(mind)

@@ -32,7 +32,7 @@ from mimo.features.search.recall import summarise
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, lookup, saving
 from mimo.server import completions, resources
 from mimo.server.prompts import prompt
 from tests.features.edges.examples import edge
@@ -169,7 +169,7 @@ class TestSaving:
         pulled(mind.project.root, "evil", "decision", "Use none",
                "topic: auth\ntags: [run-the-installer]\nimportance: 1.0\n")  # fmt: skip
         saved = supersede(mind, "evil", "Use sessions", "They are simple")
-        record = finding.one(mind, saved.id)
+        record = lookup.one(mind, saved.id)
         assert record.memory.tags == ()
         assert record.memory.importance < 1.0
 
@@ -179,7 +179,7 @@ class TestSaving:
         pulled(mind.project.root, "evil", "decision", "Use none", superseding(mine))
         saved = supersede(mind, "evil", "Use sessions", "They are simple")
         saving.remove(mind, "evil")
-        links = {link.to for link in finding.one(mind, saved.id).memory.links}
+        links = {link.to for link in lookup.one(mind, saved.id).memory.links}
         assert mine not in links
         assert show(mind, mine).superseded_by is None
 
@@ -195,10 +195,10 @@ class TestSaving:
 def test_a_pulled_file_takes_the_id_of_no_approved_one(mind, folder):
     mine = decided(mind)
     pulled(mind.project.root, mine, "decision", "Use no tokens", "topic: auth\n", folder)
-    assert "JSON" in finding.one(mind, mine).memory.content
+    assert "JSON" in lookup.one(mind, mine).memory.content
     assert "JSON" in files.shown(mind).text
     mind.index.clear()
-    assert "JSON" in finding.one(mind, mine).memory.content
+    assert "JSON" in lookup.one(mind, mine).memory.content
 
 
 @pytest.mark.attack(KIND)

@@ -9,7 +9,7 @@ import pytest
 
 from mimo.errors import Denied, MindError
 from mimo.mind import Mind
-from mimo.operations import finding
+from mimo.operations import lookup
 from tests.operations.test_undo import added, contents, run
 
 HEADER = {
@@ -58,7 +58,7 @@ def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(mind: Mi
     newest, removed, _ = run(mind, "undo", list=True).changes
     assert newest.id < "9"
     run(mind, "undo", id=removed.id)
-    assert finding.one(mind, id_).memory.content == "Staging is reset"
+    assert lookup.one(mind, id_).memory.content == "Staging is reset"
 
 
 @pytest.mark.attack("planted trash is restored")
@@ -76,7 +76,7 @@ def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) 
     with pytest.raises(MindError):
         run(mind, "undo", id="20991120T153000000000_renamed")
     with pytest.raises(MindError):
-        finding.one(mind, id_)
+        lookup.one(mind, id_)
 
 
 @pytest.mark.attack("trash leads through a link")
@@ -92,7 +92,7 @@ def test_a_trash_that_is_a_link_is_not_written_through(mind: Mind, tmp_path: Pat
     with pytest.raises(MindError):
         run(mind, "rm", id=id_)
     assert not list(outside.iterdir())
-    assert finding.one(mind, id_).memory.id == id_
+    assert lookup.one(mind, id_).memory.id == id_
 
 
 @pytest.mark.attack("agent undoes a person's decision")
@@ -106,7 +106,7 @@ def test_an_agent_can_not_undo_what_only_people_can_do(mind: Mind) -> None:
 def _unapproved(mind: Mind) -> str:
     id_ = added(mind)
     mind.trust.follow(follow=False)
-    mind.trust.revoke([finding.one(mind, id_).place.digest])
+    mind.trust.revoke([lookup.one(mind, id_).place.digest])
     return id_
 
 

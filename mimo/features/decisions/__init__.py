@@ -11,7 +11,7 @@ from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import finding, lookup, refresh, saving
 from mimo.store import git
 from mimo.store.trust import Made
 from mimo.text.phrases import notices
@@ -46,13 +46,13 @@ def find(mind: Mind, wanted: str) -> Record:
     if exact:
         return exact
     on_topic = current(mind, wanted)
-    finding.check_alone(mind, wanted, on_topic)
+    lookup.check_alone(mind, wanted, on_topic)
     if on_topic:
         return on_topic[0]
     try:
-        return finding.one(mind, wanted, surely=True)
+        return lookup.one(mind, wanted, surely=True)
     except NotFound as error:
-        if not error.details["nearest"] and (near := finding.like_topic(mind, wanted)):
+        if not error.details["nearest"] and (near := lookup.like_topic(mind, wanted)):
             error.hint = near
         raise
 
@@ -99,7 +99,7 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
             if reason is None:
                 replaced.append(id)
             elif id not in {link.to for link in draft.links}:
-                name = finding.named(mind, [id])[0]
+                name = lookup.named(mind, [id])[0]
                 left.append(f"`{name}` is not superseded: {reason}")
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
         return saving.store(mind, replace(draft, links=(*others, *links)), private=private)

@@ -17,7 +17,7 @@ from mimo.index.vectors import cosines
 from mimo.memory.model import Link, check_unit
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding
+from mimo.operations import lookup
 from mimo.text.tokens import STOP_WORDS, tokenize
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def links_of(mind: Mind, given: Sequence[Any]) -> tuple[Link, ...]:
     missing: list[NotFound] = []
     for to in dict.fromkeys(to for to, *_ in items):
         try:
-            targets[to] = finding.one(mind, to, surely=True).memory.id
+            targets[to] = lookup.one(mind, to, surely=True).memory.id
         except NotFound as error:
             missing.append(error)
     if len(missing) == 1:

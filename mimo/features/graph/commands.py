@@ -18,7 +18,7 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.memory.relations import Edge, Node, Relation
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, lookup, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
 from mimo.rendering.results import age, count, render, row_labels, type_mark
 from mimo.text.clean import in_mermaid
@@ -213,7 +213,7 @@ def graph(
             )
         walk = refresh.up_to_date(mind).newest_linked(types, limit)
     else:
-        start = finding.one(mind, id).memory.id
+        start = lookup.one(mind, id).memory.id
         steps = _STEPS if depth is None else depth
         walk = finding.linked(mind, (start,), depth=steps, types=types, most=limit)
     nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))

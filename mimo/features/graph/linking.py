@@ -12,7 +12,7 @@ from mimo.memory.codec.file import header_links
 from mimo.memory.model import Link, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding, saving, undoing
+from mimo.operations import lookup, saving, undoing
 from mimo.rendering import Screen, dim, good, ident, strong
 from mimo.rendering.results import render
 
@@ -77,8 +77,8 @@ def link(
     The first memory builds on, refines or supersedes the second. The link is written into the file
     of the newer one, whose other bytes stay as they are, and is found from both.
     """
-    first = finding.one(mind, id, surely=True)
-    second = finding.one(mind, other, surely=True)
+    first = lookup.one(mind, id, surely=True)
+    second = lookup.one(mind, other, surely=True)
     if first.memory.id == second.memory.id:
         raise Invalid(
             f"`{id}` and `{other}` are the same memory", hint="`mind list` shows the others"

@@ -13,7 +13,7 @@ from mimo.features.history import revisions
 from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.operations import finding, syncing, undoing
+from mimo.operations import lookup, syncing, undoing
 from mimo.operations.syncing import leaks
 from mimo.store.revisions import Change, Commit
 from mimo.text.phrases import notices
@@ -126,7 +126,7 @@ def log(
 )
 def blame(mind: Mind, id: Reference) -> Blame:
     """Show who wrote each line of a memory, and when"""
-    record = finding.meant(mind, id)
+    record = lookup.meant(mind, id)
     session = record.memory.extra.get("session")
     return Blame(
         id=record.memory.id,

@@ -17,7 +17,7 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding, refresh, saving
+from mimo.operations import lookup, past, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
 from mimo.store import git, revisions
@@ -222,7 +222,7 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     root, path = repository(mind), None
     if id:
         try:
-            path = finding.meant(mind, id).place.path
+            path = lookup.meant(mind, id).place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
             path = next((file.path for file in files if id in _names(file.path)), None)
@@ -252,8 +252,8 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
 
     Returns the memory and the commit. Raises `NotFound` if that commit does not have it.
     """
-    then = finding.at(mind, revision)
-    record = finding.one(then.mind, id, surely=True)
+    then = past.at(mind, revision)
+    record = lookup.one(then.mind, id, surely=True)
     if record.parent is not None:
         raise Invalid(
             f"`{record.memory.id}` is a part of an ingested file", hint="ingest the file again"
@@ -261,7 +261,7 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     data = then.mind.store.raw(record)
     now = None
     with suppress(NotFound):
-        now = finding.one(mind, record.memory.id)
+        now = lookup.one(mind, record.memory.id)
     if now and now.memory.id == record.memory.id:
         return saving.rewrite(mind, now, data.decode()), then.commit
     return _written(mind, record, data), then.commit

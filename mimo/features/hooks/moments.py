@@ -458,7 +458,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     from mimo.errors import NotFound
     from mimo.memory.model import Kind
     from mimo.mind import Mind
-    from mimo.operations import finding, saving
+    from mimo.operations import lookup, saving
 
     words = masked(without_fenced(text).strip()[:MAX_SUMMARY])
     if not words or not scene.allowed.summaries:
@@ -470,7 +470,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
         mind = opened.acting_as(scene.event.dialect.value)
         mind.check_format()
         try:
-            record = finding.one(mind, session.memory) if session.memory else None
+            record = lookup.one(mind, session.memory) if session.memory else None
         except NotFound:
             record = None
         if record:

@@ -21,7 +21,7 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of
 from mimo.mind import Mind
-from mimo.operations import finding, saving, undoing
+from mimo.operations import lookup, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.rendering import Screen, good, ident, titled
 from mimo.rendering.results import count, labels, render
@@ -128,7 +128,7 @@ def edit(
 
     All other bytes of the file stay as they are, including comments and unknown keys.
     """
-    record = finding.meant(mind, id, alone=True)
+    record = lookup.meant(mind, id, alone=True)
     if add_tags or remove_tags:
         if tags is not None:
             raise Invalid(
@@ -207,9 +207,9 @@ def rm(
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
     `--purge` for a secret: nothing of the file stays in the trash. Git keeps what was committed.
     """
-    parts = finding.source(mind, id, surely=True)
+    parts = lookup.source(mind, id, surely=True)
     if purge:
-        first = parts[0] if parts else finding.one(mind, id, surely=True)
+        first = parts[0] if parts else lookup.one(mind, id, surely=True)
         undoing.forget(mind, first)
     if parts:
         saving.remove_source(mind, parts)

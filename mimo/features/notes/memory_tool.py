@@ -39,7 +39,7 @@ from mimo.index.rows import Hit
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, overview, saving
+from mimo.operations import finding, freshness, lookup, overview, saving
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -297,7 +297,7 @@ def delete(mind: Mind, id: Id) -> Deleted:
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.
     """
-    if parts := finding.source(mind, id, surely=True):
+    if parts := lookup.source(mind, id, surely=True):
         saving.remove_source(mind, parts)
         return Deleted(id=parts[0].parent or id, file=file_of(mind, parts[0].place.path))
     record = saving.remove(mind, id)

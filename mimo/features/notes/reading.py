@@ -172,12 +172,12 @@ def show(
     The id of an ingested file shows an outline of its chunks. If no id matches, or only the
     beginning of one, the newest current decision on that topic is shown.
     """
-    from mimo.operations import finding
+    from mimo.operations import finding, lookup, past
 
-    mind = finding.at(mind, at).mind if at is not None else mind
-    if parts := finding.source(mind, id):
+    mind = past.at(mind, at).mind if at is not None else mind
+    if parts := lookup.source(mind, id):
         return _outline(mind, parts)
-    record = finding.meant(mind, id)
+    record = lookup.meant(mind, id)
     finding.note(mind, [record])
     memory = record.memory
     return facts(mind, [record])[0].row(
@@ -286,13 +286,13 @@ def list_(
     them. With `--all-projects`, each other project is asked as its own policy permits. Its private
     memories are listed to people only, with `--private`.
     """
-    from mimo.operations import finding, refresh
+    from mimo.operations import finding, past, refresh
 
     notice = None
     if all_projects:
         _check_present(at, everywhere=everywhere)
     if at is not None:
-        state = finding.at(mind, at)
+        state = past.at(mind, at)
         mind, notice = state.mind, state.label
     conditions = narrowed(
         mind,

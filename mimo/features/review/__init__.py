@@ -18,7 +18,7 @@ from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding, overview, refresh, saving
+from mimo.operations import lookup, overview, refresh, saving
 from mimo.store import files
 from mimo.store.locks import lock
 from mimo.store.projects import index_owner, known_owner, own_name
@@ -284,8 +284,8 @@ def _about(mind: Mind, items: Sequence[Item], wanted: str) -> list[Item]:
     """Returns the items about the memory, the ingested file or the unreadable file of that name."""
     if by_file := [item for item in items if item.record is None and item.file == wanted]:
         return by_file
-    parts = finding.source(mind, wanted)
-    id = parts[0].parent if parts else finding.one(mind, wanted, surely=True).memory.id
+    parts = lookup.source(mind, wanted)
+    id = parts[0].parent if parts else lookup.one(mind, wanted, surely=True).memory.id
     return [item for item in items if id in item.ids]
 
 

@@ -14,7 +14,7 @@ from mimo.guard.policy import FILE
 from mimo.index import survey
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import lookup, refresh
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
 from mimo.store import git, revisions
@@ -143,7 +143,7 @@ def revoke(mind: Mind, wanted: Iterable[str]) -> None:
 
 def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
     """Returns the memories of all these ids. Raises before any of them is changed."""
-    return tuple((finding.source(mind, name) or (finding.one(mind, name),))[0] for name in wanted)
+    return tuple((lookup.source(mind, name) or (lookup.one(mind, name),))[0] for name in wanted)
 
 
 # The summary of files that are not approved yet.

@@ -22,7 +22,7 @@ from mimo.memory.ids import with_handles
 from mimo.memory.model import SUPERSEDES, Filter
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, lookup, refresh
 from mimo.rendering import LEAST_OF_A_TITLE, Screen, dim, fitted, good, ident, strong, warn
 from mimo.rendering.results import (
     count,
@@ -104,7 +104,7 @@ def by_topic(
     current = refresh.up_to_date(mind).current(topic)
     notice = mind.notice
     if not records:
-        near = finding.like_topic(mind, topic)
+        near = lookup.like_topic(mind, topic)
         notice = f"no memory on that topic{f'; {near}' if near else ''}"
     return Evolution(
         topic=topic,

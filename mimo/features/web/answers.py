@@ -40,7 +40,7 @@ from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, lookup, refresh
 from mimo.store.files import is_private
 
 MOST_NODES = 1_000
@@ -358,9 +358,9 @@ def _trusted(filter: Filter, trust: TrustLabel | None) -> Filter:
 def page(mind: Mind, id: Id) -> Page:
     """Return a whole memory, with its links and the versions that supersede each other"""
     index = refresh.up_to_date(mind)
-    if parts := finding.source(mind, id):
+    if parts := lookup.source(mind, id):
         return _outline(mind, parts)
-    record = index.named(id) or finding.one(mind, id)
+    record = index.named(id) or lookup.one(mind, id)
     own = record.memory.id
     around = finding.linked(mind, (own,), depth=1, most=MOST_LINKS)
     chain = finding.linked(mind, (own,), depth=MAX_DEPTH, types=(SUPERSEDES,))
@@ -420,7 +420,7 @@ def graph(
     if id is None:
         walk = index.newest_linked((), MOST_NODES)
     else:
-        start = (index.named(id) or finding.one(mind, id)).memory.id
+        start = (index.named(id) or lookup.one(mind, id)).memory.id
         walk = finding.linked(mind, (start,), depth=depth, most=MOST_NODES)
     about = facts(mind, [node.record for node in walk.nodes])
     return Graph(

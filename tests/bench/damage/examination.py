@@ -18,7 +18,7 @@ from mimo.index.meanings import Compared, Meanings
 from mimo.index.pages import Pages
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import finding
+from mimo.operations import past
 from tests.bench.damage import store
 from tests.bench.damage.damages import CACHED, CLOSED, LIVE, OPEN, RANGES, Files, Point, damage
 from tests.bench.torture.scratch import Scratch
@@ -212,7 +212,7 @@ class Examination:
     def _left_open(self) -> Files:
         """Returns the files while a process has the databases open, and has just changed them."""
         mind = Mind.open(self.scratch.project)
-        for index in (mind.index, finding.at(mind, "HEAD").mind.index):
+        for index in (mind.index, past.at(mind, "HEAD").mind.index):
             with index._database.writing() as sql:
                 sql.execute("REINDEX")
                 sql.execute("INSERT INTO words (words) VALUES ('optimize')")

@@ -11,7 +11,7 @@ from mimo.features.history.commands import blame, diff, log
 from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Record
 from mimo.mind import Mind
-from mimo.operations import finding, syncing
+from mimo.operations import finding, past, syncing
 from tests.bench.histories.clone import Clone, Failed, same
 from tests.bench.histories.edits import Edits, Words
 from tests.bench.histories.people import Clock, Person
@@ -392,7 +392,7 @@ class History:
             blame(mind, record.memory.id)
             log(mind, record.memory.id)
         diff(mind, f"{first}..{second}")
-        finding.listing(finding.at(mind, first).mind)
+        finding.listing(past.at(mind, first).mind)
 
     def _check_trust(self, mind: Mind) -> None:
         """Checks that texts by Ann are trusted, and those by Ben are not."""

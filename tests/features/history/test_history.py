@@ -12,7 +12,7 @@ from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import show
 from mimo.memory.chunking import Strategy
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.operations import finding, saving
+from mimo.operations import lookup, saving
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
 from mimo.store import git as git_of
@@ -31,7 +31,7 @@ def story(project, mind):
     fact = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
     sync(mind)
     git(project, "tag", "v1")
-    now = finding.one(mind, decision.memory.id)
+    now = lookup.one(mind, decision.memory.id)
     saving.edit(mind, now, content="Use JWT\n\nIt is simple", outcome=Outcome.FAILED)
     saving.remove(mind, fact.memory.id)
     newer = saving.draft(
@@ -66,7 +66,7 @@ def test_a_commit_whose_time_is_in_no_calendar_is_shown(story, project, mind):
 def test_log_names_present_memories_and_the_files_of_others(story, mind):
     newest, _ = log(mind).commits
     named = {file.change: (file.id, file.title) for file in newest.files}
-    assert named["added"] == (story[2], finding.one(mind, story[2]).memory.heading)
+    assert named["added"] == (story[2], lookup.one(mind, story[2]).memory.heading)
     assert named["removed"] == (None, None)
 
 
@@ -110,7 +110,7 @@ def test_log_and_blame_take_the_topic_of_a_decision(project, mind):
 
 
 def test_the_log_follows_a_memory_to_another_file(story, project, mind):
-    old = project / finding.one(mind, story[0]).place.path
+    old = project / lookup.one(mind, story[0]).place.path
     old.rename(old.with_name("other.md"))
     sync(mind)
     assert len(log(mind, story[0]).commits) == 3
@@ -133,7 +133,7 @@ def test_blame_shows_the_author_of_each_line(story, mind):
 
 
 def test_a_changed_memory_is_restored_byte_for_byte(story, project, mind):
-    path = finding.one(mind, story[0]).place.path
+    path = lookup.one(mind, story[0]).place.path
     restored = restore(mind, story[0], at="v1")
 
     assert restored.file == path
@@ -212,8 +212,8 @@ def test_a_branch_is_compared_with_where_it_left_the_main_one(story, project, mi
 def test_without_revisions_the_working_tree_is_compared_with_head(story, project, mind):
     decision, _, newest = story
     assert diff(mind).memories == ()
-    saving.edit(mind, finding.one(mind, decision), importance=0.9)
-    (project / finding.one(mind, newest).place.path).unlink()
+    saving.edit(mind, lookup.one(mind, decision), importance=0.9)
+    (project / lookup.one(mind, newest).place.path).unlink()
     added = saving.store(mind, saving.draft(Kind.FACT, "Not committed")).memory.id
     saving.store(mind, saving.draft(Kind.FACT, "Only here"), private=True)
 

@@ -9,7 +9,7 @@ from mimo.errors import Invalid, NotFound
 from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import finding, saving, syncing
+from mimo.operations import lookup, saving, syncing
 from mimo.store import projects
 from mimo.store.files import digest
 from mimo.store.git import DRIVER
@@ -61,7 +61,7 @@ def on_branch(root, name, change):
 
 
 def edit(mind, id_, **changes):
-    saving.edit(mind, finding.one(mind, id_), **changes)
+    saving.edit(mind, lookup.one(mind, id_), **changes)
 
 
 def test_a_merge_keeps_the_additions_of_both_branches(repository, mind, decided):
@@ -78,7 +78,7 @@ def test_a_merge_keeps_the_additions_of_both_branches(repository, mind, decided)
 
     output = git(repository, "merge", "-q", "two", errors=True)
 
-    memory = finding.one(mind, decided).memory
+    memory = lookup.one(mind, decided).memory
     assert set(memory.tags) == {"auth", "web", "api"}
     assert memory.content == "We use JWT.\n\nIt is stateless.\n\nTokens live a week."
     assert memory.competing == ()
@@ -93,7 +93,7 @@ def test_a_contradiction_keeps_both_versions_and_reports_it(repository, mind, de
 
     output = git(repository, "merge", "-q", order[1], errors=True)
 
-    memory = finding.one(mind, decided).memory
+    memory = lookup.one(mind, decided).memory
     assert memory.outcome is Outcome.FAILED
     assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
     assert "competing versions of outcome" in output
@@ -101,7 +101,7 @@ def test_a_contradiction_keeps_both_versions_and_reports_it(repository, mind, de
 
 
 def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository, mind, decided):
-    old = repository / finding.one(mind, decided).place.path
+    old = repository / lookup.one(mind, decided).place.path
     (repository / ".mind" / "archive").mkdir()
     on_branch(
         repository, "one",
@@ -114,7 +114,7 @@ def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository,
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    record = finding.one(mind, decided)
+    record = lookup.one(mind, decided)
     assert record.place.path == f".mind/archive/{old.name}"
     assert record.memory.tags == ("auth", "api")
 
@@ -125,12 +125,12 @@ def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided)
     on_branch(repository, "two", lambda: edit(mind, decided, tags=("api",)))
     git(repository, "merge", "-q", "one")
     with pytest.raises(NotFound):
-        finding.one(mind, decided)
+        lookup.one(mind, decided)
 
     output = git(repository, "merge", "-q", "two", check=False, errors=True)
 
     assert "modify/delete" in output
-    assert finding.one(mind, decided).memory.tags == ("api",)
+    assert lookup.one(mind, decided).memory.tags == ("api",)
 
 
 def test_two_branches_that_write_one_new_file_keep_both(repository, decided, mind):
@@ -147,7 +147,7 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, min
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = finding.one(mind, "tea").memory
+    memory = lookup.one(mind, "tea").memory
     competing = {version.text for version in memory.competing}
     assert {memory.content, *competing} == {"Green tea", "Black tea"}
     assert memory.tags == ("a", "b")
@@ -168,7 +168,7 @@ def test_one_call_merges_all_files_of_a_merge(repository, mind, calls, tmp_path,
     names = [f"it's {number} $HOME" for number in range(4)]
     ids = [saving.store(mind, saving.draft(Kind.FACT, name)).memory.id for name in names]
     for id_, name in zip(ids, names, strict=True):
-        record = finding.one(mind, id_)
+        record = lookup.one(mind, id_)
         (repository / record.place.path).rename(repository / ".mind" / "facts" / f"{name}.md")
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "first")
@@ -199,7 +199,7 @@ def test_a_result_of_other_texts_is_not_taken(repository, mind, calls):
     def rename():
         for id_ in ids:
             edit(mind, id_, tags=("two",))
-        old = repository / finding.one(mind, ids[1]).place.path
+        old = repository / lookup.one(mind, ids[1]).place.path
         old.rename(old.with_name("elsewhere.md"))
 
     on_branch(repository, "two", rename)
@@ -208,7 +208,7 @@ def test_a_result_of_other_texts_is_not_taken(repository, mind, calls):
 
     assert calls() == 2
     for id_ in ids:
-        memory = finding.one(mind, id_).memory
+        memory = lookup.one(mind, id_).memory
         assert (memory.topic, memory.tags) == ("one", ("two",))
 
 
@@ -220,7 +220,7 @@ def test_without_mind_on_the_path_git_merges_the_text(repository, mind, decided,
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = finding.one(mind, decided).memory
+    memory = lookup.one(mind, decided).memory
     assert (memory.topic, memory.content) == ("login", content)
 
 
@@ -297,7 +297,7 @@ def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided,
     for name in order:
         git(repository, "merge", "-q", name)
 
-    memory = finding.one(mind, decided).memory
+    memory = lookup.one(mind, decided).memory
     assert (memory.confidence, memory.outcome) == (0.2, Outcome.FAILED)
     assert (memory.tags, memory.topic, memory.importance) == (("a", "b"), "login", 0.9)
     assert [(version.field, version.text) for version in memory.competing] == [
@@ -311,7 +311,7 @@ def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, mind, decided):
     git(repository, "cherry-pick", "one")
     git(repository, "checkout", "-q", "two")
     git(repository, "rebase", "-q", "main")
-    assert finding.one(mind, decided).memory.tags == ("auth", "one", "two")
+    assert lookup.one(mind, decided).memory.tags == ("auth", "one", "two")
 
 
 @pytest.mark.parametrize("approved", [True, False])
@@ -321,12 +321,12 @@ def test_a_merge_is_trusted_where_both_sides_were(repository, mind, decided, app
     git(repository, "merge", "-q", "one")
     if not approved:
         git(repository, "checkout", "-q", "two")
-        mind.trust.revoke([finding.one(mind, decided).place.digest])
+        mind.trust.revoke([lookup.one(mind, decided).place.digest])
         git(repository, "checkout", "-q", "main")
 
     git(repository, "merge", "-q", "two")
 
-    record = finding.one(mind, decided)
+    record = lookup.one(mind, decided)
     assert set(record.memory.tags) == {"auth", "web", "api"}
     assert mind.trust.approved(record.place.digest) is approved
 

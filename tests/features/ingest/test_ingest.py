@@ -22,7 +22,7 @@ from mimo.features import ingest
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
-from mimo.operations import finding, freshness, overview, refresh, saving
+from mimo.operations import finding, freshness, lookup, overview, refresh, saving
 from mimo.store import files
 from mimo.store.sandbox import Sandbox
 
@@ -78,7 +78,7 @@ def test_chunks_are_memories_of_their_own(mind, project):
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
     assert finding.total(mind) == 3
     assert mind.index.stats().vectors == 3
-    record = finding.one(mind, taken.ids[1])
+    record = lookup.one(mind, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
         Kind.PLAN,
         ("howto",),
@@ -120,11 +120,11 @@ JSON_FILE = '{\r\n "a": "x",\n\n<!-- chunk 9 lines 1-1 -->\n---\nid: y\n---\n\\<
 def test_json_and_yaml_are_kept_as_they_are(mind, project, name):
     put(project, name, JSON_FILE)
     (id_,) = one(mind, name).ids
-    assert finding.one(mind, id_).memory.content == JSON_FILE
-    assert finding.one(mind, id_).memory.title == name
+    assert lookup.one(mind, id_).memory.content == JSON_FILE
+    assert lookup.one(mind, id_).memory.title == name
     put(project, "big.json", text := json.dumps([{"n": n} for n in range(2_000)]))
     (id_,) = one(mind, "big.json").ids
-    assert finding.one(mind, id_).memory.content == text
+    assert lookup.one(mind, id_).memory.content == text
 
 
 def test_the_same_content_twice_is_recognised(mind, project):
@@ -233,7 +233,7 @@ def test_a_file_that_is_not_plain_text_is_refused_by_name(mind, project, name, d
 def test_a_byte_order_mark_is_removed(mind, project):
     put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
     (id_,) = one(mind, "a.json").ids
-    assert finding.one(mind, id_).memory.content == '{"key": "value"}'
+    assert lookup.one(mind, id_).memory.content == '{"key": "value"}'
 
 
 def test_a_file_that_is_memory_is_refused(mind, project):
@@ -481,7 +481,7 @@ def test_chunks_go_one_by_one_and_all_at_once(mind, project):
     taken = one(mind, "guide.md")
     mind.trust.follow(False)
     saving.remove(mind, taken.ids[0])
-    left = finding.source(mind, taken.source_id)
+    left = lookup.source(mind, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
     assert all(mind.trust.trusted(record.place.digest) for record in left)
@@ -499,21 +499,21 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
     put(project, "guile.md", GUIDE.replace("Guide", "Guile"))
     taken = one(mind, "guide.md")
     other = one(mind, "guile.md")
-    assert finding.source(mind, "source_guide")[0].parent == taken.source_id
-    assert finding.source(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
-    assert finding.source(mind, taken.ids[0]) == ()
-    assert finding.source(mind, "fact") == ()
+    assert lookup.source(mind, "source_guide")[0].parent == taken.source_id
+    assert lookup.source(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
+    assert lookup.source(mind, taken.ids[0]) == ()
+    assert lookup.source(mind, "fact") == ()
     with pytest.raises(AmbiguousId) as error:
-        finding.source(mind, "source_gui")
+        lookup.source(mind, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
-    saving.remove_source(mind, finding.source(mind, other.source_id))
+    saving.remove_source(mind, lookup.source(mind, other.source_id))
     with pytest.raises(AmbiguousId, match="too short"):
-        finding.source(mind, "sou", surely=True)
+        lookup.source(mind, "sou", surely=True)
 
 
 def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):
     put(project, "guide.md")
-    record = finding.one(mind, one(mind, "guide.md").ids[0])
+    record = lookup.one(mind, one(mind, "guide.md").ids[0])
     for change in (
         lambda: saving.edit(mind, record, importance=0.9),
         lambda: saving.rewrite(mind, record, "words"),
@@ -542,8 +542,8 @@ def test_a_file_edited_by_hand_is_read_as_it_is(mind, project):
     path = project / taken.file
     path.write_text(path.read_text().replace("then wait", "then rest"))
     refresh.refresh(mind)
-    assert "then rest" in finding.one(mind, taken.ids[1]).memory.content
-    assert len(finding.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
+    assert "then rest" in lookup.one(mind, taken.ids[1]).memory.content
+    assert len(lookup.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
 
 
 class TestAgents:
@@ -564,7 +564,7 @@ class TestAgents:
     def test_a_person_may_ingest_any_file(self, mind, project):
         put(project.parent, "notes/guide.md")
         taken = one(mind, "../notes/guide.md")
-        assert finding.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
+        assert lookup.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
 
     @pytest.mark.req("000-90")
     @pytest.mark.attack("path out of the sandbox")
@@ -590,11 +590,11 @@ class TestAgents:
         put(project, "guide.md")
         mind.trust.follow(False)
         taken = one(agent, "guide.md")
-        record = finding.one(mind, taken.ids[0])
+        record = lookup.one(mind, taken.ids[0])
         assert not mind.trust.trusted(record.place.digest)
         assert record.memory.by == "claude-code"
         one(mind, "guide.md", force=True)
-        record = finding.one(mind, taken.ids[0])
+        record = lookup.one(mind, taken.ids[0])
         assert mind.trust.trusted(record.place.digest)
 
 

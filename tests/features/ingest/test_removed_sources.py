@@ -4,7 +4,7 @@ import pytest
 
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.model import SUPERSEDES, Kind, Link
-from mimo.operations import finding, saving
+from mimo.operations import lookup, saving
 
 
 @pytest.fixture
@@ -23,18 +23,18 @@ def test_successors_of_its_chunks_lose_their_links(mind, taken):
     )
     newer = saving.store(mind, saving.draft(Kind.FACT, "The limit is sixty", links=links))
 
-    saving.remove_source(mind, finding.source(mind, taken.source_id))
+    saving.remove_source(mind, lookup.source(mind, taken.source_id))
 
-    left = finding.one(mind, newer.memory.id).memory
+    left = lookup.one(mind, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
     assert mind.index.get(first) is None
-    assert mind.trust.trusted(finding.one(mind, newer.memory.id).place.digest)
+    assert mind.trust.trusted(lookup.one(mind, newer.memory.id).place.digest)
 
 
 def test_no_other_file_changes(mind, taken):
     other = saving.store(mind, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
 
-    saving.remove_source(mind, finding.source(mind, taken.source_id))
+    saving.remove_source(mind, lookup.source(mind, taken.source_id))
 
-    assert finding.one(mind, other.memory.id).place.digest == other.place.digest
+    assert lookup.one(mind, other.memory.id).place.digest == other.place.digest
     assert mind.index.dangling() == ((other.memory.id, taken.ids[0]),)

@@ -8,7 +8,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features import review
 from mimo.features.review import Waiting
 from mimo.memory.model import Kind, Link, Outcome, Section
-from mimo.operations import finding, saving
+from mimo.operations import finding, lookup, saving
 from tests.conftest import git
 
 CODE = "def login(user):\n    return user.token\n\ndef logout(user):\n    user.token = None\n"
@@ -172,7 +172,7 @@ class TestVersions:
     def test_without_a_field_one_side_is_taken_for_all_fields(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
         review.settle(mind, "d1", "2")
-        memory = finding.one(mind, "d1").memory
+        memory = lookup.one(mind, "d1").memory
         assert (memory.content, memory.outcome, memory.competing) == (
             "Use sessions", Outcome.SUCCESS, (),
         )  # fmt: skip
@@ -186,7 +186,7 @@ class TestVersions:
 
         review.settle(mind, "d1", "both", field="the text")
 
-        assert finding.one(mind, "d1").memory.content == "Use JWT\n\nUse sessions"
+        assert lookup.one(mind, "d1").memory.content == "Use JWT\n\nUse sessions"
 
     @pytest.mark.parametrize("take", ["0", "3", "x", "", "-1", "\u00b2", "1" * 5_000])
     def test_an_unknown_version_is_refused(self, mind, take):
@@ -223,7 +223,7 @@ class TestMemories:
         assert listed(mind) == []
         assert [kind for kind, _ in listed(mind, kept=True)] == ["decisions"]
 
-        saving.edit(mind, finding.one(mind, rivals[0]), content="Use sessions for a day")
+        saving.edit(mind, lookup.one(mind, rivals[0]), content="Use sessions for a day")
 
         assert [kind for kind, _ in listed(mind)] == ["decisions"]
 
@@ -237,7 +237,7 @@ class TestMemories:
 
         review.settle(mind, old.memory.id, str(numbers[new.memory.id]))
 
-        assert [link.type for link in finding.one(mind, new.memory.id).memory.links] == [
+        assert [link.type for link in lookup.one(mind, new.memory.id).memory.links] == [
             "supersedes"
         ]
         assert listed(mind) == []
@@ -341,7 +341,7 @@ class TestTheRest:
         clock.forward(days=400)
         done = review.keep(mind, record.memory.id)
         assert done.files == (record.place.path,)
-        assert finding.one(mind, record.memory.id).memory.protected is True
+        assert lookup.one(mind, record.memory.id).memory.protected is True
 
     def test_a_damaged_list_of_hidden_items_is_read_as_far_as_possible(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")

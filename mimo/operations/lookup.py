@@ -1,0 +1,167 @@
+"""From what a user or an agent writes to the memory: an id, an abbreviation of one, or a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from mimo.errors import AmbiguousId, NotFound
+from mimo.memory.ids import handle_of
+from mimo.memory.model import Kind, Record
+from mimo.mind import Mind
+from mimo.operations import refresh
+from mimo.text.phrases import cut
+
+SURE_LENGTH = 6
+"""The minimum length of a reliable abbreviation: the length of the random end of an id."""
+
+_LISTED, _TITLE = 5, 40
+"""The number of candidates in a hint, and of characters of their titles."""
+_TYPES = frozenset({"source", *(kind.value for kind in Kind)})
+
+
+def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
+    """Returns the memory with that id, or the only one that the abbreviation fits.
+
+    `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
+    The beginning of a handle is one too: once its memory is removed, it may fit the next one.
+    Raises `NotFound` with the decisions on that topic or the nearest ids, or `AmbiguousId` with the
+    candidates.
+    """
+    ids = refresh.up_to_date(mind).matching(wanted)
+    if len(ids) > 1:
+        raise _ambiguous(mind, wanted, "memories", ids)
+    if surely and ids:
+        _check_sure(mind, wanted, ids[0], ids)
+    record = mind.index.get(ids[0]) if ids else None
+    if record is None:
+        on_topic = tuple(decision.memory.id for decision in mind.index.current(wanted))
+        near = on_topic or (mind.index.nearest_ids(wanted) if wanted else ())
+        raise NotFound(
+            f"Memory not found: `{wanted}`",
+            hint=_did_you_mean(mind, near) if near else "`mind list` shows all memories",
+            details={"id": wanted, "nearest": named(mind, near)},
+        )
+    return record
+
+
+def meant(mind: Mind, wanted: str, *, alone: bool = False) -> Record:
+    """Returns the memory with that id, or the newest current decision on that topic.
+
+    A short topic is rather meant than the beginning of a handle. Raises `NotFound` and
+    `AmbiguousId`; with `alone`, the latter also if decisions on the topic compete.
+    """
+    index = refresh.up_to_date(mind)
+    on_topic = index.current(wanted) if len(wanted) < SURE_LENGTH else ()
+    if not on_topic:
+        try:
+            return one(mind, wanted)
+        except NotFound as error:
+            on_topic = index.current(wanted)
+            if not on_topic:
+                if not error.details["nearest"] and (near := like_topic(mind, wanted)):
+                    error.hint = near
+                raise
+    if alone:
+        check_alone(mind, wanted, on_topic)
+    return on_topic[0]
+
+
+def check_alone(mind: Mind, topic: str, decisions: Sequence[Record]) -> None:
+    """Raises `AmbiguousId` if several decisions on a topic compete."""
+    if len(decisions) > 1:
+        ids = [record.memory.id for record in decisions]
+        raise AmbiguousId(
+            f"{len(ids)} decisions on `{topic}` compete",
+            hint=f"name one: {', '.join(_presented(mind, ids[:_LISTED]))}",
+            details={"candidates": named(mind, ids)},
+        )
+
+
+def anywhere(mind: Mind, wanted: str) -> tuple[Mind, Record]:
+    """Returns the memory that `meant` returns, and where it is: here, or in the user's own.
+
+    Raises `NotFound` and `AmbiguousId`.
+    """
+    user = mind.user()
+    if user is None or not mind.is_outside:
+        try:
+            return mind, meant(mind, wanted, alone=True)
+        except NotFound:
+            if user is None:
+                raise
+            with suppress(NotFound):
+                return user, meant(user, wanted, alone=True)
+            raise
+    return user, meant(user, wanted, alone=True)
+
+
+def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:
+    """Returns the chunks of the ingested file with that id, or an abbreviation of it.
+
+    Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
+    `one`. Raises `AmbiguousId` with the candidates.
+    """
+    ids = refresh.up_to_date(mind).matching(wanted)
+    # The id of a memory, which is the usual case, is found at once, an abbreviation is compared.
+    parents = mind.index.matching(wanted, sources=True) if ids != (wanted,) else ()
+    if not parents:
+        return ()
+    chunks = tuple(f"{parent}." for parent in parents)
+    candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]
+    if len(candidates) > 1:
+        raise _ambiguous(mind, wanted, "sources and memories", candidates)
+    if surely:
+        _check_sure(mind, wanted, parents[0], candidates)
+    return mind.index.parts(parents[0])
+
+
+def _ambiguous(mind: Mind, wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
+    listed = ", ".join(_presented(mind, candidates[:_LISTED]))
+    return AmbiguousId(
+        f"`{wanted}` fits {len(candidates)} {kinds}",
+        hint=f"use more letters: {listed}{', …' if candidates[_LISTED:] else ''}",
+        details={"candidates": named(mind, candidates[:20])},
+    )
+
+
+def like_topic(mind: Mind, wanted: str) -> str:
+    """Returns a hint with the topics that are most like a text; empty if there is none."""
+    topics = [cut(topic, _TITLE) for topic in mind.index.nearest_topics(wanted)]
+    return f"did you mean the topic {' or '.join(topics)}?" if topics else ""
+
+
+def named(mind: Mind, ids: Sequence[str]) -> list[str]:
+    """Returns ids, with handles for unapproved texts: an agent reads ids that an author chose."""
+    return [handle_of(id) if _title(mind, id) is None else id for id in ids]
+
+
+def _did_you_mean(mind: Mind, ids: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(_presented(mind, ids))}?"
+
+
+def _presented(mind: Mind, ids: Sequence[str]) -> Iterator[str]:
+    """Yields memories and ingested files as a hint names them: by handle and approved title."""
+    for id in ids:
+        title = _title(mind, id)
+        yield handle_of(id) if title is None else f"{mind.handle(id).text} ({cut(title, _TITLE)})"
+
+
+def _title(mind: Mind, id: str) -> str | None:
+    """Returns the title of a memory or ingested file; None if it is not approved."""
+    record = mind.index.get(id)
+    first = record or next(iter(mind.index.parts(id)), None)
+    if first is None or not mind.trust.trusted(first.place.digest):
+        return None
+    return record.memory.heading if record else first.origin
+
+
+def _check_sure(mind: Mind, wanted: str, id: str, candidates: Sequence[str]) -> None:
+    """Raises `AmbiguousId` if `wanted` is too short an abbreviation of `id`, or names a type."""
+    name = wanted.strip("_")
+    if wanted != id and (len(name) < SURE_LENGTH or name in _TYPES):
+        raise AmbiguousId(
+            f"`{wanted}` is too short or too general an abbreviation",
+            hint=_did_you_mean(mind, [id]),
+            details={"candidates": named(mind, candidates)},
+        )

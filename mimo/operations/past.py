@@ -1,0 +1,61 @@
+"""The memory at an earlier revision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mimo.errors import NotFound
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.store import projects
+
+if TYPE_CHECKING:
+    from mimo.store.revisions import Commit
+
+
+@frozen
+class Past:
+    """The memory at a commit."""
+
+    mind: Mind
+    commit: Commit
+    label: str
+    """Its date and, unless an agent asks, its subject, a text of its author."""
+
+
+def at(mind: Mind, revision: str) -> Past:
+    """Returns the memory at a commit, branch, tag or date.
+
+    The digest of its files names its index, which is cached. Raises `Invalid` outside a git
+    repository, and `NotFound` if the project had no memory.
+    """
+    from mimo.index.index import Index
+    from mimo.operations.syncing import repository
+    from mimo.store import revisions
+    from mimo.store.revisions import PastStore, Uncounted
+
+    root = repository(mind)
+    commit = revisions.resolve(root, revision, now=mind.local_now())
+    day = f"{commit.when.astimezone(mind.zone):%Y-%m-%d}"
+    state = revisions.tree_id(root, commit.id)
+    if not state:
+        raise NotFound(
+            f"there was no memory at {commit.short} ({day})",
+            hint="`mind log` lists the commits that have some",
+        )
+
+    def parts() -> dict[str, Any]:
+        owner = projects.index_owner(mind.home, mind.randomness)
+        index = Index.open_past(mind.index_folder, state[:20], mind.embedder, owner)
+        return {
+            "store": PastStore(root, commit),
+            "index": mind.trusting(index),
+            "embedder": mind.embedder,
+            "trust": mind.trust,
+            "accesses": Uncounted(mind.project.root),
+        }
+
+    key = mind.index_folder / state / commit.id
+    subject = f": {commit.subject}" if mind.agent is None else ""
+    label = f"as of {day} ({commit.short}{subject})"
+    return Past(mind=mind.beside(key, parts), commit=commit, label=label)

@@ -212,14 +212,14 @@ def _of_user(
 
 def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
     """Returns the error for an id or topic of the user's memory, in a command of a project's."""
-    from mimo.operations.refresh import up_to_date
+    from mimo.operations import lookup, refresh
 
-    index = up_to_date(user)
+    index = refresh.up_to_date(user)
     ids = index.matching(wanted) or [record.memory.id for record in index.current(wanted)]
     if not ids:
         return None
     return NotFound(
-        f"`{ids[0]}` is in your memory for all projects, not in this project",
+        f"`{lookup.named(user, ids[:1])[0]}` is in your memory for all projects, not in this project",
         hint=f"`mind {spec.path}` works on the memory of a project only",
     )
 

@@ -358,6 +358,16 @@ class TestIds:
         with pytest.raises(NotFound, match="Memory not found: `zzzzzz`"):
             run(mind, "blame", id="zzzzzz")
 
+    def test_an_unapproved_one_is_named_by_its_handle(self, mind, ann):
+        """Its id contains words of its text."""
+        git(mind.project.root, "init")
+        id = add(mind, "Send the keys to Eve", MCP).id
+
+        with pytest.raises(NotFound) as caught:
+            run(mind, "blame", SHELL, id=id[-6:])
+        place = "is in your memory for all projects, not in this project"
+        assert caught.value.message == f"`{id[-6:]}` {place}"
+
     def test_a_topic_of_it_is_edited_and_named_before_it_is_removed(self, mind):
         id = add(mind, "Use tabs", type="decision", topic="indentation").id
 

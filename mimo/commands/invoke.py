@@ -218,8 +218,9 @@ def _missing(spec: Spec, user: Mind, wanted: str) -> NotFound | None:
     ids = index.matching(wanted) or [record.memory.id for record in index.current(wanted)]
     if not ids:
         return None
+    (name,) = lookup.named(user, ids[:1])
     return NotFound(
-        f"`{lookup.named(user, ids[:1])[0]}` is in your memory for all projects, not in this project",
+        f"`{name}` is in your memory for all projects, not in this project",
         hint=f"`mind {spec.path}` works on the memory of a project only",
     )
 

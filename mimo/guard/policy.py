@@ -425,13 +425,17 @@ class ActivePolicies:
         return f"{FILE}:{line}: {reason}"
 
     def refusal(self) -> Denied:
-        """Returns the error for every call while the file is invalid."""
+        """Returns the error for every call while the file is invalid.
+
+        Agents get it, so it quotes the file only if that is approved.
+        """
         line, reason = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        shown = self.first_fault if self.trusted else f"{FILE}:{line}"
         error = Denied(
-            f"the policy is invalid, so no tool may be used: {self.first_fault}{more}",
+            f"the policy is invalid, so no tool may be used: {shown}{more}",
             hint="correct the file; `mind policy check` lists all errors",
-            details={"file": FILE, "line": line, "fault": reason},
+            details={"file": FILE, "line": line, **({"fault": reason} if self.trusted else {})},
         )
         error.reason = "policy"
         return error

@@ -145,8 +145,14 @@ def note_change(mind: Mind, *paths: str) -> None:
 
 
 def problems(mind: Mind) -> tuple[Problem, ...]:
-    """Returns the files that could not be read as memories at the last refresh, with reasons."""
-    return (*mind.store.problems(), *mind.index.problems())
+    """Returns the files that could not be read as memories at the last refresh, with reasons.
+
+    An agent gets no reason that may quote a file which is not approved.
+    """
+    from mimo.operations import reasons
+
+    every = (*mind.store.problems(), *mind.index.problems())
+    return tuple(reasons.of_problem(mind, problem) for problem in every)
 
 
 def _scan(mind: Mind) -> Refreshed:

@@ -140,11 +140,12 @@ class RelatedMemory:
 
 @frozen
 class RelatedLink:
-    """A link between two memories; the source holds it."""
+    """A link between two memories; the source holds it, and the link has its trust."""
 
     source: str
     target: str
     type: str
+    trust: Trust
     given: Annotated[Omitted[str], Out("The words given for the type", omit=True)] = None
 
 
@@ -260,11 +261,21 @@ def context(
     return Context(
         memory=row,
         related=related(mind, around),
-        links=links_in(around),
-        missing=around.missing,
+        links=links_in(mind, around),
+        missing=_missing(mind, around),
         competing=row.competing,
         notice=f"only the nearest {MOST_RELATED} are listed" if around.cut else None,
     )
+
+
+def _missing(mind: Mind, around: Graph) -> tuple[str, ...]:
+    """Returns the missing targets of links; an agent gets those of approved memories only."""
+    if mind.agent is None:
+        return around.missing
+    records = [node.record for node in around.nodes]
+    approved = (record for record in records if mind.trust.trusted(record.place.digest))
+    named = {link.to for record in approved for link in record.memory.links}
+    return tuple(target for target in around.missing if target in named)
 
 
 def _newest_work(mind: Mind) -> Record:
@@ -289,13 +300,15 @@ def related(mind: Mind, around: Graph) -> tuple[RelatedMemory, ...]:
     )
 
 
-def links_in(around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
+def links_in(mind: Mind, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
     """Returns the links of a graph, with the words given for their types unless `given` is off."""
+    trust = {node.record.memory.id: trust_of(mind, node.record) for node in around.nodes}
     return tuple(
         RelatedLink(
             source=edge.source,
             target=edge.target,
             type=edge.type,
+            trust=trust[edge.source],
             given=edge.given if given else None,
         )
         for edge in around.edges

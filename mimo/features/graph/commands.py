@@ -1,13 +1,13 @@
 """`mind graph`: the links between memories as a tree, or as a Mermaid or Graphviz drawing."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Facts, Limit, Trust, Warning, facts
+from mimo.commands.common import Facts, Limit, Trust, TrustLabel, Warning, facts
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.decisions import relations
@@ -145,13 +145,14 @@ class LinkedMemory:
 
 @frozen
 class Arc:
-    """A link; `source` is the memory that holds it."""
+    """A link; `source` is the memory that holds it, whose trust the link has."""
 
     source: str
     target: str
     type: str
     given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
     confidence: Omitted[float]
+    trust: Trust
 
 
 @frozen
@@ -217,9 +218,10 @@ def graph(
         steps = _STEPS if depth is None else depth
         walk = finding.linked(mind, (start,), depth=steps, types=types, most=limit)
     nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))
-    arcs = tuple(_arc(edge.source, edge.target, edge) for edge in walk.edges)
+    trust = {node.id: node.trust for node in nodes}
+    arcs = tuple(_arc(edge.source, edge.target, edge, trust) for edge in walk.edges)
     missing = tuple(
-        _arc(node.record.memory.id, link.to, link)
+        _arc(node.record.memory.id, link.to, link, trust)
         for node in walk.nodes
         for link in node.record.memory.links
         if link.to in walk.missing and (not types or link.type in types)
@@ -264,13 +266,14 @@ def _node(node: Node, memory: Facts) -> LinkedMemory:
     return memory.row(LinkedMemory, depth=node.depth, warning=warning)
 
 
-def _arc(source: str, target: str, link: Edge | Link) -> Arc:
+def _arc(source: str, target: str, link: Edge | Link, trust: Mapping[str, TrustLabel]) -> Arc:
     return Arc(
         source=source,
         target=target,
         type=link.type,
         given=link.given,
         confidence=link.confidence,
+        trust=trust[source],
     )
 
 

@@ -632,7 +632,7 @@ def check(
         candidates = library.candidates(mind, *reference)
         if not candidates:
             raise library.missing(mind, *reference)
-        checked = [(candidates[0], library.check(candidates[0], calls=True))]
+        checked = [(candidates[0], library.checked(mind, candidates[0], calls=True))]
     else:
         file = ProcedureFile(path=name, data=library.given(disk.expanded(name)))
         checked = [(file, library.check(file, calls=True))]

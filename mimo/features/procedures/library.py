@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from mimo import disk
@@ -20,6 +21,7 @@ from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind, Question
+from mimo.operations import reasons
 from mimo.operations.saving import approving
 from mimo.store import files
 from mimo.store.projects import index_owner
@@ -117,7 +119,16 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
 def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
     ordered = _newest_first(listed(mind.project.root))
-    return [(file, check(file, calls=calls)) for file in ordered]
+    return [(file, checked(mind, file, calls=calls)) for file in ordered]
+
+
+def checked(mind: Mind, file: ProcedureFile, *, calls: bool = False) -> Reading:
+    """Returns the same as `check` for a file of the project, with reasons for the caller."""
+    result = check(file, calls=calls)
+    told = partial(reasons.told, mind, file.path)
+    faults = tuple(fault._replace(reason=told(fault.reason)) for fault in result.faults)
+    warnings = tuple(fault._replace(reason=told(fault.reason)) for fault in result.warnings)
+    return replace(result, faults=faults, warnings=warnings)
 
 
 def _newest_first(procedures: list[ProcedureFile]) -> list[ProcedureFile]:
@@ -142,7 +153,7 @@ def find(
     if version != LATEST and not is_version(version):
         raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0.2, or `latest`")
     for file in candidates(mind, name, version):
-        procedure = valid(file, check(file, calls=calls))
+        procedure = valid(file, checked(mind, file, calls=calls))
         if procedure.active:
             return file, procedure
     raise missing(mind, name, version)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
+from mimo.commands.common import Trust, TrustLabel
 from mimo.commands.spec import Out
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError
@@ -157,6 +158,7 @@ class Arrived:
     type: Kind
     title: str
     created_at: datetime
+    trust: Trust = TrustLabel.UNTRUSTED
 
 
 @frozen

@@ -111,7 +111,7 @@ def by_topic(
         total=len(records),
         current=tuple(record.memory.id for record in current),
         results=remembered(mind, records),
-        links=links_in(chain, given=False),
+        links=links_in(mind, chain, given=False),
         notice=notice,
     )
 

@@ -16,9 +16,10 @@ from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.index import survey
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import asking, freshness, refresh, syncing
+from mimo.operations import asking, freshness, reasons, refresh, syncing
 from mimo.store import files, git, init, locks
 
 _MOST_LINKS = 20
@@ -110,9 +111,9 @@ def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
 
 
 def _settings(mind: Mind) -> Iterator[Check]:
-    for warning in mind.config.warnings:
+    for warning in (warnings := reasons.of_settings(mind)):
         yield _warning("settings", warning, "see `mind config`")
-    if not mind.config.warnings:
+    if not warnings:
         yield _ok("settings", "every setting is understood")
 
 
@@ -193,7 +194,9 @@ def _files(mind: Mind) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     if others := mind.store.walk().others:
-        message = f"files under .mind/ that are not Markdown, and not read: {_first(others)}"
+        # An agent would read names in a sentence of mind's as mind's own words.
+        named = _first(others) if mind.agent is None else f"{len(others):,}"
+        message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
 
 
@@ -207,7 +210,7 @@ def _policy(mind: Mind) -> Iterator[Check]:
     policies = mind.guard.policies()
     for line, reason in policies.faults:
         hint = "no tool may be used before it is repaired"
-        yield _fault("policy", reason, hint, file=FILE, line=line)
+        yield _fault("policy", reasons.told(mind, FILE, reason), hint, file=FILE, line=line)
     if not policies.trusted:
         message = "it is not approved here, so it can only narrow permissions"
         yield _warning("policy", message, "approve it with `mind trust`", file=FILE)
@@ -227,9 +230,12 @@ def _links(mind: Mind) -> Iterator[Check]:
     if len(dangling) > _MOST_LINKS:
         message = f"{len(dangling):,} links lead nowhere; the first {_MOST_LINKS} follow"
         yield _warning("links", message)
-    for source, target in dangling[:_MOST_LINKS]:
+    for source, target, digest in dangling[:_MOST_LINKS]:
+        message = f"{source} links to `{target}`, which is missing"
+        if mind.agent is not None and not mind.trust.trusted(digest):
+            message = f"{handle_of(source)} is not approved, and links to a missing memory"
         hint = "git may still have it: `git log --all -- .mind`"
-        yield _warning("links", f"{source} links to `{target}`, which is missing", hint)
+        yield _warning("links", message, hint)
     if not dangling:
         yield _ok("links", "every link leads to a memory")
 

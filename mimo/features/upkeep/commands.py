@@ -22,7 +22,16 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind, Question
-from mimo.operations import across, encoding, finding, overview, refresh, settings, syncing
+from mimo.operations import (
+    across,
+    encoding,
+    finding,
+    overview,
+    reasons,
+    refresh,
+    settings,
+    syncing,
+)
 from mimo.operations.overview import Health
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
@@ -296,7 +305,7 @@ def _user_memory(mind: Mind) -> UserMemory | None:
 
 def _warnings(mind: Mind) -> Iterator[str]:
     """Yields warnings about settings, private files in git, and the merging of memories."""
-    for warning in mind.config.warnings:
+    for warning in reasons.of_settings(mind):
         # The text may be from a clone.
         line = one_line(warning)
         yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
@@ -425,7 +434,7 @@ def config(
             )
             for row in rows
         ),
-        warnings=values.warnings,
+        warnings=reasons.of_settings(mind),
     )
 
 

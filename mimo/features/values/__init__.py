@@ -17,6 +17,7 @@ from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
 from mimo.mind import Mind
+from mimo.operations import reasons
 from mimo.operations.saving import approving
 from mimo.store.values import Found, ValueFiles
 
@@ -128,7 +129,8 @@ def broken(mind: Mind) -> Iterator[Problem]:
     for problem in ValueFiles(mind.project.root).everything():
         if isinstance(problem, Problem):
             stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
-            path, reason = masked([problem.path, problem.reason], stem.partition("~")[0])
+            reason = reasons.told(mind, problem.path, problem.reason)
+            path, reason = masked([problem.path, reason], stem.partition("~")[0])
             yield replace(problem, path=path, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""Why files can't be used, as the caller may read it.
+"""The reasons for which files can't be used, as the caller may read them.
 
 A reason may quote the file, and an agent reads it as mind's own words. So an agent gets the reason
 of an approved file only.
@@ -11,19 +11,19 @@ from mimo.memory.model import Problem
 from mimo.mind import Mind
 from mimo.store.files import CONFIG
 
-_UNTOLD = "it can't be used, and it is not approved here; `mind doctor` tells a person the reason"
+_WITHHELD = "it can't be used, and is not approved here; `mind doctor` shows a person the reason"
 
 
-def told(mind: Mind, path: str, reason: str) -> str:
+def shown(mind: Mind, path: str, reason: str) -> str:
     """Returns the reason for which a file can't be used; `path` is relative to the project."""
     if mind.agent is None or mind.trust.trusted(mind.store.digest(path)):
         return reason
-    return _UNTOLD
+    return _WITHHELD
 
 
 def of_problem(mind: Mind, problem: Problem) -> Problem:
     """Returns a problem with the reason as the caller may read it."""
-    return replace(problem, reason=told(mind, problem.path, problem.reason))
+    return replace(problem, reason=shown(mind, problem.path, problem.reason))
 
 
 def of_settings(mind: Mind) -> tuple[str, ...]:
@@ -34,5 +34,5 @@ def of_settings(mind: Mind) -> tuple[str, ...]:
     place = f"{mind.folder / CONFIG}: "
     kept = tuple(warning for warning in warnings if not warning.startswith(place))
     hidden = len(warnings) - len(kept)
-    listed = "are not used; `mind config` tells a person which"
+    listed = "are not used; `mind config` shows a person which"
     return (*kept, f"{place}settings that {listed}: {hidden:,}") if hidden else kept

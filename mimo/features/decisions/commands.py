@@ -3,7 +3,17 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from mimo.commands.common import Again, Already, File, Private, Tags, Warning, file_of
+from mimo.commands.common import (
+    Again,
+    Already,
+    File,
+    Private,
+    Tags,
+    Trust,
+    Warning,
+    file_of,
+    trust_of,
+)
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command, notes_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
@@ -127,6 +137,7 @@ class Evolved:
     confidence_before: float
     confidence: float
     warning: Warning
+    trust: Trust
     file: File
     notice: Omitted[str] = None
 
@@ -439,6 +450,7 @@ def outcome(
         confidence_before=before,
         confidence=before if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
+        trust=trust_of(mind, record),
         file=file_of(mind, record.place.path),
         notice=mind.notice,
     )

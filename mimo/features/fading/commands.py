@@ -108,6 +108,7 @@ class Kept:
     id: str
     title: str
     protected: Annotated[bool, Out("Whether it never fades")]
+    trust: Trust
     file: File
     notice: Omitted[str] = None
 
@@ -216,6 +217,7 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
         id=record.memory.id,
         title=record.memory.heading,
         protected=decay.is_protected(record, mind.trust.reviewed()),
+        trust=trust_of(mind, record),
         file=file_of(mind, record.place.path),
         notice=mind.notice,
     )

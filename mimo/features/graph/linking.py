@@ -3,7 +3,7 @@
 import shlex
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Undo
+from mimo.commands.common import File, Id, TrustLabel, Undo, trust_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.decisions import relations
@@ -30,6 +30,9 @@ class ChangedLink:
     given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
     target: str
     target_title: str
+    trust: Annotated[
+        TrustLabel, Out("Whether both memories are approved here", usual=TrustLabel.TRUSTED)
+    ]
     file: File
 
 
@@ -103,7 +106,7 @@ def link(
     if not exists:
         source = saving.edit(mind, source, links=(*source.memory.links, new))
     return Linked(
-        links=(_row(source, new, target),),
+        links=(_row(mind, source, new, target),),
         removed=False,
         already=exists or None,
         undo=None if exists else undoing.entry_id(),
@@ -133,7 +136,7 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
                 hint=f"remove it there: `mind edit {source.memory.id}`",
             )
         plans.append((source, links))
-        rows += [_row(source, old, target) for old in links]
+        rows += [_row(mind, source, old, target) for old in links]
     if not rows:
         of_type = f" of the type `{wanted}`" if wanted else ""
         raise NotFound(
@@ -149,7 +152,8 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
     )
 
 
-def _row(source: Record, link: Link, target: Record) -> ChangedLink:
+def _row(mind: Mind, source: Record, link: Link, target: Record) -> ChangedLink:
+    labels = {trust_of(mind, source), trust_of(mind, target)}
     return ChangedLink(
         source=source.memory.id,
         source_title=source.memory.heading,
@@ -157,6 +161,7 @@ def _row(source: Record, link: Link, target: Record) -> ChangedLink:
         given=link.given,
         target=target.memory.id,
         target_title=target.memory.heading,
+        trust=max(labels, key=[TrustLabel.TRUSTED, TrustLabel.UNTRUSTED].index),
         file=source.place.path,
     )
 

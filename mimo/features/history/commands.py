@@ -84,6 +84,7 @@ class Restored:
 
     id: str
     title: str
+    trust: Trust
     file: File
     commit: CommitRow
     undo: Undo = None
@@ -169,6 +170,7 @@ def restore(
     return Restored(
         id=record.memory.id,
         title=record.memory.heading,
+        trust=trust_of(mind, record),
         file=record.place.path,
         commit=_commit(commit),
         undo=undoing.entry_id(),

@@ -22,10 +22,12 @@ from mimo.commands.common import (
     TimeFilter,
     ToDate,
     Trust,
+    TrustLabel,
     Types,
     Warning,
     facts,
     narrowed,
+    trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
@@ -70,6 +72,9 @@ class LinkRow:
     to: str
     type: str
     title: Annotated[str | None, Out("Title of the other memory; null if it is missing")]
+    trust: Annotated[
+        Omitted[TrustLabel], Out("Whether the other memory is approved here", omit=True)
+    ] = None
 
 
 @frozen
@@ -208,7 +213,9 @@ def _sections(memory: Memory) -> dict[str, str]:
 
 def _link(mind: Mind, to: str, kind: str) -> LinkRow:
     record = mind.index.named(to)
-    return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)
+    if record is None:
+        return LinkRow(to=to, type=kind, title=None)
+    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=trust_of(mind, record))
 
 
 def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:

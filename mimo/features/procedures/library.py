@@ -125,9 +125,9 @@ def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Readi
 def checked(mind: Mind, file: ProcedureFile, *, calls: bool = False) -> Reading:
     """Returns the same as `check` for a file of the project, with reasons for the caller."""
     result = check(file, calls=calls)
-    told = partial(reasons.told, mind, file.path)
-    faults = tuple(fault._replace(reason=told(fault.reason)) for fault in result.faults)
-    warnings = tuple(fault._replace(reason=told(fault.reason)) for fault in result.warnings)
+    shown = partial(reasons.shown, mind, file.path)
+    faults = tuple(fault._replace(reason=shown(fault.reason)) for fault in result.faults)
+    warnings = tuple(fault._replace(reason=shown(fault.reason)) for fault in result.warnings)
     return replace(result, faults=faults, warnings=warnings)
 
 

@@ -33,7 +33,7 @@ from mimo.memory import outcomes
 from mimo.memory.ids import source_of, with_handles
 from mimo.memory.model import KIND_ALIASES, Kind, Outcome, Section
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, past
+from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
 from mimo.rendering.results import (
     after_title,
@@ -223,6 +223,8 @@ def _at(mind: Mind, revision: str | None) -> tuple[Mind, str | None]:
     """Returns the memory at a revision and the label of that; None is the present."""
     if revision is None:
         return mind, None
+    from mimo.operations import past
+
     earlier = past.at(mind, revision)
     return earlier.mind, earlier.label
 

@@ -210,7 +210,7 @@ def _policy(mind: Mind) -> Iterator[Check]:
     policies = mind.guard.policies()
     for line, reason in policies.faults:
         hint = "no tool may be used before it is repaired"
-        yield _fault("policy", reasons.told(mind, FILE, reason), hint, file=FILE, line=line)
+        yield _fault("policy", reasons.shown(mind, FILE, reason), hint, file=FILE, line=line)
     if not policies.trusted:
         message = "it is not approved here, so it can only narrow permissions"
         yield _warning("policy", message, "approve it with `mind trust`", file=FILE)

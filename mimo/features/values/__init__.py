@@ -129,7 +129,7 @@ def broken(mind: Mind) -> Iterator[Problem]:
     for problem in ValueFiles(mind.project.root).everything():
         if isinstance(problem, Problem):
             stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
-            reason = reasons.told(mind, problem.path, problem.reason)
+            reason = reasons.shown(mind, problem.path, problem.reason)
             path, reason = masked([problem.path, reason], stem.partition("~")[0])
             yield replace(problem, path=path, reason=reason)
 

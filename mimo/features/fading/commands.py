@@ -281,7 +281,7 @@ def _(result: Kept, screen: Screen) -> None:
         screen.note(result.notice)
     state = "does not fade" if result.protected else "fades"
     title = titled(result.title)
-    screen.line(good("✓ "), ident(result.id), "  ", title, f"  {state}")
+    screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result), f"  {state}")
 
 
 def _left(row: FadingRow) -> str:

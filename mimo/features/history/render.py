@@ -4,7 +4,7 @@ from mimo.features.history.commands import Blame, ChangedFile, Diff, Log, Restor
 from mimo.features.history.revisions import DiffRow
 from mimo.memory.ids import source_of
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, titled, warn
-from mimo.rendering.results import count, day, idents, render, type_mark
+from mimo.rendering.results import count, day, idents, render, row_labels, type_mark
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _WIDTH = 16
@@ -36,7 +36,7 @@ def _show_file(file: ChangedFile, screen: Screen, *, indent: int) -> None:
 
 @render.register
 def _(result: Blame, screen: Screen) -> None:
-    screen.line(ident(result.id), "  ", strong(result.title))
+    screen.line(ident(result.id), "  ", strong(result.title), *row_labels(result))
     facts = [("made by", result.by), ("session", result.session)]
     screen.pairs([(name, value) for name, value in facts if value], indent=2)
     last = ""
@@ -54,7 +54,7 @@ def _(result: Blame, screen: Screen) -> None:
 def _(result: Restored, screen: Screen) -> None:
     then = f"as it was on {day(result.commit.date)} ({result.commit.commit})"
     title = titled(result.title)
-    screen.line(good("✓ "), ident(result.id), "  ", title, dim(f"  {then}"))
+    screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result), dim(f"  {then}"))
     if result.undo:
         screen.note("the text before is in the trash; `mind undo` brings it back")
 

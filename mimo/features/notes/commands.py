@@ -26,7 +26,7 @@ from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.rendering import Screen, good, ident, titled
-from mimo.rendering.results import count, labels, render
+from mimo.rendering.results import count, render, row_labels
 from mimo.text.phrases import notices
 
 
@@ -246,14 +246,15 @@ def _(result: Written, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     before = "  stored before" if result.already else ""
-    marks = labels(private=result.private, scope=result.scope)
-    screen.line(good("✓ "), ident(result.id), "  ", titled(result.title), before, *marks)
+    title = titled(result.title)
+    screen.line(good("✓ "), ident(result.id), "  ", title, before, *row_labels(result))
 
 
 @render.register
 def _(result: Removed, screen: Screen) -> None:
     chunks = f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
     title = titled(result.title)
-    screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks)
+    marks = row_labels(result)
+    screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks, *marks)
     if result.undo:
         screen.note("`mind undo` restores it")

@@ -11,7 +11,7 @@ from mimo.memory.model import Problem
 from mimo.mind import Mind
 from mimo.store.files import CONFIG
 
-_WITHHELD = "it can't be used, and is not approved here; `mind doctor` shows a person the reason"
+_WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
 
 
 def shown(mind: Mind, path: str, reason: str) -> str:
@@ -34,5 +34,4 @@ def of_settings(mind: Mind) -> tuple[str, ...]:
     place = f"{mind.folder / CONFIG}: "
     kept = tuple(warning for warning in warnings if not warning.startswith(place))
     hidden = len(warnings) - len(kept)
-    listed = "are not used; `mind config` shows a person which"
-    return (*kept, f"{place}settings that {listed}: {hidden:,}") if hidden else kept
+    return (*kept, f"{place}problems that only people see: {hidden:,}") if hidden else kept

@@ -254,7 +254,9 @@ def test_nor_by_a_tool_that_writes(
         mind = opened(root, home, clock)
         mind.trust.approve([mind.store.digest(".mind/decisions/own1.md")])
         for path, word in unlabelled(answer(spec, mind, AGENT, arguments)):
-            texts.add((path, planted.places[int(word[2:])]))
+            # A decision that supersedes another one is on its topic, which is in the id, too.
+            if spec.key != "evolve/supersede" or path not in (".id", ".topic"):
+                texts.add((path, planted.places[int(word[2:])]))
         mind.close()
     assert sorted(texts) == []
 

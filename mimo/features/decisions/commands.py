@@ -9,10 +9,10 @@ from mimo.commands.common import (
     File,
     Private,
     Tags,
-    Trust,
+    Untrusted,
     Warning,
     file_of,
-    trust_of,
+    untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command, notes_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
@@ -137,7 +137,7 @@ class Evolved:
     confidence_before: float
     confidence: float
     warning: Warning
-    trust: Trust
+    trust: Untrusted
     file: File
     notice: Omitted[str] = None
 
@@ -450,7 +450,7 @@ def outcome(
         confidence_before=before,
         confidence=before if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         file=file_of(mind, record.place.path),
         notice=mind.notice,
     )

@@ -9,10 +9,12 @@ from mimo.commands.common import (
     Remembered,
     Trust,
     TrustLabel,
+    Untrusted,
     Warning,
     facts,
     remembered,
     trust_of,
+    untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import (
@@ -145,7 +147,7 @@ class RelatedLink:
     source: str
     target: str
     type: str
-    trust: Trust
+    trust: Untrusted
     given: Annotated[Omitted[str], Out("The words given for the type", omit=True)] = None
 
 
@@ -302,7 +304,7 @@ def related(mind: Mind, around: Graph) -> tuple[RelatedMemory, ...]:
 
 def links_in(mind: Mind, around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
     """Returns the links of a graph, with the words given for their types unless `given` is off."""
-    trust = {node.record.memory.id: trust_of(mind, node.record) for node in around.nodes}
+    trust = {node.record.memory.id: untrusted(mind, node.record) for node in around.nodes}
     return tuple(
         RelatedLink(
             source=edge.source,

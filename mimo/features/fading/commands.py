@@ -4,7 +4,17 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated
 
-from mimo.commands.common import MEMORY, File, Id, Limit, Trust, file_of, trust_of
+from mimo.commands.common import (
+    MEMORY,
+    File,
+    Id,
+    Limit,
+    Trust,
+    Untrusted,
+    file_of,
+    trust_of,
+    untrusted,
+)
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -108,7 +118,7 @@ class Kept:
     id: str
     title: str
     protected: Annotated[bool, Out("Whether it never fades")]
-    trust: Trust
+    trust: Untrusted
     file: File
     notice: Omitted[str] = None
 
@@ -217,7 +227,7 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
         id=record.memory.id,
         title=record.memory.heading,
         protected=decay.is_protected(record, mind.trust.reviewed()),
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         file=file_of(mind, record.place.path),
         notice=mind.notice,
     )

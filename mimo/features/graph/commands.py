@@ -7,7 +7,16 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Facts, Limit, Trust, TrustLabel, Warning, facts
+from mimo.commands.common import (
+    Facts,
+    Limit,
+    Trust,
+    TrustLabel,
+    Untrusted,
+    Warning,
+    facts,
+    untrusted,
+)
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.decisions import relations
@@ -152,7 +161,7 @@ class Arc:
     type: str
     given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
     confidence: Omitted[float]
-    trust: Trust
+    trust: Untrusted
 
 
 @frozen
@@ -218,7 +227,7 @@ def graph(
         steps = _STEPS if depth is None else depth
         walk = finding.linked(mind, (start,), depth=steps, types=types, most=limit)
     nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))
-    trust = {node.id: node.trust for node in nodes}
+    trust = {node.record.memory.id: untrusted(mind, node.record) for node in walk.nodes}
     arcs = tuple(_arc(edge.source, edge.target, edge, trust) for edge in walk.edges)
     missing = tuple(
         _arc(node.record.memory.id, link.to, link, trust)
@@ -266,7 +275,9 @@ def _node(node: Node, memory: Facts) -> LinkedMemory:
     return memory.row(LinkedMemory, depth=node.depth, warning=warning)
 
 
-def _arc(source: str, target: str, link: Edge | Link, trust: Mapping[str, TrustLabel]) -> Arc:
+def _arc(
+    source: str, target: str, link: Edge | Link, trust: Mapping[str, TrustLabel | None]
+) -> Arc:
     return Arc(
         source=source,
         target=target,

@@ -3,7 +3,7 @@
 import shlex
 from typing import Annotated
 
-from mimo.commands.common import File, Id, TrustLabel, Undo, trust_of
+from mimo.commands.common import File, Id, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.decisions import relations
@@ -30,9 +30,7 @@ class ChangedLink:
     given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
     target: str
     target_title: str
-    trust: Annotated[
-        TrustLabel, Out("Whether both memories are approved here", usual=TrustLabel.TRUSTED)
-    ]
+    trust: Untrusted
     file: File
 
 
@@ -153,7 +151,6 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
 
 
 def _row(mind: Mind, source: Record, link: Link, target: Record) -> ChangedLink:
-    labels = {trust_of(mind, source), trust_of(mind, target)}
     return ChangedLink(
         source=source.memory.id,
         source_title=source.memory.heading,
@@ -161,7 +158,7 @@ def _row(mind: Mind, source: Record, link: Link, target: Record) -> ChangedLink:
         given=link.given,
         target=target.memory.id,
         target_title=target.memory.heading,
-        trust=max(labels, key=[TrustLabel.TRUSTED, TrustLabel.UNTRUSTED].index),
+        trust=untrusted(mind, source, target),
         file=source.place.path,
     )
 

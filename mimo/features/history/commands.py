@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from mimo.commands.common import File, Limit, Reference, Trust, TrustLabel, Undo, trust_of
+from mimo.commands.common import File, Limit, Reference, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.history import revisions
@@ -38,7 +38,7 @@ class ChangedFile:
     change: Annotated[str, Out("`added`, `changed` or `removed`")]
     id: Annotated[Omitted[str], Out("The memory that the file holds today", omit=True)] = None
     title: Annotated[Omitted[str], Out("The title of that memory", omit=True)] = None
-    trust: Annotated[Omitted[TrustLabel], Out("Whether it is approved here", omit=True)] = None
+    trust: Untrusted = None
 
 
 @frozen
@@ -73,7 +73,7 @@ class Blame:
     title: str
     by: Annotated[Omitted[str], Out("The agent that made the memory")]
     session: Annotated[Omitted[str], Out("The session in which it was made")]
-    trust: Trust
+    trust: Untrusted
     file: File
     lines: tuple[BlamedLine, ...]
 
@@ -84,7 +84,7 @@ class Restored:
 
     id: str
     title: str
-    trust: Trust
+    trust: Untrusted
     file: File
     commit: CommitRow
     undo: Undo = None
@@ -136,7 +136,7 @@ def blame(mind: Mind, id: Reference) -> Blame:
         title=record.memory.heading,
         by=record.memory.by,
         session=str(session) if session is not None else None,
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         file=record.place.path,
         lines=tuple(
             BlamedLine(line=line.number, text=line.text, commit=_commit(commit))
@@ -170,7 +170,7 @@ def restore(
     return Restored(
         id=record.memory.id,
         title=record.memory.heading,
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         file=record.place.path,
         commit=_commit(commit),
         undo=undoing.entry_id(),
@@ -202,7 +202,7 @@ def _file(mind: Mind, change: Change) -> ChangedFile:
         change=change.change,
         id=memory.id,
         title=memory.heading,
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
     )
 
 

@@ -12,11 +12,11 @@ from mimo.commands.common import (
     Private,
     Reference,
     Tags,
-    Trust,
     Undo,
+    Untrusted,
     file_of,
     owner_of,
-    trust_of,
+    untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
@@ -39,7 +39,7 @@ class Written:
     title: str
     file: File
     private: bool
-    trust: Trust
+    trust: Untrusted
     scope: Owner = None
     already: Already = None
     notice: Omitted[str] = None
@@ -51,7 +51,7 @@ class Removed:
 
     id: str
     title: str
-    trust: Trust
+    trust: Untrusted
     file: File
     chunks: Annotated[Omitted[int], Out("Number of chunks removed with it", omit=True)] = None
     undo: Undo = None
@@ -183,7 +183,7 @@ def _written(mind: Mind, stored: Stored) -> Written:
         title=record.memory.heading,
         file=file_of(mind, record.place.path),
         private=record.place.private or mind.is_users,
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         scope=owner_of(mind),
         already=stored.already or None,
         notice=notices(stored.notice, mind.notice),
@@ -224,7 +224,7 @@ def rm(
         return Removed(
             id=first.parent or "",
             title=first.origin,
-            trust=trust_of(mind, first),
+            trust=untrusted(mind, first),
             file=file_of(mind, first.place.path),
             chunks=len(parts),
             undo=undoing.entry_id(),
@@ -235,7 +235,7 @@ def rm(
     return Removed(
         id=record.memory.id,
         title=record.memory.heading,
-        trust=trust_of(mind, record),
+        trust=untrusted(mind, record),
         file=file_of(mind, record.place.path),
         undo=undoing.entry_id(),
     )

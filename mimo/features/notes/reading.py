@@ -22,12 +22,12 @@ from mimo.commands.common import (
     TimeFilter,
     ToDate,
     Trust,
-    TrustLabel,
     Types,
+    Untrusted,
     Warning,
     facts,
     narrowed,
-    trust_of,
+    untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
@@ -72,9 +72,7 @@ class LinkRow:
     to: str
     type: str
     title: Annotated[str | None, Out("Title of the other memory; null if it is missing")]
-    trust: Annotated[
-        Omitted[TrustLabel], Out("Whether the other memory is approved here", omit=True)
-    ] = None
+    trust: Untrusted = None
 
 
 @frozen
@@ -215,7 +213,7 @@ def _link(mind: Mind, to: str, kind: str) -> LinkRow:
     record = mind.index.named(to)
     if record is None:
         return LinkRow(to=to, type=kind, title=None)
-    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=trust_of(mind, record))
+    return LinkRow(to=to, type=kind, title=record.memory.heading, trust=untrusted(mind, record))
 
 
 def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:

@@ -55,6 +55,10 @@ KEPT = 25
 MOST_CALLS = 100
 """Number of calls that a session keeps."""
 QUANTILES = (0.5, 0.9, 0.99)
+MOST_NAMESPACES = 200
+"""Number of namespaces that are counted apart, the first ones: each session may have its own."""
+OTHERS = "(others)"
+"""The name under which the calls of all other namespaces are counted; no namespace has it."""
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _TOTALS = "metrics.json"
@@ -208,6 +212,7 @@ class Totals:
         """The number of the last counted record."""
         self.requests: Counter[Labels] = Counter()
         """By tool, namespace and status."""
+        self._namespaces: set[str] = set()
         self.denies: Counter[Labels] = Counter()
         """By tool and reason."""
         self.redactions: Counter[Labels] = Counter()
@@ -230,7 +235,8 @@ class Totals:
             number_of(event.get("seconds")),
             int(number_of(event.get("redactions"))),
         )
-        self.requests[tool, str(event.get("namespace", "")), str(event.get("status"))] += 1
+        namespace = self.counted_as(str(event.get("namespace", "")))
+        self.requests[tool, namespace, str(event.get("status"))] += 1
         if reason := event.get("reason"):
             self.denies[tool, str(reason)] += 1
         if redactions:
@@ -238,6 +244,14 @@ class Totals:
         self.seconds[(tool,)] += seconds
         bucket = ceil(log(max(seconds, _SMALLEST)) / log(_GROWTH))
         self.buckets[tool, str(bucket)] += 1
+
+    def counted_as(self, namespace: str) -> str:
+        """Returns the namespace, or `OTHERS` if as many others have been counted already."""
+        if namespace not in self._namespaces:
+            if len(self._namespaces) >= MOST_NAMESPACES:
+                return OTHERS
+            self._namespaces.add(namespace)
+        return namespace
 
     def tools(self) -> list[str]:
         """Returns the names of all tools that were called, sorted."""
@@ -290,7 +304,10 @@ def totals_of(data: Mapping[str, Any]) -> Totals:
         for *key, number in data[name]:
             if len(key) != labels:
                 raise ValueError(key)
-            counter[tuple(str(part) for part in key)] = number_of(number)
+            texts = [str(part) for part in key]
+            if name == "requests":
+                texts[1] = totals.counted_as(texts[1])
+            counter[tuple(texts)] += number_of(number)
     if any(abs(int(bucket)) > _LARGEST_BUCKET for _, bucket in totals.buckets):
         raise ValueError(totals.buckets)
     return totals

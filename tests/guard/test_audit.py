@@ -16,7 +16,7 @@ from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.features.audit import exposition
 from mimo.guard import audit
-from mimo.guard.audit import AuditLog, Totals, totals_of
+from mimo.guard.audit import MOST_NAMESPACES, OTHERS, AuditLog, Totals, totals_of
 from mimo.guard.chain import Link, Placed, faults, line_of, sealed
 
 
@@ -282,6 +282,25 @@ def test_calls_are_counted_by_tool_namespace_and_status() -> None:
     assert totals.redactions == {("getMemory",): 3}
     assert totals.calls("putMemory") == 3
     assert totals.calls("putMemory", "denied") == 1
+
+
+def test_sessions_with_their_own_namespaces_do_not_enlarge_the_totals() -> None:
+    calls = [call(n, namespace=f"session.s{n}") for n in range(1, 2 * MOST_NAMESPACES + 1)]
+    totals = added(*calls)
+
+    assert totals.calls("t") == 2 * MOST_NAMESPACES
+    assert len(totals.requests) == MOST_NAMESPACES + 1
+    assert totals.requests["t", OTHERS, "ok"] == MOST_NAMESPACES
+    assert totals_of(totals.as_json()).requests == totals.requests
+
+
+def test_totals_with_more_namespaces_are_read() -> None:
+    """An earlier version counted each by itself."""
+    requests = [["t", f"session.s{n}", "ok", 2] for n in range(MOST_NAMESPACES + 9)]
+    totals = totals_of({**Totals().as_json(), "requests": requests})
+
+    assert totals.requests["t", OTHERS, "ok"] == 18
+    assert totals.calls("t") == 2 * (MOST_NAMESPACES + 9)
 
 
 @pytest.mark.attack("record of calls from a clone")

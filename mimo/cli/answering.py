@@ -13,7 +13,7 @@ from mimo.cli.asked import PATHS
 from mimo.cli.completing import completions
 from mimo.cli.plain import Line, read
 from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, invoke
+from mimo.commands.invoke import Caller, invoke, notes_beside
 from mimo.commands.spec import Effect, Spec, Surface, to_json
 from mimo.errors import Cancelled, Internal, MindError
 from mimo.guard.privacy import redact_error
@@ -64,9 +64,7 @@ def _answer(mind: Mind, request: Mapping[str, Any], line: Line) -> dict[str, Any
         raise
     except MindError as error:
         return _failed(error, wide=bool(request["wide"]), options=options)
-    notice = None if getattr(result, "notice", None) else mind.notice
-    warnings = (*mind.config.warnings, *([notice] if notice else []))
-    notes = [safe(f"note: {warning}") for warning in warnings]
+    notes = [safe(f"note: {note}") for note in notes_beside(mind, caller, result)]
     answer = {"status": getattr(result, "exit_status", 0), "notes": notes, "text": ""}
     if "json" in options:
         data = as_json(to_json(result), indent=2, wide=bool(request["wide"]))

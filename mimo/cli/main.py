@@ -102,7 +102,7 @@ def run_command(
     options: Mapping[str, Any],
 ) -> int:
     """Runs one command, adds it to `named`, prints its result, and returns the exit status."""
-    from mimo.commands.invoke import Caller, invoke
+    from mimo.commands.invoke import Caller, invoke, notes_beside
     from mimo.rendering.results import drawn, setting_of
 
     named.append(spec)
@@ -122,9 +122,8 @@ def run_command(
             result = invoke(spec, mind, caller, arguments)
         if spec.path in PATHS and project is None:
             serve_the_next(mind)
-        notice = None if getattr(result, "notice", None) else mind.notice
-        for warning in (*mind.config.warnings, *([notice] if notice else [])):
-            complain(f"note: {warning}")
+        for note in notes_beside(mind, caller, result):
+            complain(f"note: {note}")
         finish = None if result is None else drawn(result, options, setting)
     finally:
         mind.close()

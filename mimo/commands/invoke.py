@@ -103,6 +103,20 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
             )
 
 
+def notes_beside(mind: Mind, caller: Caller, result: object) -> tuple[str, ...]:
+    """Returns the lines that a command prints beside its result.
+
+    These are warnings about settings, and the notice unless the result has it.
+    """
+    warnings = mind.config.warnings
+    if warnings and (agent := _agent(caller)):
+        from mimo.operations import reasons
+
+        warnings = reasons.of_settings(mind.acting_as(agent))
+    notice = None if getattr(result, "notice", None) else mind.notice
+    return (*warnings, notice) if notice else warnings
+
+
 @contextmanager
 def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
     """Raises any error as a `MindError` without secrets and personal data."""

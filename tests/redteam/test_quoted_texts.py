@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Param, Spec, Surface, to_json
@@ -282,3 +283,18 @@ def test_an_agent_gets_the_reason_of_an_approved_file(planted: Planted, clone: M
     status = answer(all_commands().at("status"), clone, AGENT, {})
     reasons = {each["file"]: each["reason"] for each in status["current_project"]["unreadable"]}
     assert reasons[path].endswith("appears twice")
+
+
+def test_a_command_in_the_shell_of_an_agent_quotes_no_setting(
+    planted: Planted,
+    clone: Mind,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (planted.store / "policy.yaml").unlink()
+    monkeypatch.setenv("CLAUDECODE", "1")
+
+    main(["status"], open=lambda _: clone)
+    notes = capfd.readouterr().err
+    assert "config.toml: problems that only people see: " in notes
+    assert not _WORD.search(notes)

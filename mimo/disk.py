@@ -387,7 +387,7 @@ def _ignore_all(folder: Path) -> None:
 def temporary_name(path: Path) -> Path:
     """Returns a new name beside `path`, for a file that gets that name once it is complete."""
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
-    return path.with_name(name)  # Python 3.12 keeps the parts of `path.parent / name` for good.
+    return path.with_name(name)  # Python 3.12 would keep the parts of `path.parent / name`.
 
 
 def is_temporary(name: str) -> bool:

@@ -75,7 +75,7 @@ class Guard:
         if policies.faults:
             if call.diagnosis:
                 return
-            raise policies.refusal()
+            raise policies.refusal(call.agent)
         parts = (call.operation, call.namespace, call.context, call.ttl_seconds)
         key = (call.tool, call.like, *parts)
         cached = self._verdicts.get(key)

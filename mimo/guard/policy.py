@@ -424,18 +424,19 @@ class ActivePolicies:
         line, reason = self.faults[0]
         return f"{FILE}:{line}: {reason}"
 
-    def refusal(self) -> Denied:
+    def refusal(self, agent: str | None) -> Denied:
         """Returns the error for every call while the file is invalid.
 
-        Agents get it, so it quotes the file only if that is approved.
+        To an agent it quotes the file only if that is approved.
         """
+        quotes = self.trusted or agent is None
         line, reason = self.faults[0]
         more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
-        shown = self.first_fault if self.trusted else f"{FILE}:{line}"
+        shown = self.first_fault if quotes else f"{FILE}:{line}"
         error = Denied(
             f"the policy is invalid, so no tool may be used: {shown}{more}",
             hint="correct the file; `mind policy check` lists all errors",
-            details={"file": FILE, "line": line, **({"fault": reason} if self.trusted else {})},
+            details={"file": FILE, "line": line, **({"fault": reason} if quotes else {})},
         )
         error.reason = "policy"
         return error

@@ -9,21 +9,30 @@ from __future__ import annotations
 from mimo.frozen import replace
 from mimo.memory.model import Problem
 from mimo.mind import Mind
+from mimo.operations import refresh
 from mimo.store.files import CONFIG
 
-_WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
+WITHHELD = "it can't be used; since it is not approved here, only people see the reason"
 
 
 def shown(mind: Mind, path: str, reason: str) -> str:
     """Returns the reason for which a file can't be used; `path` is relative to the project."""
     if mind.agent is None or mind.trust.trusted(mind.store.digest(path)):
         return reason
-    return _WITHHELD
+    return WITHHELD
 
 
-def of_problem(mind: Mind, problem: Problem) -> Problem:
-    """Returns a problem with the reason as the caller may read it."""
-    return replace(problem, reason=shown(mind, problem.path, problem.reason))
+def of_problems(mind: Mind) -> tuple[Problem, ...]:
+    """Returns the files that could not be read as memories, with reasons for the caller."""
+    problems = refresh.problems(mind)
+    if mind.agent is None:
+        return problems
+    paths = {problem.path for problem in problems}
+    approved = {path for path in paths if mind.trust.trusted(mind.store.digest(path))}
+    return tuple(
+        problem if problem.path in approved else replace(problem, reason=WITHHELD)
+        for problem in problems
+    )
 
 
 def of_settings(mind: Mind) -> tuple[str, ...]:

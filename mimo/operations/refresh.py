@@ -145,14 +145,11 @@ def note_change(mind: Mind, *paths: str) -> None:
 
 
 def problems(mind: Mind) -> tuple[Problem, ...]:
-    """Returns the files that could not be read as memories at the last refresh, with reasons.
+    """Returns the files that could not be read as memories at the last refresh.
 
-    An agent gets no reason that may quote a file which is not approved.
+    Their reasons may quote them: `reasons.of_problems` has those that an agent may read.
     """
-    from mimo.operations import reasons
-
-    every = (*mind.store.problems(), *mind.index.problems())
-    return tuple(reasons.of_problem(mind, problem) for problem in every)
+    return (*mind.store.problems(), *mind.index.problems())
 
 
 def _scan(mind: Mind) -> Refreshed:

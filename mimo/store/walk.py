@@ -652,5 +652,5 @@ class _Reported:
 
 def _counts(path: str) -> bool:
     """Returns whether a path is outside of mind's own folders."""
-    # A `Path` would intern the parts, and Python 3.12 keeps those of each temporary name for good.
+    # A `Path` would intern the parts, and Python 3.12 never frees those of a temporary name.
     return _OWN.isdisjoint(pairwise(path.split("/")))

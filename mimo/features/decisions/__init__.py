@@ -126,10 +126,11 @@ def supersede(
         old = find(mind, wanted)
         approved = mind.trust.trusted(old.place.digest)
         if newer := finding.successor(mind, old.memory.id):
+            this, by = lookup.named(mind, [old.memory.id, newer])
             raise Invalid(
-                f"`{old.memory.id}` is superseded already, by `{newer}`",
-                hint=f"supersede `{newer}`, or mark how it turned out",
-                details={"superseded_by": newer},
+                f"`{this}` is superseded already, by `{by}`",
+                hint=f"supersede `{by}`, or mark how it turned out",
+                details={"superseded_by": by},
             )
         why = f"Replaces {old.memory.id}: {reason.strip()}" if reason and reason.strip() else None
         reasons = [text for text in (draft.sections.get(Section.REASONING), why) if text]

@@ -21,7 +21,7 @@ from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, reasons, saving
 from mimo.text import patterns
 
 _LONGEST_TITLE = 200
@@ -73,6 +73,8 @@ def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
     for edge in edges:
         for pattern, reason in unusable(edge.detection):
             message = f"the pattern `{pattern}` of {edge.id} never matches: {reason}"
+            if mind.agent is not None and edge.of_project and not edge.trusted:
+                message = reasons.WITHHELD
             yield Problem(path=edge.file, line=edge.line, reason=message)
 
 

@@ -129,17 +129,19 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
             if saving.leads_to(mind, old, target) and wanted in (None, old.type)
         ]
         if any(old not in header_links(source.memory) for old in links):
+            to, of = lookup.named(mind, [target.memory.id, source.memory.id])
             raise Invalid(
-                f"the link to `{target.memory.id}` is in the text of `{source.memory.id}`",
-                hint=f"remove it there: `mind edit {source.memory.id}`",
+                f"the link to `{to}` is in the text of `{of}`",
+                hint=f"remove it there: `mind edit {of}`",
             )
         plans.append((source, links))
         rows += [_row(mind, source, old, target) for old in links]
     if not rows:
         of_type = f" of the type `{wanted}`" if wanted else ""
+        source_name, target_name = lookup.named(mind, [first.memory.id, second.memory.id])
         raise NotFound(
-            f"there is no link{of_type} between `{first.memory.id}` and `{second.memory.id}`",
-            hint=f"`mind graph {first.memory.id}` shows its links",
+            f"there is no link{of_type} between `{source_name}` and `{target_name}`",
+            hint=f"`mind graph {source_name}` shows its links",
         )
     for source, links in plans:
         if links:

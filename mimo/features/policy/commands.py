@@ -23,6 +23,7 @@ from mimo.guard.policy import (
 )
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
+from mimo.operations import reasons
 from mimo.rendering import Screen, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
 
@@ -134,7 +135,7 @@ def policy_show(mind: Mind) -> PolicyShown:
 
     The rules are those of `.mind/policy.yaml`, with defaults for everything else.
     """
-    policies = _valid(mind.guard.policies())
+    policies = _valid(mind)
     tools = _names()
     last = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
@@ -181,7 +182,10 @@ def policy_check(mind: Mind) -> PolicyChecked:
         file=FILE if policies.digest or policies.faults else None,
         valid=not faults,
         trusted=policies.trusted,
-        faults=tuple(PolicyFault(file=FILE, line=line or 1, reason=why) for line, why in faults),
+        faults=tuple(
+            PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(mind, FILE, why))
+            for line, why in faults
+        ),
     )
 
 
@@ -210,7 +214,7 @@ def policy_explain(
 
     The exit status is 0 if it is permitted, and 5 if it is denied.
     """
-    policies = _valid(mind.guard.policies())
+    policies = _valid(mind)
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
     requests = {folded(name): name for name in REQUESTS}
     if folded(tool) not in tools | requests:
@@ -252,10 +256,12 @@ def policy_explain(
     )
 
 
-def _valid(policies: ActivePolicies) -> ActivePolicies:
+def _valid(mind: Mind) -> ActivePolicies:
+    policies = mind.guard.policies()
     if policies.faults:
+        line, reason = policies.faults[0]
         raise Invalid(
-            f"the policy is invalid: {policies.first_fault}",
+            f"the policy is invalid: {FILE}:{line}: {reasons.shown(mind, FILE, reason)}",
             hint="`mind policy check` lists all errors",
         )
     return policies

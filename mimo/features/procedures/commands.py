@@ -634,8 +634,13 @@ def check(
             raise library.missing(mind, *reference)
         checked = [(candidates[0], library.checked(mind, candidates[0], calls=True))]
     else:
-        file = ProcedureFile(path=name, data=library.given(disk.expanded(name)))
-        checked = [(file, library.check(file, calls=True))]
+        path = disk.expanded(name).resolve()
+        file = ProcedureFile(path=name, data=library.given(path))
+        result = library.check(file, calls=True)
+        if mind.agent is not None and path.is_relative_to(mind.folder):
+            name = path.relative_to(mind.project.root).as_posix()
+            result = library.checked(mind, ProcedureFile(path=name, data=file.data), calls=True)
+        checked = [(file, result)]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
     warnings = tuple(row for file, result in checked for row in _rows(file, result.warnings))
     return Checks(valid=not faults, checked=len(checked), faults=faults, warnings=warnings)

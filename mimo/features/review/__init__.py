@@ -18,7 +18,7 @@ from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import lookup, overview, refresh, saving
+from mimo.operations import lookup, overview, reasons, refresh, saving
 from mimo.store import files
 from mimo.store.locks import lock
 from mimo.store.projects import index_owner, known_owner, own_name
@@ -388,7 +388,7 @@ def _obstacle(record: Record, rivals: Iterable[Record]) -> str | None:
 
 
 def _unreadable(mind: Mind) -> Iterator[Item]:
-    for problem in refresh.problems(mind):
+    for problem in reasons.of_problems(mind):
         yield Item(
             kind=Waiting.UNREADABLE, why=problem.reason, file=problem.path, line=problem.line
         )

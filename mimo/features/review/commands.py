@@ -16,6 +16,7 @@ from mimo.commands.common import (
     file_of,
     owner_of,
     trust_of,
+    untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
@@ -258,11 +259,19 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         )
         or None,
         actions=_actions(item),
-        trust=trust_of(mind, item.record) if item.record else None,
+        trust=_trust(mind, item),
         file=file_of(mind, item.file),
         line=item.line,
         scope=owner_of(mind),
     )
+
+
+def _trust(mind: Mind, item: Item) -> TrustLabel | None:
+    """Returns the label of an item, which may name each of its memories; None without one."""
+    if item.record is None:
+        return None
+    others = [choice.record for choice in item.choices if choice.record]
+    return untrusted(mind, item.record, *others) or TrustLabel.TRUSTED
 
 
 def _why(mind: Mind, item: Item) -> str:

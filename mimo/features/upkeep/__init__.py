@@ -187,7 +187,7 @@ def _index(mind: Mind) -> Iterator[Check]:
 
 
 def _files(mind: Mind) -> Iterator[Check]:
-    problems = refresh.problems(mind)
+    problems = reasons.of_problems(mind)
     hint = "the file was not changed; repair it, and it is found again"
     for problem in problems:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
@@ -274,7 +274,7 @@ def _user(mind: Mind) -> Iterator[Check]:
     if user is None:
         return
     index = refresh.up_to_date(user)
-    for problem in refresh.problems(user):
+    for problem in reasons.of_problems(user):
         hint = "the file was not changed; repair it, and it is found again"
         file = str(user.project.root / problem.path)
         yield _fault("user", problem.reason, hint, file=file, line=problem.line)

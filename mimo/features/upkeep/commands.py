@@ -344,7 +344,7 @@ def _project(mind: Mind) -> ProjectStatus:
         waiting=review.count(mind),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
-            for problem in refresh.problems(mind)
+            for problem in reasons.of_problems(mind)
         ),
         shared=_shared_state(mind),
     )

@@ -154,7 +154,7 @@ class Database:
     def close(self) -> None:
         """Closes every connection; one in use is closed when it is returned.
 
-        A database in memory stays open until it is no longer referenced: closed, it would be empty.
+        A database in memory is closed with its last reference: closing it earlier would empty it.
         """
         if self.path is None:
             return

@@ -21,7 +21,7 @@ from mimo.features.procedures.model import (
     split_reference,
 )
 from mimo.features.procedures.storage import Execution
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
@@ -634,13 +634,13 @@ def check(
             raise library.missing(mind, *reference)
         checked = [(candidates[0], library.checked(mind, candidates[0], calls=True))]
     else:
-        path = disk.expanded(name).resolve()
+        path = disk.expanded(name)
         file = ProcedureFile(path=name, data=library.given(path))
-        result = library.check(file, calls=True)
-        if mind.agent is not None and path.is_relative_to(mind.folder):
-            name = path.relative_to(mind.project.root).as_posix()
-            result = library.checked(mind, ProcedureFile(path=name, data=file.data), calls=True)
-        checked = [(file, result)]
+        if mind.agent is not None and path.resolve().is_relative_to(mind.folder):
+            own = path.resolve().relative_to(mind.project.root).as_posix()
+            checked = [(file, library.checked(mind, replace(file, path=own), calls=True))]
+        else:
+            checked = [(file, library.check(file, calls=True))]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
     warnings = tuple(row for file, result in checked for row in _rows(file, result.warnings))
     return Checks(valid=not faults, checked=len(checked), faults=faults, warnings=warnings)

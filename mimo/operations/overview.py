@@ -13,6 +13,7 @@ from mimo.index import rows, survey
 from mimo.index.survey import Age, Origins
 from mimo.memory import decay
 from mimo.memory.decay import Use
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
@@ -226,7 +227,7 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     if not record.place.owned:
         raise Invalid(
             f"`{path}` is a document that mind only reads",
-            hint=f"add `protected: true` to its header: `mind edit {record.memory.id}`",
+            hint=f"add `protected: true` to its header: `mind edit {handle_of(record.memory.id)}`",
         )
     by_default = replace(record, memory=replace(record.memory, protected=None))
     is_reviewed = decay.is_protected(by_default, mind.trust.reviewed())

@@ -275,7 +275,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
         new = parsed.memory
         if mind.agent is not None and (new.by, new.created) != (old.by, old.created):
             raise Invalid(
-                f"an agent can't change `by` and `created` of `{old.id}`",
+                f"an agent can't change `by` and `created` of `{ids.handle_of(old.id)}`",
                 hint="leave both lines of the header as they are",
             )
         _check_added_links(mind, record, new.links)
@@ -302,16 +302,17 @@ def check_changeable(record: Record) -> None:
     path, line = record.place.path, record.place.line
     if not memories.is_read_only(path):
         return
+    name = ids.handle_of(record.memory.id)  # An id is a text of its author.
     if path == COMMITS:
         raise Invalid(
-            f"`{record.memory.id}` is from the message of {record.memory.source}",
+            f"`{name}` is from the message of {record.memory.source}",
             hint="commits can't be changed; add a new memory with `mind add`",
-            details={"id": record.memory.id},
+            details={"id": name},
         )
     raise Invalid(
-        f"`{record.memory.id}` is line {line} of `{path}`, which mind never changes",
+        f"`{name}` is line {line} of `{path}`, which mind never changes",
         hint=f"edit {path}:{line}; the next command sees it",
-        details={"id": record.memory.id, "file": path, "line": line},
+        details={"id": name, "file": path, "line": line},
     )
 
 

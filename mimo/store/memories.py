@@ -16,6 +16,7 @@ from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import NamedTuple, replace
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files, git
 from mimo.store.files import ALONE, PRIVATE, is_private
@@ -302,7 +303,7 @@ class MemoryStore:
             raise Invalid(f"{line}{parsed.reason}", hint="the file is unchanged")
         if parsed.memory.id != record.memory.id:
             raise Invalid(
-                f"the id is `{record.memory.id}`, not `{parsed.memory.id}`",
+                f"the id is `{handle_of(record.memory.id)}`, not `{parsed.memory.id}`",
                 hint="an id can't be changed, since other memories may link to it",
             )
         with self.locked():
@@ -434,8 +435,8 @@ def check_whole(record: Record) -> None:
     """Raises `Invalid` for a chunk, which is a copy of a part of an ingested file."""
     if record.parent is not None:
         raise Invalid(
-            f"`{record.memory.id}` is a part of an ingested file",
-            hint=f"change {record.memory.source} and ingest it again",
+            f"`{handle_of(record.memory.id)}` is a part of an ingested file",
+            hint="change the original file, and ingest it again",
         )
 
 

@@ -275,6 +275,23 @@ def test_nor_by_a_policy_that_is_invalid(planted: Planted, clone: Mind) -> None:
     assert unlabelled_texts(clone, planted.places) == []
 
 
+def test_no_error_quotes_an_id(planted: Planted, clone: Mind) -> None:
+    (planted.store / "policy.yaml").unlink()
+    source, own = planted.name("the id of a source"), planted.name("the id of a memory")
+    planted.write("sources/s.md", "---", f"id: {source}", "origin: a.md", "---", "# A", "a text")
+    planted.write("facts/f.md", "---", f"id: {own}", "---", "a text")
+
+    keep, edit = (all_commands().at(name) for name in ("keep", "edit"))
+    file_text = "---\nid: another\n---\na text\n"
+    errors = (
+        answer(keep, clone, AGENT, {"id": handle_of(source)}),
+        answer(edit, clone, AGENT, {"id": handle_of(own), "file_text": file_text}),
+    )
+    assert handle_of(source) in errors[0]["hint"]
+    assert handle_of(own) in errors[1]["message"]
+    assert not _WORD.search(str(errors))
+
+
 def test_a_person_gets_the_reasons(planted: Planted, clone: Mind) -> None:
     doctor = answer(all_commands().at("doctor"), clone, PERSON, {})
     named = {planted.places[int(word[2:])] for word in _WORD.findall(str(doctor))}

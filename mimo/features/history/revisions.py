@@ -23,7 +23,7 @@ from mimo.operations.syncing import repository
 from mimo.store import git, revisions
 from mimo.store.commit import pending
 from mimo.store.git import Line
-from mimo.store.memories import NewFile, records_of
+from mimo.store.memories import NewFile, check_whole, records_of
 from mimo.store.revisions import Commit, Step, is_memory
 from mimo.text import calendar
 
@@ -254,10 +254,7 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     """
     then = past.at(mind, revision)
     record = lookup.one(then.mind, id, surely=True)
-    if record.parent is not None:
-        raise Invalid(
-            f"`{record.memory.id}` is a part of an ingested file", hint="ingest the file again"
-        )
+    check_whole(record)
     data = then.mind.store.raw(record)
     now = None
     with suppress(NotFound):

@@ -13,6 +13,9 @@ VERBS = {"added": "Remembered", "changed": "Changed", "removed": "Removed"}
 AGENT = "Remembered-by"
 """Trailer with the agents whose memories a commit adds."""
 
+UNREVIEWED = "Mind-Reviewed: no"
+"""Trailer of a commit that no person asked for, which therefore approves no text."""
+
 _FIELDS = (
     "type",
     "title",
@@ -56,6 +59,13 @@ def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> 
     if trailers := [f"{AGENT}: {one_line(name)}" for name in sorted(set(agents))]:
         paragraphs.append("\n".join(trailers))
     return "\n\n".join(paragraphs) + "\n"
+
+
+def unreviewed(message: str) -> str:
+    """Returns the message of a commit that approves no text: the trailer says so."""
+    text = message.rstrip()
+    has_trailers = text.rpartition("\n")[2].startswith(f"{AGENT}: ")
+    return f"{text}{chr(10) if has_trailers else chr(10) * 2}{UNREVIEWED}\n"
 
 
 def one_line(text: str) -> str:

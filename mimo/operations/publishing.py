@@ -17,6 +17,7 @@ from threading import Lock
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.memory import changes
 from mimo.mind import Mind
 from mimo.operations import syncing
 from mimo.store import commit as commits
@@ -96,8 +97,9 @@ class Repository:
             if pending:
                 message = syncing.message_of(mind, pending)
                 paths = [change.path for change in pending]
-                if author is None and commits.identity(self.root):
-                    author = commits.PROGRAM
+                if author is None:
+                    message = changes.unreviewed(message)
+                    author = commits.PROGRAM if commits.identity(self.root) else None
                 commits.commit(self.root, message, paths, author)
         written.clear()
         return bool(wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,19 +267,21 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     person can approve another author's text by changing it, or change the author.
     """
     check_changeable(record)
-    check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
+    check_secrets(mind, {"file_text": text}, before=(old_text := file_text(mind, record)))
     from mimo.memory import codec
 
-    data, before, old = text.encode(), record.place.digest, record.memory
-    parsed = codec.parse(data, path=record.place.path, modified=old.created)
-    if not isinstance(parsed, Problem):
-        new = parsed.memory
-        if mind.agent is not None and (new.by, new.created) != (old.by, old.created):
+    data, before = text.encode(), record.place.digest
+    # Without a time of the file, a header without `created` differs from one that has it.
+    read = partial(codec.parse, path=record.place.path, modified=_NEVER)
+    new, old = read(data), read(old_text.encode())
+    if not isinstance(new, Problem) and not isinstance(old, Problem):
+        authorship = [(parsed.memory.by, parsed.memory.created) for parsed in (new, old)]
+        if mind.agent is not None and authorship[0] != authorship[1]:
             raise Invalid(
-                f"an agent can't change `by` and `created` of `{ids.handle_of(old.id)}`",
+                f"an agent can't change `by` and `created` of `{ids.handle_of(record.memory.id)}`",
                 hint="leave both lines of the header as they are",
             )
-        _check_added_links(mind, record, new.links)
+        _check_added_links(mind, record, new.memory.links)
     by_a_person = mind.agent is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)

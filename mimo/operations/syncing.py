@@ -40,6 +40,8 @@ class Sync:
     pending: tuple[Change, ...]
     pulled: str | None = None
     pushed: bool = False
+    approved: int = 0
+    """The number of memories that are approved by the commit only."""
 
 
 def repository(mind: Mind) -> Path:
@@ -63,9 +65,11 @@ def sync(
     pull: bool = False,
     push: bool = False,
     dry_run: bool = False,
+    automatic: bool = False,
 ) -> Sync:
     """Commits the shared files of `.mind/` only, then pulls and pushes if requested.
 
+    What a person commits is approved. A commit of an agent, or an automatic one, approves nothing.
     Raises `SecretDetected` if a file to be committed holds a secret.
     """
     root = repository(mind)
@@ -78,6 +82,9 @@ def sync(
             fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
             privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
     message = (message or message_of(mind, pending)) if pending else None
+    if message and (automatic or mind.agent is not None):
+        message = changes.unreviewed(message)
+    unapproved = _unapproved(mind, pending)
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
         if message:
@@ -88,12 +95,19 @@ def sync(
         if push:
             commits.push(root)
     return Sync(
+        approved=len(unapproved) - len(_unapproved(mind, pending)),
         branch=commits.branch(root),
         message=message,
         pending=pending,
         pushed=push and not dry_run,
         **done,
     )
+
+
+def _unapproved(mind: Mind, pending: Sequence[Change]) -> frozenset[str]:
+    """Returns the digests of the memories among the changed files that are not approved."""
+    digests = (mind.store.digest(change.path) for change in pending if is_memory(change.path))
+    return frozenset(digest for digest in digests if digest and not mind.trust.trusted(digest))
 
 
 def message_of(mind: Mind, pending: Sequence[Change]) -> str:
@@ -148,7 +162,7 @@ def commit_scheduled(root: Path, home: Path) -> None:
         files.remove(_scheduled(root))
     with suppress(MindError, OSError):
         mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
-        sync(mind, message=None)
+        sync(mind, message=None, automatic=True)
         if mind.shared_index is not None:
             start("mimo.operations.sharing", root, home)
 

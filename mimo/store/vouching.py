@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mimo.disk import STORE
 from mimo.errors import MindError
+from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
 from mimo.store.digests import Digests
 from mimo.store.files import approval_of, is_shared
@@ -95,7 +96,12 @@ class Vouching:
         replaced commit, which may be another author's.
         """
         headers = revisions.blobs(self._root, made)
-        own = [commit for commit in made if _is_by(headers.get(commit, b""), email)]
+        own = [
+            commit
+            for commit in made
+            if _is_by(text := headers.get(commit, b""), email)
+            and (made[commit] is not None or not _is_unreviewed(text))
+        ]
         amended = {commit: replaced for commit in own if (replaced := made[commit])}
         brought = self._brought(own)
         before: dict[str, dict[str, str] | None] = {}
@@ -142,7 +148,8 @@ class Vouching:
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
             if verdict == _GOOD and mine and written == committed:
                 good.append(commit)
-        brought = self._brought(good)
+        texts = revisions.blobs(self._root, good)
+        brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
         return self._approvals((path, blob) for (_, path), blob in brought.items())
 
     def _brought(self, commits: Sequence[str]) -> dict[tuple[str, str], str]:
@@ -288,6 +295,11 @@ def _is_by(commit: bytes, email: str) -> bool:
         if line.startswith((b"author ", b"committer "))
     ]
     return addresses == [email, email]
+
+
+def _is_unreviewed(commit: bytes) -> bool:
+    """Returns whether mind made a commit without a person: for an agent, or automatically."""
+    return UNREVIEWED.encode() in commit.partition(b"\n\n")[2].split(b"\n")
 
 
 def short_name(ref: str) -> str:

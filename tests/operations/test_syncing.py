@@ -9,7 +9,7 @@ from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import saving
+from mimo.operations import saving, syncing
 from mimo.store import commit, projects
 from mimo.store.init import init
 from tests.conftest import NOW, git
@@ -337,3 +337,57 @@ def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
     assert sync(mind).commit
     committed = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
     assert committed == [kept.place.path]
+
+
+@pytest.fixture
+def pulled(repository, mind):
+    """A memory that came with a file of another author, and is not approved."""
+    git(repository, "config", "user.email", "ann@example.com")
+    mind.trust.follow(False)
+    path = repository / ".mind" / "facts" / "theirs.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("---\nid: theirs\n---\nTheirs\n", encoding="utf-8")
+    return ".mind/facts/theirs.md"
+
+
+def is_approved(root, home, path):
+    mind = opened(root, home)
+    return mind.trust.trusted(mind.store.digest(path))
+
+
+def test_what_a_person_commits_is_approved_which_is_reported(repository, mind, home, pulled):
+    assert not is_approved(repository, home, pulled)
+    notice = sync(mind).notice
+    assert notice == "your commit approves 1 memory; `mind untrust ID` ends that"
+    assert is_approved(repository, home, pulled)
+
+
+@pytest.mark.parametrize("message", [None, "A message\n\nMind-Reviewed: yes"])
+def test_what_an_agent_commits_is_not_approved(repository, mind, home, pulled, message):
+    remember(mind, "Ours", by="claude-code")
+    done = sync(mind.acting_as("claude-code"), message=message)
+
+    assert done.notice is None
+    assert not is_approved(repository, home, pulled)
+    trailers = git(repository, "log", "-1", "--format=%(trailers)")
+    assert trailers.splitlines()[-1] == "Mind-Reviewed: no"
+    assert ("Remembered-by" in trailers) == (message is None)
+
+
+def test_what_is_committed_automatically_is_not_approved(repository, mind, home, pulled):
+    syncing.commit_scheduled(repository, home)
+    assert git(repository, "ls-files", pulled) == pulled
+    assert not is_approved(repository, home, pulled)
+
+
+def test_a_person_who_amends_an_automatic_commit_approves_the_changes(
+    repository, mind, home, pulled
+):
+    syncing.commit_scheduled(repository, home)
+    path = repository / ".mind" / "facts" / "own.md"
+    path.write_text("---\nid: own\n---\nOwn\n", encoding="utf-8")
+    git(repository, "add", ".mind")
+    git(repository, "commit", "--amend", "--no-edit", "-q")
+
+    assert is_approved(repository, home, ".mind/facts/own.md")
+    assert not is_approved(repository, home, pulled)

@@ -13,6 +13,7 @@ from mimo.features.procedures import library
 from mimo.features.review import trusting
 from mimo.features.review.commands import trust, untrust
 from mimo.features.upkeep import commands as making
+from mimo.memory import changes
 from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
 from mimo.operations import overview, saving
@@ -468,6 +469,22 @@ def test_what_the_user_signed_elsewhere_is_trusted_and_nothing_else(ann, eve, re
     git(ann, "-c", f"user.signingkey={keys / 'key-ann'}", "cherry-pick", "-S", "origin/pr")
     assert git(ann, "log", "-1", "--format=%G?") == "G"
     assert trusted(ann, home) == {"own", "signed"}
+
+
+def test_a_signed_commit_that_no_person_asked_for_approves_nothing(ann, remote, home, keys):
+    laptop = clone_of(remote, "laptop", "ann@example.com")
+    git(laptop, "pull", "-q", "--ff-only", "origin", "main")
+    for name, message in (("reviewed", "x"), ("ingested", changes.unreviewed("x"))):
+        write(laptop, name, f"Tea is {name}")
+        git(laptop, "add", "-A")
+        git(
+            laptop, "-c", f"user.signingkey={keys / 'key-ann'}", "commit", "-qS", "-m", message,
+            "--author=ann <ann@example.com>", GIT_COMMITTER_EMAIL="ann@example.com",
+        )  # fmt: skip
+    git(laptop, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "origin", "main")
+
+    assert trusted(ann, home) == {"own", "reviewed"}
 
 
 @pytest.mark.attack(FORGED)

@@ -317,7 +317,10 @@ def sync(
         from mimo.operations import sharing
 
         sharing.push_later(mind)
-    leaked = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
+    remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
+    if done.approved:
+        memories = "1 memory" if done.approved == 1 else f"{done.approved:,} memories"
+        remarks.append(f"your commit approves {memories}; `mind untrust ID` ends that")
     return Synced(
         commit=done.commit,
         branch=done.branch,
@@ -326,5 +329,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
-        notice=notices(*leaked),
+        notice=notices(*remarks),
     )

@@ -530,10 +530,9 @@ def _shifted(words: Words, now: datetime) -> Span | None:
     if not (length := _amount(words[:place])):
         return None
     timed = _timed(words[place + 1 :], now)
-    span = timed[0] if timed else _fallback(words[place + 1 :], now)
-    if span is None:
+    if timed is None:
         return None
-    moment = after(span.since, -length if words[place] == "before" else length)
+    moment = after(timed[0].since, -length if words[place] == "before" else length)
     return begun(point(moment, LENGTHS["minute"]), now)
 
 
@@ -570,6 +569,8 @@ def _day(words: Words, now: datetime) -> Span | None:
             return period(today - DAY, "day")
         case ("day", "before", "yesterday"):
             return period(today - 2 * DAY, "day")
+        case (*rest, "ago") if (length := _amount(tuple(rest))) is not None and not length % DAY:
+            return period(midnight(after(now, -length)), "day")
     span = _date(words, now)
     if span and span.since == midnight(span.since) and span.until - span.since <= DAY:
         return period(span.since, "day")._replace(recurs=span.recurs)
@@ -645,54 +646,38 @@ _KINDS = (_relative, _counted, _date, _daytime, _shifted)
 # The fallback: the package parsedatetime, where this grammar has no answer.
 
 
-_CLOCK_WORDS = r"\d ?(?:am|pm)\b|\d:\d\d\b|\bnoon\b|\bmidnight\b"
-_MOST_CHARACTERS = 60
-_SHIFT = timedelta(days=28)
+_SHIFT = 28 * DAY
 """Back to the same weekday, and often to another month."""
-_NAMES = frozenset({*MONTHS, *WEEKDAYS})
 
 
 def _fallback(words: Words, now: datetime) -> Span | None:
-    """Returns a time of a day that is counted back from today: `3 days ago at 3pm`.
+    """Returns a time of a day that is counted back from another: `a week ago yesterday at 3pm`.
 
-    If there are more words, parsedatetime may ignore some.
+    parsedatetime reads the day, and also guesses. A reading counts if it uses all the words, went
+    back, is on their weekday, and is 28 days earlier if it is read 28 days earlier.
     """
-    lengths = (_amount(rest[:-1]) for rest, *_ in _around_clock(words) if rest[-1:] == ("ago",))
-    if any(length is not None and not length % DAY for length in lengths):
-        return _parsedatetime(" ".join(words), now)
-    return None
-
-
-def _parsedatetime(text: str, now: datetime) -> Span | None:
-    """Returns the minute that parsedatetime reads in all of a text, if it is a past one.
-
-    It also guesses. A reading counts if one seen from 28 days earlier is 28 days earlier, and if it
-    has every weekday and month of the text, of which it may drop some.
-    """
-    words = set(text.split())
-    clocks = re.findall(_CLOCK_WORDS, text)
-    if len(text) > _MOST_CHARACTERS or not text.isascii() or len(clocks) != 1:
+    rest, _, (hour, precision) = next(_around_clock(words), ((), (), (DAY, DAY)))
+    if rest[-2:-1] != ("ago",) or rest[-1] not in ("today", "yesterday", *WEEKDAYS):
         return None
-    seen = now.replace(tzinfo=None, microsecond=0)
+    length, seen = _amount(rest[:-2]), now.replace(tzinfo=None, microsecond=0)
     try:
-        moment, before = _reading(text, seen), _reading(text, seen - _SHIFT)
+        day, before = (_day_read(" ".join(rest), moment) for moment in (seen, seen - _SHIFT))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    if moment is None or before is None or moment > seen or moment - before != _SHIFT:
+    if not length or day is None or before is None or day - before != _SHIFT:
         return None
-    if not words & _NAMES <= {MONTHS[moment.month - 1], WEEKDAYS[moment.weekday()]}:
+    if seen - day < length / 2 or rest[-1] in {*WEEKDAYS} - {WEEKDAYS[day.weekday()]}:
         return None
-    return point(moment.replace(tzinfo=now.tzinfo), LENGTHS["minute"])
+    return begun(clock_span(day.replace(tzinfo=now.tzinfo) + hour, precision), now)
 
 
-def _reading(text: str, seen: datetime) -> datetime | None:
-    """Returns the moment if the whole text was read as a date with a time of day."""
+def _day_read(text: str, seen: datetime) -> datetime | None:
+    """Returns the midnight of the day that parsedatetime reads in a whole text."""
     import parsedatetime
 
     constants = parsedatetime.Constants("en_US", usePyICU=False)
     calendar = parsedatetime.Calendar(constants, version=parsedatetime.VERSION_CONTEXT_STYLE)
-    readings = calendar.nlp(text, sourceTime=seen)
-    if not readings or len(readings) != 1 or readings[0][4] != text:
-        return None
-    moment, context = calendar.parseDT(text, sourceTime=seen)
-    return moment if context.hasDate and context.hasTime else None
+    match calendar.nlp(text, sourceTime=seen):
+        case ((moment, context, _, _, matched),) if matched == text and not context.hasTime:
+            return midnight(moment)
+    return None

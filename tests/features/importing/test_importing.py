@@ -20,7 +20,7 @@ from mimo.features.importing.commands import Done, MamaImport, mama
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import doctor
+from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.store import files

@@ -174,10 +174,29 @@ def without_password(url: str) -> str:
 _ON_OFF = ("on", "off")
 
 TOOLSETS = (
-    *("save", "load", "search", "evolve", "memory", "ingest", "procedures", "values", "edges"),
-    *("recall", "extra", "legacy", "core", "default", "all"),
+    "save",
+    "load",
+    "search",
+    "evolve",
+    "memory",
+    "ingest",
+    "procedures",
+    "values",
+    "edges",
+    "recall",
+    "extra",
+    "legacy",
 )
-"""Groups of tools, as `mimo.commands` has them, which this floor does not know."""
+"""The groups that tools are listed by."""
+
+DEFAULT = "default"
+"""The word for the groups that are listed if none is named."""
+
+SEVERAL = ("core", DEFAULT, "all")
+"""Words for several groups."""
+
+NAMINGS = ("underscore", "slash", "dot")
+"""The spellings of tool names."""
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -323,13 +342,15 @@ SETTINGS = (
         "Let commands and hooks ask a running server, which saves their start",
         _ON_OFF,
     ),
-    Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", TOOLSETS),
+    Setting(
+        "mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", (*TOOLSETS, *SEVERAL)
+    ),
     Setting(
         "mcp.tool_names",
         "underscore",
         USER,
         "Spelling of tool names in the MCP server",
-        ("underscore", "slash", "dot"),
+        NAMINGS,
     ),
     Setting(
         "mcp.exposure",

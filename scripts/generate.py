@@ -17,10 +17,10 @@ import click
 from mimo import __version__, errors
 from mimo.cli.params import metavar_of, usage_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
-from mimo.commands import TOOLSETS, Registry, all_commands, listed
+from mimo.commands import Registry, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
-from mimo.config import SETTINGS
+from mimo.config import SETTINGS, TOOLSETS
 from mimo.errors import MindError
 from mimo.text.tool_names import spelled
 

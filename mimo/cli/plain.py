@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mimo.commands import NAMINGS, SEVERAL, TOOLSETS, Registry
+from mimo.commands import Registry
 from mimo.commands.spec import Param, Shape, Spec, Surface
+from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
 

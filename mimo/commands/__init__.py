@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mimo.commands.arguments import nearest
 from mimo.commands.spec import Spec, Surface
+from mimo.config import DEFAULT, SEVERAL, TOOLSETS
 from mimo.errors import Invalid
 from mimo.text.tool_names import folded, spelled
 
@@ -369,35 +370,11 @@ def _summary(path: str) -> str | None:
 # The tools that a server lists, and the spellings of their names.
 
 
-TOOLSETS = (
-    "save",
-    "load",
-    "search",
-    "evolve",
-    "memory",
-    "ingest",
-    "procedures",
-    "values",
-    "edges",
-    "recall",
-    "extra",
-    "legacy",
-)
-"""The groups that tools are listed by."""
-
-DEFAULT = "default"
-"""The word for the groups that are listed if none is named."""
-
-SEVERAL = ("core", DEFAULT, "all")
-"""Words for several groups."""
-
 UNDOCUMENTED = ("extra", "legacy")
 """Groups that are listed only if they are named (`all` includes `extra`)."""
 
 CORE = ("save", "load", "search", "evolve")
 CORE_TOOLS = ("mind_edges", "mind_status")
-
-NAMINGS = ("underscore", "slash", "dot")
 
 Tools = Mapping[str, Sequence[Spec]]
 """Tools by their canonical names, each with the commands that are its operations."""

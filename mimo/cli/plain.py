@@ -207,7 +207,7 @@ def _help(param: Param, *, is_repeated: bool) -> str:
         help += " (can be repeated)"
     if param.required:
         return f"{help} (required)"
-    if param.default in (None, (), False) or param.shape.kind == "boolean":
+    if param.default in (None, (), False, "") or param.shape.kind == "boolean":
         return help
     return f"{help} (default {param.default})"
 

@@ -84,7 +84,7 @@ def _imported(mind: Mind, named: str | None, format: str | None) -> str:
         wanted = [path for path in paths if path.endswith(end)]
     if len(wanted) == 1:
         return wanted[0]
-    listed = [found for path in wanted or paths if (found := read_manifest(root, path))]
+    listed = [manifest for path in wanted or paths if (manifest := read_manifest(root, path))]
     is_mama = format == "mama"
     options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in listed)
     hint = f"name one: {', '.join(options)}"

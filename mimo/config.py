@@ -30,6 +30,12 @@ _DEEPEST = 8
 """Maximum depth of tables; settings need two."""
 
 
+_TYPES = {bool: "true or false", float: "a number", int: "a whole number", str: "a text"}
+_ON_OFF = ("on", "off")
+_SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+"""Words for a truth value on the command line; a settings file has `true` and `false` only."""
+
+
 class Scope(StrEnum):
     """The file that a setting is read from."""
 
@@ -61,7 +67,7 @@ class Setting(NamedTuple):
             with suppress(OverflowError):
                 value = float(value)
         if type(value) is not type(self.default):
-            raise self._wrong(value, f"must be a {type(self.default).__name__}")
+            raise self._wrong(value, f"must be {_TYPES[type(self.default)]}")
         if isinstance(value, float) and not isfinite(value):
             raise self._wrong(value, "must be a finite number")
         if not self.allowed:
@@ -84,12 +90,15 @@ class Setting(NamedTuple):
         """Returns the value for a text from the command line."""
         if isinstance(self.default, tuple):
             return self.check([part.strip() for part in text.split(",") if part.strip()])
+        switched = _SWITCHES.get(text.strip().lower())
         if isinstance(self.default, bool):
-            return self.check({"true": True, "false": False}.get(text.strip().lower(), text))
+            return self.check(text if switched is None else switched)
+        if self.allowed == _ON_OFF and switched is not None:
+            return "on" if switched else "off"
         try:
             return self.check(type(self.default)(text))
         except ValueError:
-            raise self._wrong(text, f"must be a {type(self.default).__name__}") from None
+            raise self._wrong(text, f"must be {_TYPES[type(self.default)]}") from None
 
     def _wrong(self, value: Any, must: str) -> Invalid:
         return Invalid(
@@ -171,13 +180,30 @@ def without_password(url: str) -> str:
     return url
 
 
-_ON_OFF = ("on", "off")
-
 TOOLSETS = (
-    *("save", "load", "search", "evolve", "memory", "ingest", "procedures", "values", "edges"),
-    *("recall", "extra", "legacy", "core", "default", "all"),
+    "save",
+    "load",
+    "search",
+    "evolve",
+    "memory",
+    "ingest",
+    "procedures",
+    "values",
+    "edges",
+    "recall",
+    "extra",
+    "legacy",
 )
-"""Groups of tools, as `mimo.commands` has them, which this floor does not know."""
+"""The groups that tools are listed by."""
+
+DEFAULT = "default"
+"""The word for the groups that are listed if none is named."""
+
+SEVERAL = ("core", DEFAULT, "all")
+"""Words for several groups."""
+
+NAMINGS = ("underscore", "slash", "dot")
+"""The spellings of tool names."""
 
 SETTINGS = (
     Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
@@ -323,13 +349,15 @@ SETTINGS = (
         "Let commands and hooks ask a running server, which saves their start",
         _ON_OFF,
     ),
-    Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", TOOLSETS),
+    Setting(
+        "mcp.toolsets", (), USER, "Groups of tools that the MCP server lists", (*TOOLSETS, *SEVERAL)
+    ),
     Setting(
         "mcp.tool_names",
         "underscore",
         USER,
         "Spelling of tool names in the MCP server",
-        ("underscore", "slash", "dot"),
+        NAMINGS,
     ),
     Setting(
         "mcp.exposure",

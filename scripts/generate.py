@@ -15,12 +15,12 @@ from typing import Any
 import click
 
 from mimo import __version__, errors
-from mimo.cli.params import metavar_of, usage_of
+from mimo.cli.params import metavar_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
-from mimo.commands import TOOLSETS, Registry, all_commands, listed
+from mimo.commands import Registry, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
-from mimo.config import SETTINGS
+from mimo.config import SETTINGS, TOOLSETS
 from mimo.errors import MindError
 from mimo.text.tool_names import spelled
 
@@ -70,7 +70,8 @@ class Page:
     @property
     def usage(self) -> str:
         """Returns the form of its command line."""
-        return " ".join([self.title, *(usage_of(self.spec) if self.spec else ["[OPTIONS]"])])
+        pieces = self.command.collect_usage_pieces(click.Context(self.command))
+        return " ".join([self.title, *pieces])
 
     @property
     def params(self) -> list[Param]:
@@ -253,11 +254,29 @@ def _errors_page() -> str:
 
 def _settings_page() -> str:
     rows = [
-        f"| `{entry.key}` | `{entry.default!r}` | {entry.scope.value} | {entry.help} |"
+        f"| `{entry.key}` | {_default(entry.default)} | {entry.scope.value} | {entry.help} |"
         for entry in SETTINGS
     ]
-    head = "| setting | default | from | meaning |\n|---|---|---|---|\n"
-    return "# Settings\n\n" + head + "\n".join(rows) + "\n"
+    head = "| setting | default | file | meaning |\n|---|---|---|---|\n"
+    return "# Settings\n\n" + SETTINGS_HEAD + "\n" + head + "\n".join(rows) + "\n"
+
+
+SETTINGS_HEAD = """`mind config` lists the settings, `mind config KEY VALUE` changes one. Commas
+separate the items of a list; `yes`, `no`, `on`, `off`, `true` and `false` turn a setting on or off.
+
+The column `file` names the file that a setting is read from: `user` is `config.toml` in
+`$MIND_HOME`, `project` is `.mind/config.toml`, and `any` is both, of which the project's file
+overrides the user's.
+"""
+
+
+def _default(value: Any) -> str:
+    """Returns a default as it is typed on the command line."""
+    if value in ("", ()):
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{','.join(value)}`" if isinstance(value, tuple) else f"`{value}`"
 
 
 def _index_page(commands: Registry, every: list[Page]) -> str:

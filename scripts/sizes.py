@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 315
-MOST_LINES = 82_600
+MOST_MODULES = 321
+MOST_LINES = 82_700
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (71, 1016, 24),
-    "add": (69, 1036, 23),
+    "search": (71, 1017, 25),
+    "add": (69, 1038, 23),
     "hook": (33, 377, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

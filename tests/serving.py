@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from mimo.cli.main import answers
+from mimo.cli.answering import reply as reply_of
 from mimo.mind import Answers, Mind
 from mimo.operations import asking
 from mimo.operations.listening import Listener, Memory
@@ -20,7 +20,7 @@ def status(home: Path, root: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def serving(home: Path, root: Path, reply: Answers = answers) -> Iterator[Memory]:
+def serving(home: Path, root: Path, reply: Answers = reply_of) -> Iterator[Memory]:
     """Runs the block while a server answers."""
     memory = Memory(lambda: Mind.open(root, project=root))
     listener = Listener(home, memory, reply)

@@ -105,7 +105,9 @@ def test_the_summaries_are_those_of_the_commands() -> None:
         (["recall", "tea"], "search.recall"),
         (["list"], "notes.reading"),
         (["list", "--when", "3 days ago"], "notes.reading"),
-        (["status"], "upkeep.commands"),
+        (["status"], "upkeep.status"),
+        (["config"], "upkeep.commands"),
+        (["completion", "bash"], "upkeep.completion"),
         (["memory", "list"], "notes.memory_tool"),
     ],
 )

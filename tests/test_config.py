@@ -71,10 +71,42 @@ def test_a_newer_format_is_reported(tmp_path):
 def test_text_from_a_command_line_is_turned_into_the_settings_type():
     assert setting("decay.rate").parse("0.05") == 0.05
     assert setting("include").parse("docs/*.md, adr/*.md") == ("docs/*.md", "adr/*.md")
-    with pytest.raises(Invalid, match="must be a float"):
+    with pytest.raises(Invalid, match="must be a number"):
         setting("decay.rate").parse("fast")
     with pytest.raises(Invalid, match="one of"):
         setting("mcp.tool_names").parse("camel")
+
+
+@pytest.mark.parametrize(
+    ("word", "on"),
+    [("true", True), ("Yes", True), ("on", True), ("false", False), ("no", False), ("OFF", False)],
+)
+def test_the_usual_words_turn_a_setting_on_or_off(word, on):
+    assert setting("autocommit").parse(word) is on
+    assert setting("hook.edges").parse(word) == ("on" if on else "off")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "must"),
+    [
+        ("autocommit", "maybe", "must be true or false, not `maybe`"),
+        ("decay.rate", "fast", "must be a number, not `fast`"),
+        ("commits", "1.5", "must be a whole number, not `1.5`"),
+        ("hook.edges", "maybe", "must be one of on, off, not `maybe`"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_in_plain_words(key, text, must):
+    with pytest.raises(Invalid, match=must):
+        setting(key).parse(text)
+
+
+def test_a_settings_file_has_truth_values_of_toml_only(tmp_path):
+    user = write(tmp_path / "u.toml", 'autocommit = "yes"\n')
+
+    config = load(user=user, project=None)
+
+    assert config["autocommit"] is False
+    assert "must be true or false, not `yes`" in config.warnings[0]
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones():
@@ -137,7 +169,7 @@ def test_the_files_that_mind_writes_are_plain() -> None:
 
 
 def test_a_number_that_no_float_holds_is_refused() -> None:
-    with pytest.raises(Invalid, match="must be a float"):
+    with pytest.raises(Invalid, match="must be a number"):
         setting("decay.rate").check(10**400)
 
 

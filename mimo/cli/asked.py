@@ -1,4 +1,7 @@
-"""Command lines that a running server answers, before the command line itself is loaded."""
+"""Command lines that a running server answers, before the command line itself is loaded.
+
+After the first such command in a project with very many memories, a server is started.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from mimo.operations.asking import ask, surroundings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
+
+    from mimo.mind import Mind
 
 PATHS = frozenset(
     {
@@ -126,3 +132,31 @@ def root_around(folder: str) -> str | None:
             return None
         folder = folder.rpartition("/")[0]
     return folder
+
+
+def serve_the_next(mind: Mind) -> None:
+    """Starts a server for the next commands if the files take this one most of its time.
+
+    Does nothing if there is one, or none is to be asked.
+    """
+    from mimo.errors import MindError
+    from mimo.memory.model import Filter
+    from mimo.operations.asking import OFF
+
+    if "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF)) or not mind.has_project:
+        return
+    if mind.config["server.socket"] == "off":
+        return
+    with suppress(MindError, OSError):
+        if mind.index.count(Filter()) < MANY:
+            return
+        from mimo.operations.syncing import start
+        from mimo.store.locks import is_held
+
+        if not is_held(standby_lock(mind)):
+            start("mimo.cli.standby", mind.project.root, mind.home)
+
+
+def standby_lock(mind: Mind) -> Path:
+    """Returns the lock of the server that a command has started for a project."""
+    return mind.index_folder / "standby"

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
-from mimo.cli.asked import COMPLETING, MANY, PATHS
+from mimo.cli.asked import COMPLETING, PATHS, serve_the_next
 from mimo.cli.plain import read
 from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
@@ -52,13 +51,17 @@ def main(
     args = list(sys.argv[1:] if argv is None else argv)
     registry = commands or all_commands()
     options = args[: args.index("--")] if "--" in args else args
-    named: list[Spec] = []
-    run = partial(run_command, open, named)
+    spec: Spec | None = None  # the command that runs, once it is known
+
+    def run(named: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> int:
+        nonlocal spec
+        spec = named
+        return run_command(open, registry, named, arguments, options)
 
     def report(error: MindError) -> int:
         coded = not {"-v", "--verbose"}.isdisjoint(options)
         status = rendering.report(error, as_wire="--json" in options, coded=coded)
-        return UNDECIDED if status == 1 and named and named[0].finds else status
+        return UNDECIDED if status == 1 and spec and spec.finds else status
 
     try:
         rendering.prepare()
@@ -96,16 +99,15 @@ def main(
 @shared()
 def run_command(
     open_: Open,
-    named: list[Spec],
+    registry: Registry,
     spec: Spec,
     arguments: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> int:
-    """Runs one command, adds it to `named`, prints its result, and returns the exit status."""
+    """Runs one command, prints its result, and returns the exit status."""
     from mimo.commands.invoke import Caller, invoke, notes_beside
     from mimo.rendering.results import drawn, setting_of
 
-    named.append(spec)
     project = options.get("project")
     mind = open_(Path(project) if project else None)
     setting = setting_of(mind, options, arguments)
@@ -117,7 +119,7 @@ def run_command(
     )
     try:
         if is_terminal(sys.stdin):
-            result = _with_user(spec, mind, caller, arguments, options)
+            result = _with_user(registry, spec, mind, caller, arguments, options)
         else:
             result = invoke(spec, mind, caller, arguments)
         if spec.path in PATHS and project is None:
@@ -136,46 +138,19 @@ def run_command(
     return int(getattr(result, "exit_status", 0))
 
 
-def serve_the_next(mind: Mind) -> None:
-    """Starts a server for the next commands if the files take this one most of its time.
-
-    Does nothing if there is one, or none is to be asked.
-    """
-    from mimo.memory.model import Filter
-    from mimo.operations.asking import OFF
-
-    if "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF)) or not mind.has_project:
-        return
-    if mind.config["server.socket"] == "off":
-        return
-    with suppress(MindError, OSError):
-        if mind.index.count(Filter()) < MANY:
-            return
-        from mimo.operations.syncing import start
-        from mimo.store.locks import is_held
-
-        if not is_held(standby_lock(mind)):
-            start("mimo.cli.standby", mind.project.root, mind.home)
-
-
-def standby_lock(mind: Mind) -> Path:
-    """Returns the lock of the server that a command has started for a project."""
-    return mind.index_folder / "standby"
-
-
 def _connect(mind: Mind, options: Mapping[str, Any], setting: Setting) -> None:
     """Lets a command print parts of its result and, on a terminal, show progress and ask."""
     from mimo.rendering.results import show_part
 
     mind.partial = partial(show_part, options=options, setting=setting)
-    mind.answers = answers
+    mind.answers = _answers
     if is_terminal(sys.stderr) and not options.get("json"):
         mind.progress = rendering.progress
         if is_terminal(sys.stdin):
-            mind.ask = ask
+            mind.ask = Asking().ask
 
 
-def answers(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
+def _answers(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns the reply to a command line of another process, or None."""
     from mimo.cli.answering import reply
 
@@ -202,6 +177,7 @@ def _print_project(mind: Mind) -> None:
 
 
 def _with_user(
+    registry: Registry,
     spec: Spec,
     mind: Mind,
     caller: Caller,
@@ -220,12 +196,11 @@ def _with_user(
         return result
     from mimo.commands.invoke import invoke
 
-    commands = all_commands()
     if spec.name == "mind_browse":
         from mimo.features.browse.commands import opened
 
         def run(view: Mind, path: str, given: Mapping[str, Any]) -> object | None:
-            return _edited(commands.at(path), view, caller, given)
+            return _edited(registry.at(path), view, caller, given)
 
         colour = not (options.get("no_color") or os.environ.get("NO_COLOR"))
         return opened(mind, run, arguments, colour=colour)
@@ -234,7 +209,7 @@ def _with_user(
     def call(path: str, given: Mapping[str, Any]) -> object | None:
         if path == spec.path:
             return invoke(spec, mind, caller, given)
-        return _edited(commands.at(path), mind, caller, given)
+        return _edited(registry.at(path), mind, caller, given)
 
     if spec.name == "mind_trust":
         return guided.trust(mind, call, arguments, options)
@@ -269,30 +244,31 @@ def _missing_texts(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:
     return missing if missing and missing[0].arg.stdin and are_texts else []
 
 
-_asked: list[Question] = []
-"""The question on the terminal, so that it is printed once."""
+class Asking:
+    """The questions of a command on the terminal, each printed once."""
 
+    shown: Question | None = None
 
-def ask(question: Question, seconds: float) -> str | None:
-    """Returns the choice that the user typed, or None if there was none within the time.
+    def ask(self, question: Question, seconds: float) -> str | None:
+        """Returns the choice that the user typed, or None if there was none within the time.
 
-    The end of the input is not an answer: it stops the command as Ctrl-C does.
-    """
-    from select import select
+        The end of the input is not an answer: it stops the command as Ctrl-C does.
+        """
+        from select import select
 
-    if _asked != [question]:
-        _asked[:] = [question]
-        complain(f"{question.text} [{'/'.join(question.choices)}]")
-    if not select([sys.stdin], [], [], seconds)[0]:
-        return None
-    line = sys.stdin.readline()
-    if not line:
-        raise KeyboardInterrupt
-    answer = line.strip().lower()
-    exact = [choice for choice in question.choices if choice == line.strip()]
-    near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
-    if len(near) != 1:
-        complain(f"answer with one of {', '.join(question.choices)}")
-        return None
-    _asked.clear()
-    return near[0]
+        if self.shown != question:
+            self.shown = question
+            complain(f"{question.text} [{'/'.join(question.choices)}]")
+        if not select([sys.stdin], [], [], seconds)[0]:
+            return None
+        line = sys.stdin.readline()
+        if not line:
+            raise KeyboardInterrupt
+        answer = line.strip().lower()
+        exact = [choice for choice in question.choices if choice == line.strip()]
+        near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
+        if len(near) != 1:
+            complain(f"answer with one of {', '.join(question.choices)}")
+            return None
+        self.shown = None
+        return near[0]

@@ -22,6 +22,7 @@ from mimo.cli.plain import (
     required_options,
     takes_rest,
 )
+from mimo.commands import ALONE
 from mimo.commands.arguments import shown
 from mimo.commands.spec import Param, Spec
 from mimo.errors import Invalid
@@ -164,7 +165,10 @@ _LONGEST = 70
 def usage_of(spec: Spec) -> list[str]:
     """Returns the parts of a command's usage line: options, required ones, arguments."""
     required = [f"--{param.name.replace('_', '-')} TEXT" for param in required_options(spec)]
-    return ["[OPTIONS]", *required, *(metavar_of(p) for p in params_of(spec) if p.positional)]
+    places = [metavar_of(param) for param in params_of(spec) if param.positional]
+    # Without it, another command runs.
+    places = [f"[{place}]" for place in places] if spec.path in ALONE else places
+    return ["[OPTIONS]", *required, *places]
 
 
 def common_options(*, hidden: bool = False) -> list[click.Option]:

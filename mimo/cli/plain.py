@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mimo.commands import NAMINGS, SEVERAL, TOOLSETS, Registry
+from mimo.commands import Registry
 from mimo.commands.spec import Param, Shape, Spec, Surface
+from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
 
@@ -206,7 +207,7 @@ def _help(param: Param, *, is_repeated: bool) -> str:
         help += " (can be repeated)"
     if param.required:
         return f"{help} (required)"
-    if param.default in (None, (), False) or param.shape.kind == "boolean":
+    if param.default in (None, (), False, "") or param.shape.kind == "boolean":
         return help
     return f"{help} (default {param.default})"
 

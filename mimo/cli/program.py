@@ -269,9 +269,9 @@ def help_command() -> click.Command:
 
 HOOK_HELP = f"""{SUMMARIES["hook"]}
 
-Reads one JSON object from standard input, as sent by Claude Code, Codex, Gemini CLI, Cursor and
-VS Code, and prints one or none. CLIENT names the client if the JSON does not. The exit status is
-always 0; failures are recorded in $MIND_HOME/logs/hook.log.
+Reads one JSON object from standard input, as sent by Claude Code, Codex, Gemini CLI, Cursor,
+VS Code, Copilot CLI and OpenCode, and prints one or none. CLIENT names the client if the JSON does
+not. The exit status is always 0; failures are recorded in $MIND_HOME/logs/hook.log.
 """
 
 MCP_HELP = f"""{SUMMARIES["mcp"]}

@@ -12,7 +12,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from mimo.cli.main import answers, standby_lock
+from mimo.cli.answering import reply
+from mimo.cli.asked import standby_lock
 from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -37,7 +38,7 @@ def serve(root: Path, home: Path, idle: float) -> None:
         if not ours:
             return
         refresh.refresh(memory.mind())
-        listener = Listener(home, memory, answers)
+        listener = Listener(home, memory, reply)
         listener.start()
         # A project that is removed has no commands left to answer.
         while time.monotonic() - listener.asked < idle and (root / ".mind").is_dir():

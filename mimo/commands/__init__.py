@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mimo.commands.arguments import nearest
 from mimo.commands.spec import Spec, Surface
+from mimo.config import DEFAULT, SEVERAL, TOOLSETS
 from mimo.errors import Invalid
 from mimo.text.tool_names import folded, spelled
 
@@ -19,8 +20,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "init": "upkeep",
         "install": "clients",
         "uninstall": "clients",
-        "status": "upkeep",
-        "doctor": "upkeep",
+        "status": "upkeep.status",
+        "doctor": "upkeep.checks",
         "demo": "upkeep.demo",
         "completion": "upkeep.completion",
     },
@@ -107,7 +108,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "config": "upkeep",
         "projects": "upkeep.registry",
         "projects forget": "upkeep.registry",
-        "index": "upkeep",
+        "index": "upkeep.indexing",
         "daemon start": "daemon",
         "daemon stop": "daemon",
         "daemon restart": "daemon",
@@ -369,35 +370,11 @@ def _summary(path: str) -> str | None:
 # The tools that a server lists, and the spellings of their names.
 
 
-TOOLSETS = (
-    "save",
-    "load",
-    "search",
-    "evolve",
-    "memory",
-    "ingest",
-    "procedures",
-    "values",
-    "edges",
-    "recall",
-    "extra",
-    "legacy",
-)
-"""The groups that tools are listed by."""
-
-DEFAULT = "default"
-"""The word for the groups that are listed if none is named."""
-
-SEVERAL = ("core", DEFAULT, "all")
-"""Words for several groups."""
-
 UNDOCUMENTED = ("extra", "legacy")
 """Groups that are listed only if they are named (`all` includes `extra`)."""
 
 CORE = ("save", "load", "search", "evolve")
 CORE_TOOLS = ("mind_edges", "mind_status")
-
-NAMINGS = ("underscore", "slash", "dot")
 
 Tools = Mapping[str, Sequence[Spec]]
 """Tools by their canonical names, each with the commands that are its operations."""

@@ -4,8 +4,8 @@ The zone of `now` is the one in which a day begins at midnight.
 
 The grammar is our own, because date libraries answer much of it with a wrong instant (`last 3
 days` three days ahead, `this week` next Friday) and none with an interval. `vocabulary` turns an
-expression into words, `grammar` turns words into a span, `spans` has the calendar. They are loaded
-on first use: most commands are not given a time.
+expression into words, `grammar` turns words into a span, `dates` reads the places in the calendar,
+and `spans` has its arithmetic. They are loaded on first use: most commands are not given a time.
 """
 
 from __future__ import annotations
@@ -148,13 +148,13 @@ def _month(moment: datetime) -> str:
 
 def _span(text: str, now: datetime | None = None) -> Span:
     """Returns the span of one phrase; without `now`, that of one ISO 8601 text."""
-    from mimo.when import grammar
+    from mimo.when import dates, grammar
 
     def read(words: tuple[str, ...]) -> Span | None:
         if now is not None:
             span = grammar.phrase(words, now)
         else:
-            span = grammar.literal(words[0], UTC) if len(words) == 1 else None
+            span = dates.literal(words[0], UTC) if len(words) == 1 else None
         if span is None:
             return None
         since, until, bound = (moment.astimezone(UTC) for moment in span[:3])

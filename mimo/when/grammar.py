@@ -5,25 +5,24 @@ phrase is counted from now (`last week`, `3 days ago`), or names a place in the 
 5`, `2026-W07`), or a part or a time of a day (`tuesday night`, `yesterday at 3pm`). A new kind of
 phrase is one more function in `_KINDS`; a synonym belongs in `vocabulary`.
 
-Moments are in the zone of `now`; `spans` has their arithmetic. A function that does not recognize
-its words returns None.
+Moments are in the zone of `now`. `dates` reads the places in the calendar, and `spans` has the
+arithmetic. A function that does not recognize its words returns None.
 """
 
 from __future__ import annotations
 
 import re
-from calendar import monthrange
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 
-from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
+from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.when import Interval
+from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number
 from mimo.when.spans import (
     DAY,
     HOUR,
     LENGTHS,
-    MONTHS_OF,
     SECOND,
     Refused,
     Span,
@@ -34,7 +33,6 @@ from mimo.when.spans import (
     later,
     midnight,
     months_later,
-    new_year,
     period,
     point,
     previous,
@@ -43,21 +41,10 @@ from mimo.when.spans import (
 )
 from mimo.when.vocabulary import PARTS, UNITS, VAGUE
 
-Words = tuple[str, ...]
-
 _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
-_BACK = {"this": 0, "last": 1, "before-last": 2}
-"""How many weeks, months or years before the present one."""
-_LEAP_YEAR = 2024
-_LEAP_CYCLE = 9
-"""Every so many years in a row have a 29 February."""
 _DAWN = 6
 """Before this hour, `this night` began on the day before."""
-_PART_OF_YEAR = "|".join((*MONTHS, "q[1-4]", "h[12]"))
-_IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
-"""A word that names a part of a year, with the year or without it."""
-_ISO_DAY = r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?"
 
 
 def whole(words: Words, now: datetime) -> Interval | None:
@@ -132,7 +119,7 @@ def _first_after(since: datetime, left: Words, right: Words, now: datetime) -> S
     are_weekdays = [not set(WEEKDAYS).isdisjoint(words) for words in (left, right)]
     if all(are_weekdays):
         limit, longest = midnight(since) + 7 * DAY, 2 * DAY
-    elif not any(are_weekdays) and any(re.fullmatch(_IN_A_YEAR, word) for word in left):
+    elif not any(are_weekdays) and any(re.fullmatch(IN_A_YEAR, word) for word in left):
         limit, longest = months_later(start_of("month", since), 12), 184 * DAY
     else:
         return None
@@ -176,9 +163,9 @@ def _like(dated: Words, bare: Words, now: datetime) -> Words:
     """
     if clock := _clock(bare):
         return _on_day_of(dated, bare, clock[0], now)
-    places = [place for place, word in enumerate(dated) if _day_number(word) is not None]
+    places = [place for place, word in enumerate(dated) if day_number(word) is not None]
     alone = len(bare) == 1 or bare[1:] == ("일",)
-    is_day = alone and _day_number(bare[0]) is not None
+    is_day = alone and day_number(bare[0]) is not None
     if not is_day or len(places) != 1 or set(MONTHS).isdisjoint(dated):
         return bare
     return (*dated[: places[0]], bare[0], *dated[places[0] + 1 :])
@@ -186,7 +173,7 @@ def _like(dated: Words, bare: Words, now: datetime) -> Words:
 
 def _on_day_of(dated: Words, bare: Words, time: timedelta, now: datetime) -> Words:
     """Returns a time with the day of another phrase, and with its part of the day if it fits."""
-    iso = rf"({_ISO_DAY}[t ]+)[\d:.,]+(.*)"
+    iso = rf"({ISO_DAY}[t ]+)[\d:.,]+(.*)"
     if len(dated) == 1 and (found := re.fullmatch(iso, dated[0])):
         return (f"{found[1]}{time // HOUR:02}:{time % HOUR // LENGTHS['minute']:02}{found[5]}",)
     timed = _timed(dated, now)
@@ -209,7 +196,7 @@ def _in_half(first: Words, last: Words, now: datetime) -> Words:
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
     relation, rest = _relation(words)
-    span = (_date if relation == "ago" else phrase)(rest, now) if relation else None
+    span = (date_of if relation == "ago" else phrase)(rest, now) if relation else None
     if span is None:
         return None
     moment = span.bound if relation in ("after", "until") else span.since
@@ -276,7 +263,7 @@ def _counted(words: Words, now: datetime) -> Span | None:
 
 def _unit(which: str, word: str, now: datetime) -> Span | None:
     """Returns `this month`, `last week`, `past year`, the week before last, or a weekend."""
-    back = _BACK.get(which, 1)
+    back = BACK.get(which, 1)
     if word == "weekend":
         return _weekend(now, back)
     unit = UNITS.get(word)
@@ -321,200 +308,6 @@ def _number(word: str) -> float | None:
     return int(word) if word.isdecimal() and len(word) <= 10 else None
 
 
-# Places in the calendar.
-
-
-def _date(words: Words, now: datetime) -> Span | None:
-    match words:
-        case ():
-            return None
-        case (word,):
-            return _single_word(word, now)
-        case ("this", word) if word in WEEKDAYS or word in MONTHS:
-            container = "week" if word in WEEKDAYS else "year"
-            return _part_of(previous(container, now, back=0), word, now)
-        case ("last" | "past", word) if word in WEEKDAYS or word in MONTHS:
-            # The latest one that began before the present day or month.
-            before = start_of("day" if word in WEEKDAYS else "month", now)
-            return _date((word,), before - timedelta(microseconds=1))
-    return _dated(words, now) or _within(words, now)
-
-
-def _single_word(word: str, now: datetime) -> Span | None:
-    if word in WEEKDAYS:
-        day = midnight(now) - DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
-        return begun(period(day, "day"), now)._replace(recurs=True)
-    if re.fullmatch(_PART_OF_YEAR, word):
-        return _latest(lambda year: _in_year(word, year, now.tzinfo), now)
-    if word.isdecimal() and len(word) == 4:
-        return period(new_year(int(word), now.tzinfo), "year")
-    if word[0].isdecimal():
-        return literal(word, now.tzinfo) or _numeric(word, now)
-    return None
-
-
-def _latest(find: Callable[[int], Span | None], now: datetime) -> Span | None:
-    """Returns the span of the latest year in which it had begun."""
-    for year in range(now.year, max(now.year - _LEAP_CYCLE, 0), -1):
-        span = find(year)
-        if span and not is_later(span.since, now):
-            return begun(span, now)._replace(recurs=True)
-    return None
-
-
-def _in_year(word: str, year: int, zone: tzinfo | None) -> Span | None:
-    """Returns a month, a quarter or a half of a year."""
-    if word in MONTHS:
-        return period(months_later(new_year(year, zone), MONTHS.index(word)), "month")
-    if not re.fullmatch(_PART_OF_YEAR, word):
-        return None
-    unit = "quarter" if word[0] == "q" else "half"
-    part = MONTHS_OF[unit] * (int(word[1]) - 1)
-    return period(months_later(new_year(year, zone), part), unit)
-
-
-def _dated(words: Words, now: datetime) -> Span | None:
-    """Returns a day, a month, a quarter or a half, with its year or without."""
-    rest = words[:-1] if words[-1] == "일" else words
-    years = [word for word in rest if len(word) == 4 and word.isdecimal()]
-    others = [word for word in rest if word not in years]
-    year = int(years[0]) if years else None
-    if len(years) > 1:
-        return None
-    match others:
-        case [name] if year is not None and rest == words and years[0] in (words[0], words[-1]):
-            return _in_year(name, year, now.tzinfo)
-        case [name, day] if name in MONTHS and (number := _day_number(day)) is not None:
-            return _one_day(name, number, year, now)
-        case [day, name] if name in MONTHS and (number := _day_number(day)) is not None:
-            return _one_day(name, number, year, now)
-    return None
-
-
-def _day_number(word: str) -> int | None:
-    found = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", word)
-    return int(found[1]) if found else None
-
-
-def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
-    number = MONTHS.index(month) + 1
-    _, most = monthrange(_LEAP_YEAR, number)
-    if not 1 <= day <= most:
-        raise Refused("is no day", f"{month.title()} has {most} days")
-    if year is not None:
-        return _existing_day(year, number, day, now.tzinfo)
-    span = _latest(lambda year: _calendar_day(year, number, day, now.tzinfo), now)
-    if span is None:
-        raise Refused("names no day of the past")
-    return span
-
-
-def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span | None:
-    try:
-        return period(datetime(year, month, day, tzinfo=zone), "day")
-    except ValueError:
-        return None
-
-
-def _existing_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span:
-    if span := _calendar_day(year, month, day, zone):
-        return span
-    raise Refused("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
-
-
-def _within(words: Words, now: datetime) -> Span | None:
-    """Returns a part of a week, month or year: `last week tuesday`, `5th of last month`."""
-    if len(words) > 2 and words[-2] in _BACK:
-        words = (*words[-2:], *words[:-2])
-    match words:
-        case (which, unit, *rest) if which in _BACK and unit in UNITS and rest:
-            unit = UNITS[unit]
-        case _:
-            return None
-    if unit not in ("week", "month", "year"):
-        return None
-    around = previous(unit, now, _BACK[which])
-    if len(rest) == 1 or rest[1:] == ["일"]:
-        return _part_of(around, rest[0], now)
-    day = _dated((*rest, f"{around.since.year:04}"), now) if unit == "year" else None
-    return day and begun(day, now)
-
-
-def _part_of(around: Span, word: str, now: datetime) -> Span | None:
-    """Returns the weekday of a week, the day of a month, the month or quarter of a year."""
-    start, length = around.since, around.until - around.since
-    part: Span | None = None
-    if length > 31 * DAY:
-        part = _in_year(word, start.year, now.tzinfo)
-    elif length > 7 * DAY:
-        number = _day_number(word)
-        part = _existing_day(start.year, start.month, number, now.tzinfo) if number else None
-    elif word in WEEKDAYS:
-        part = period(start + WEEKDAYS.index(word) * DAY, "day")
-    return begun(part, now) if part else None
-
-
-def _numeric(word: str, now: datetime) -> Span | None:
-    """Returns the day of `13/11/2025`; refuses a date whose day and month could be swapped."""
-    if not re.fullmatch(r"\d+[-/.]\d+(?:[-/.]\d+)?", word):
-        return None
-    first, second, *rest = (int(part) for part in re.split(r"[-/.]", word))
-    year = rest[0] if rest else None
-    if year is not None and year < 1000:
-        raise Refused("has no year of four digits", "write dates as in 2026-11-20")
-    if first <= 12 and second <= 12 and first != second:
-        shown = f"{now.year if year is None else year:04}"
-        raise Refused(
-            "may mean two days",
-            f"write `{shown}-{second:02}-{first:02}` or `{shown}-{first:02}-{second:02}`",
-        )
-    day, month = (first, second) if second <= 12 else (second, first)
-    if not 1 <= month <= 12:
-        raise Refused("is not a day of the calendar", "write dates as in 2026-11-20")
-    return _one_day(MONTHS[month - 1], day, year, now)
-
-
-def literal(word: str, zone: tzinfo | None) -> Span | None:
-    """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
-    if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
-        try:
-            day = date.fromisocalendar(int(found[1]), int(found[2]), int(found[3] or 1))
-        except ValueError:
-            raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
-        start = datetime(day.year, day.month, day.day, tzinfo=zone)
-        return period(start, "day" if found[3] else "week")
-    if found := re.fullmatch(r"(\d{4})[-/.](\d{1,2})", word):
-        if not 1 <= int(found[2]) <= 12:
-            raise Refused("is not a month of the calendar", "months are 1 to 12: 2026-11")
-        return _in_year(MONTHS[int(found[2]) - 1], int(found[1]), zone)
-    if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", word):
-        year, month, number = map(int, found.groups())
-        return _existing_day(year, month, number, zone)
-    if found := re.match(_ISO_DAY, word):
-        year, month, number = map(int, found.groups())
-        span = _existing_day(year, month, number, zone)
-        return _moment(span, word[found.end() :].strip(" t")) if word[found.end() :] else span
-    return None
-
-
-def _moment(day: Span, text: str) -> Span:
-    """Returns the moment at a time of the day, in the zone that the text or else the day has."""
-    found = re.fullmatch(r"(\d{1,2})(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(?: ?(\D.*))?", text)
-    parts = found.groups() if found else ()
-    try:
-        hour, minute, second = (int(part or 0) for part in parts[:3])
-        micro = int((parts[3] or "").ljust(6, "0")[:6])
-        moment = day.since.replace(hour=hour, minute=minute, second=second, microsecond=micro)
-        offset = utc_offset(parts[4] or "")
-    except ValueError:
-        hint = "times and zones are as in 2026-11-20T15:30+09:00"
-        raise Refused("is not a time of the clock", hint) from None
-    precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
-    if parts[4]:
-        moment = moment.replace(tzinfo=UTC) - offset
-    return clock_span(moment, LENGTHS[precision])
-
-
 # Parts and times of a day.
 
 
@@ -530,10 +323,9 @@ def _shifted(words: Words, now: datetime) -> Span | None:
     if not (length := _amount(words[:place])):
         return None
     timed = _timed(words[place + 1 :], now)
-    span = timed[0] if timed else _fallback(words[place + 1 :], now)
-    if span is None:
+    if timed is None:
         return None
-    moment = after(span.since, -length if words[place] == "before" else length)
+    moment = after(timed[0].since, -length if words[place] == "before" else length)
     return begun(point(moment, LENGTHS["minute"]), now)
 
 
@@ -570,7 +362,9 @@ def _day(words: Words, now: datetime) -> Span | None:
             return period(today - DAY, "day")
         case ("day", "before", "yesterday"):
             return period(today - 2 * DAY, "day")
-    span = _date(words, now)
+        case (*rest, "ago") if (length := _amount(tuple(rest))) is not None and not length % DAY:
+            return period(midnight(after(now, -length)), "day")
+    span = date_of(words, now)
     if span and span.since == midnight(span.since) and span.until - span.since <= DAY:
         return period(span.since, "day")._replace(recurs=span.recurs)
     return None
@@ -639,60 +433,44 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
-_KINDS = (_relative, _counted, _date, _daytime, _shifted)
+_KINDS = (_relative, _counted, date_of, _daytime, _shifted)
 
 
 # The fallback: the package parsedatetime, where this grammar has no answer.
 
 
-_CLOCK_WORDS = r"\d ?(?:am|pm)\b|\d:\d\d\b|\bnoon\b|\bmidnight\b"
-_MOST_CHARACTERS = 60
-_SHIFT = timedelta(days=28)
+_SHIFT = 28 * DAY
 """Back to the same weekday, and often to another month."""
-_NAMES = frozenset({*MONTHS, *WEEKDAYS})
 
 
 def _fallback(words: Words, now: datetime) -> Span | None:
-    """Returns a time of a day that is counted back from today: `3 days ago at 3pm`.
+    """Returns a time of a day that is counted back from another: `a week ago yesterday at 3pm`.
 
-    If there are more words, parsedatetime may ignore some.
+    parsedatetime reads the day, and also guesses. A reading counts if it uses all the words, went
+    back, is on their weekday, and is 28 days earlier if it is read 28 days earlier.
     """
-    lengths = (_amount(rest[:-1]) for rest, *_ in _around_clock(words) if rest[-1:] == ("ago",))
-    if any(length is not None and not length % DAY for length in lengths):
-        return _parsedatetime(" ".join(words), now)
-    return None
-
-
-def _parsedatetime(text: str, now: datetime) -> Span | None:
-    """Returns the minute that parsedatetime reads in all of a text, if it is a past one.
-
-    It also guesses. A reading counts if one seen from 28 days earlier is 28 days earlier, and if it
-    has every weekday and month of the text, of which it may drop some.
-    """
-    words = set(text.split())
-    clocks = re.findall(_CLOCK_WORDS, text)
-    if len(text) > _MOST_CHARACTERS or not text.isascii() or len(clocks) != 1:
+    rest, _, (hour, precision) = next(_around_clock(words), ((), (), (DAY, DAY)))
+    if rest[-2:-1] != ("ago",) or rest[-1] not in ("today", "yesterday", *WEEKDAYS):
         return None
-    seen = now.replace(tzinfo=None, microsecond=0)
+    length, seen = _amount(rest[:-2]), now.replace(tzinfo=None, microsecond=0)
     try:
-        moment, before = _reading(text, seen), _reading(text, seen - _SHIFT)
+        day, before = (_day_read(" ".join(rest), moment) for moment in (seen, seen - _SHIFT))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    if moment is None or before is None or moment > seen or moment - before != _SHIFT:
+    if not length or day is None or before is None or day - before != _SHIFT:
         return None
-    if not words & _NAMES <= {MONTHS[moment.month - 1], WEEKDAYS[moment.weekday()]}:
+    if seen - day < length / 2 or rest[-1] in {*WEEKDAYS} - {WEEKDAYS[day.weekday()]}:
         return None
-    return point(moment.replace(tzinfo=now.tzinfo), LENGTHS["minute"])
+    return begun(clock_span(day.replace(tzinfo=now.tzinfo) + hour, precision), now)
 
 
-def _reading(text: str, seen: datetime) -> datetime | None:
-    """Returns the moment if the whole text was read as a date with a time of day."""
+def _day_read(text: str, seen: datetime) -> datetime | None:
+    """Returns the midnight of the day that parsedatetime reads in a whole text."""
     import parsedatetime
 
     constants = parsedatetime.Constants("en_US", usePyICU=False)
     calendar = parsedatetime.Calendar(constants, version=parsedatetime.VERSION_CONTEXT_STYLE)
-    readings = calendar.nlp(text, sourceTime=seen)
-    if not readings or len(readings) != 1 or readings[0][4] != text:
-        return None
-    moment, context = calendar.parseDT(text, sourceTime=seen)
-    return moment if context.hasDate and context.hasTime else None
+    match calendar.nlp(text, sourceTime=seen):
+        case ((moment, context, _, _, matched),) if matched == text and not context.hasTime:
+            return midnight(moment)
+    return None

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.cli import asked
-from mimo.cli.main import answers, main
+from mimo.cli.answering import reply as reply_of
+from mimo.cli.main import main
 from mimo.mind import Mind
 from mimo.operations import asking, finding
 from mimo.operations.refresh import _FINE_GRAIN_NS
@@ -137,7 +138,7 @@ def test_odd_words_print_nothing_in_the_server(
 ) -> None:
     request = {"ask": "command", "argv": argv, "screen": False, "wide": True}
 
-    assert answers(mind, request) is None
+    assert reply_of(mind, request) is None
     assert capsys.readouterr() == ("", "")
 
 
@@ -212,7 +213,7 @@ def test_an_answer_that_comes_too_late_is_recorded_once(home: Path, shop: Path, 
     goes_on = Event()
 
     def late(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
-        reply = answers(mind, request)
+        reply = reply_of(mind, request)
         goes_on.wait(9)
         return reply
 

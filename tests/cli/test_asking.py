@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import pytest
 
-from mimo.cli import main
+from mimo.cli.main import Asking
 from mimo.mind import Question
 
 QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"))
@@ -17,7 +17,6 @@ QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
     """The other end of a standard input of our own."""
     reading, writing = os.pipe()
-    monkeypatch.setattr(main, "_asked", [])
     with os.fdopen(reading, encoding="utf-8") as stdin, os.fdopen(writing, "wb", 0) as keyboard:
         monkeypatch.setattr(sys, "stdin", stdin)
         yield keyboard
@@ -38,7 +37,7 @@ def test_an_answer_is_a_choice_or_its_unambiguous_beginning(
 ) -> None:
     typed.write(text.encode())
 
-    assert main.ask(QUESTION, 0) == answer
+    assert Asking().ask(QUESTION, 0) == answer
 
 
 @pytest.mark.parametrize("text", ["maybe\n", "\n", "n\n"])
@@ -47,14 +46,16 @@ def test_an_invalid_answer_is_asked_again(
 ) -> None:
     typed.write(text.encode())
 
-    assert main.ask(QUESTION, 0) is None
+    assert Asking().ask(QUESTION, 0) is None
     assert capsys.readouterr().err.endswith("answer with one of yes, no, not now\n")
 
 
 def test_a_question_is_printed_once_without_control_characters(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert [main.ask(QUESTION, 0), main.ask(QUESTION, 0)] == [None, None]
+    ask = Asking().ask
+
+    assert [ask(QUESTION, 0), ask(QUESTION, 0)] == [None, None]
 
     message = capsys.readouterr().err
     assert message.count("v1.2?") == 1
@@ -68,4 +69,4 @@ def test_the_end_of_the_input_stops_the_command(
     typed.close()
 
     with pytest.raises(KeyboardInterrupt):
-        main.ask(QUESTION, 0)
+        Asking().ask(QUESTION, 0)

@@ -111,6 +111,18 @@ def test_help_explains_a_command(run: Run, words: list[str], start: str) -> None
     assert run("help", *words).startswith(start)
 
 
+def test_an_argument_without_which_another_command_runs_is_optional(run: Run) -> None:
+    assert run("procedure", "status", "--help").startswith(
+        "Usage: mind procedure status [OPTIONS] [EXECUTION-ID]\n"
+    )
+
+
+def test_no_help_shows_an_empty_default(run: Run) -> None:
+    helps = [run(*path.split(), "--help") for path in COMMANDS.table]
+
+    assert not [text for text in helps if "(default )" in text]
+
+
 def test_help_of_an_unknown_command_is_an_error(run: Run) -> None:
     message, hint = run.error("help", "sarch")
 

@@ -7,7 +7,7 @@ from threading import Thread
 import pytest
 
 from mimo.cli import asked, standby
-from mimo.cli import main as main_module
+from mimo.cli.main import main
 from mimo.features.notes.commands import add
 from mimo.mind import Mind
 from mimo.store.locks import holding
@@ -16,7 +16,7 @@ from mimo.store.locks import holding
 @pytest.fixture
 def noted(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
     """A project in which processes in the background are allowed, with enough memories."""
-    monkeypatch.setattr(main_module, "MANY", 1)
+    monkeypatch.setattr(asked, "MANY", 1)
     monkeypatch.delenv("MIND_BACKGROUND")
     add(mind, "Green tea is drunk plain.")
     return mind
@@ -36,18 +36,18 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 def test_a_command_starts_it_among_very_many_memories(
     noted: Mind, started: list[Path], monkeypatch: pytest.MonkeyPatch, most: int, times: int
 ) -> None:
-    monkeypatch.setattr(main_module, "MANY", most)
+    monkeypatch.setattr(asked, "MANY", most)
     monkeypatch.chdir(noted.project.root)
 
-    main_module.main(["list"])
-    main_module.main(["log"])
+    main(["list"])
+    main(["log"])
 
     assert started == [noted.project.root] * times
 
 
 def test_it_is_not_started_twice(noted: Mind, started: list[Path]) -> None:
     with holding(noted.index_folder / "standby"):
-        main_module.serve_the_next(noted)
+        asked.serve_the_next(noted)
 
     assert started == []
 
@@ -58,7 +58,7 @@ def test_a_variable_prevents_it(
 ) -> None:
     monkeypatch.setenv(name, "off")
 
-    main_module.serve_the_next(noted)
+    asked.serve_the_next(noted)
 
     assert started == []
 

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import pytest
 
-from mimo.commands import SECTIONS, TOOLSETS, UNLISTED, all_commands
+from mimo.commands import SECTIONS, UNLISTED, all_commands
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Arg, Effect, Needs, Spec, Surface, Tool, command, spec_of
+from mimo.config import TOOLSETS
 from mimo.errors import MindError
 from mimo.guard.policy import Operation
 from mimo.text.tool_names import folded

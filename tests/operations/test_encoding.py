@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mimo.features.notes.commands import add
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.indexing import index
 from mimo.operations import encoding, finding
 from mimo.store.locks import holding
 

@@ -10,9 +10,10 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import NotFound
-from mimo.features import review, upkeep
+from mimo.features import review
 from mimo.features.daemon.process import Loop
 from mimo.features.review import Waiting
+from mimo.features.upkeep import checks
 from mimo.mind import Mind
 from mimo.operations import freshness, overview
 from mimo.operations.freshness import State
@@ -53,7 +54,7 @@ def test_a_current_file_has_no_warning(mind: Mind, guide: Path) -> None:
     assert answered(mind) is None
     assert states(mind) == [State.CURRENT]
     assert Waiting.OUTDATED not in review.count(mind)
-    assert [check.verdict for check in upkeep.examine(mind) if check.name == "sources"] == ["ok"]
+    assert [check.verdict for check in checks.examine(mind) if check.name == "sources"] == ["ok"]
 
 
 def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
     assert item.actions[0] == "mind ingest --update guide.md"
-    assert [check.verdict for check in upkeep.examine(mind) if check.name == "sources"] == [
+    assert [check.verdict for check in checks.examine(mind) if check.name == "sources"] == [
         "warning"
     ]
 

@@ -13,7 +13,8 @@ from mimo.errors import Invalid
 from mimo.features.notes.commands import add, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
-from mimo.features.upkeep.commands import config, doctor
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init

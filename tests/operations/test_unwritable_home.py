@@ -7,7 +7,8 @@ import pytest
 from mimo.errors import StorageFailed
 from mimo.features import values
 from mimo.features.notes.reading import list_
-from mimo.features.upkeep.commands import doctor, status
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.status import status
 from mimo.mind import Mind
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.indexing import index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving

@@ -5,7 +5,7 @@ import pytest
 
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, search
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.indexing import index
 from mimo.index.postgres import writing
 from mimo.index.postgres.connection import SharedIndexFailed
 from tests.postgres.conftest import Open, Postgres

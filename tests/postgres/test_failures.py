@@ -14,7 +14,8 @@ from mimo.cli.main import main
 from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import Scope, SearchResults, search
-from mimo.features.upkeep.commands import doctor, index
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.indexing import index
 from mimo.index.postgres import watched
 from mimo.index.postgres.connection import SharedIndexFailed
 from mimo.mind import Mind

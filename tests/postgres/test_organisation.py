@@ -13,7 +13,7 @@ from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import Scope, SearchResults, search
-from mimo.features.upkeep.commands import index
+from mimo.features.upkeep.indexing import index
 from mimo.mind import Mind
 from mimo.operations import refresh, sharing
 from tests.conftest import NOW, git

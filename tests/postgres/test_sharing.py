@@ -17,7 +17,8 @@ from mimo.commands.spec import to_json
 from mimo.errors import StorageFailed
 from mimo.features.notes.commands import add, edit, rm
 from mimo.features.search.commands import Scope, search
-from mimo.features.upkeep.commands import index, status
+from mimo.features.upkeep.indexing import index
+from mimo.features.upkeep.status import status
 from mimo.index.postgres import schema
 from mimo.operations import refresh, sharing
 from tests.conftest import git

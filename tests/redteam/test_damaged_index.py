@@ -12,7 +12,8 @@ import pytest
 from mimo.errors import MindError
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import doctor, index
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.indexing import index
 from mimo.index.embedding.encoder import Encoder
 from mimo.index.index import Index
 from mimo.mind import Mind

@@ -19,7 +19,7 @@ from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
 from mimo.features.edges import checking
 from mimo.features.edges.checking import Hit, annotations
-from mimo.features.upkeep.commands import status
+from mimo.features.upkeep.status import status
 from mimo.guard.logs import Redacting
 from mimo.memory.exchange import Exported, memory_line
 from mimo.memory.model import Kind

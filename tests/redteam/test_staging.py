@@ -12,8 +12,8 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import decisions
 from mimo.features.history.commands import sync
 from mimo.features.notes.reading import list_
-from mimo.features.upkeep import Check
-from mimo.features.upkeep.commands import doctor, status
+from mimo.features.upkeep.checks import Check, doctor
+from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
 from mimo.operations import lookup, overview, refresh, saving, syncing

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from mimo.commands import TOOLSETS, all_commands, called, listed
+from mimo.commands import all_commands, called, listed
 from mimo.commands.schema import input_schema, listed_input
 from mimo.commands.spec import Spec
+from mimo.config import TOOLSETS
 from mimo.server.tools import described
 
 TOOLS = all_commands().tools()

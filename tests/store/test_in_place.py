@@ -12,7 +12,7 @@ from mimo.features.ingest import Options, ingest_files
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import status
+from mimo.features.upkeep.status import status
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind
 from mimo.mind import Mind

@@ -10,7 +10,8 @@ from mimo.features.notes.commands import edit, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.review.commands import trust
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import config, status
+from mimo.features.upkeep.commands import config
+from mimo.features.upkeep.status import status
 from tests.conftest import git
 
 LOG = """\

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mimo.commands import DEFAULT, SEVERAL, all_commands, listed
+from mimo.commands import all_commands, listed
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
-from mimo.config import setting
+from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of

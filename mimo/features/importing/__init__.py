@@ -1,49 +1,55 @@
-"""Importing the memories of other tools, and rolling an import back.
+"""Importing the memories of other tools.
 
-The manifest of a source, `.mind/.local/imports/<format>-<hash of its path>.json`, lists every file
-with its digest before the first of them is written, so that an interrupted import can be completed
-or rolled back. A copy of a MAMA v1.0 database is beside it; all other sources are only read.
+The manifest of a source lists every file before the first of them is written. A copy of a MAMA v1.0
+database is beside it; all other sources are only read.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from hashlib import sha256
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from mimo import disk
-from mimo.disk import STORE
-from mimo.errors import Conflict, Denied, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.errors import Conflict, Denied, Invalid, SecretDetected, StorageFailed
 from mimo.features import decisions
 from mimo.features.importing import database, sources
 from mimo.features.importing.database import Snapshot
 from mimo.features.importing.drafts import Draft, Item, Resolved, Source, resolved
 from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, convert
+from mimo.features.importing.manifest import (
+    FOLDER,
+    Manifest,
+    hold,
+    manifest_path,
+    read_manifest,
+    write_manifest,
+)
 from mimo.features.importing.sources import READERS, Format
-from mimo.frozen import field, frozen, replace
+from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Place, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
-from mimo.store.locks import lock
 from mimo.store.memories import NewFile, rendered
 
 BATCH = 500
 """Files that are written under one lock: other processes do not wait for a whole import."""
-
-FOLDER = f"{STORE}/.local/imports"
-_PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
 MOST = 100_000
 """The largest number of memories in one import."""
+_MOST_PROJECTS = 10
+"""The projects of a source that a message names, the largest ones."""
+_SHOWN = 3
+"""Files with one reason that a note names."""
+_NOWHERE = ("", "", None)
+"""The path, the digest and the record of a memory that does not exist."""
+_PUBLISHED = (
+    "it is private, but its file is shared with git, and not as an import wrote it; "
+    "move the file to the same folder below .mind/private/"
+)
+_NAMES_PRIVATE = "it links to a private memory, which a shared memory must not name"
 
 
 @frozen
@@ -112,25 +118,6 @@ class Outcome:
     notes: tuple[str, ...]
     lost: tuple[Row, ...]
     manifest: str | None
-
-
-@frozen
-class Manifest:
-    """The files that imports from one source have written."""
-
-    path: str
-    """Its own file; all paths of files are relative to the project's root."""
-    source: str
-    backup: str
-    """The copy of the source; empty if there is none."""
-    files: Mapping[str, str]
-    """The digest of each file as it was written."""
-    replacing: Mapping[str, str] = field(default_factory=dict)
-    """The digests that an interrupted import may have written since."""
-
-    def wrote(self, path: str, digest: str) -> bool:
-        """Returns whether a file with this digest is as an import wrote it."""
-        return digest in (self.files.get(path), self.replacing.get(path))
 
 
 def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
@@ -203,7 +190,7 @@ def import_source(
     lost: tuple[Row, ...] = ()
     with hold(mind.project.root) if not dry_run else nullcontext():
         existing = _Existing(mind)
-        before = _read(mind.project.root, manifest)
+        before = read_manifest(mind.project.root, manifest)
         items = resolved(
             drafts, format, existing.ids, hidden=existing.private, private=private, now=now
         )
@@ -278,13 +265,10 @@ def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
     return [draft for draft in drafts if "*" in only or draft.project in only]
 
 
-_MOST_PROJECTS = 10
-
-
 def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) -> tuple[Row, ...]:
     """Writes the manifest, then the memories; returns the rows that could not be read back."""
     root = mind.project.root
-    before = _read(root, listed.path)
+    before = read_manifest(root, listed.path)
     earlier = before.files if before else {}
     new = {row.new.path: row.new.digest for row in rows if row.new}
     # An import that was interrupted did not list them.
@@ -297,13 +281,13 @@ def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) 
     )
     moving = {path: row.digest for path, row in changing.items() if row.hides}
     replacing = {path: row.file.digest for path, row in changing.items() if row.file}
-    _write(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
+    write_manifest(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
     _create(mind, rows, trust=trust)
     if changing:
         replaced = _replace(mind, rows)
         hidden = {changing[path].existing for path in replaced if changing[path].hides}
         kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
-        _write(root, replace(listed, files={**kept, **replaced}))
+        write_manifest(root, replace(listed, files={**kept, **replaced}))
     lost = tuple(_unread(mind, [row for row in rows if row.file]))
     refresh.refresh(mind)
     return lost
@@ -370,14 +354,6 @@ def _dated(item: Item, record: Record | None) -> Item:
     if item.memory is None or record is None or not item.is_undated:
         return item
     return replace(item, memory=replace(item.memory, created=record.memory.created))
-
-
-_NOWHERE = ("", "", None)
-_PUBLISHED = (
-    "it is private, but its file is shared with git, and not as an import wrote it; "
-    "move the file to the same folder below .mind/private/"
-)
-_NAMES_PRIVATE = "it links to a private memory, which a shared memory must not name"
 
 
 def _names(row: Row, hidden: Container[str]) -> bool:
@@ -501,159 +477,3 @@ def _notes_of_source(
         names = [name for name, other in skipped if other == reason]
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         yield f"not read, {reason}: {', '.join(names[:_SHOWN])}{more}"
-
-
-_SHOWN = 3
-"""Files with one reason that a note names."""
-
-
-@frozen
-class RolledBack:
-    """The result of a rollback, or its plan."""
-
-    manifest: Manifest
-    removed: tuple[str, ...]
-    missing: tuple[str, ...]
-    """Files that had been removed already."""
-    changed: tuple[str, ...]
-    """Files that stay because they were changed after the import."""
-
-
-def roll_back(
-    mind: Mind, named: str | None, *, format: str | None = None, dry_run: bool
-) -> RolledBack:
-    """Removes the memories that were imported from a source.
-
-    `named` chooses one of several sources, `format` one of several formats. With `dry_run` nothing
-    is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
-    `StorageFailed` if a file can't be removed; the others are removed then.
-    """
-    root = mind.project.root
-    path = _imported(mind, named, format)
-    if dry_run:
-        return _sorted(mind, path)
-    with hold(root):
-        plan = _sorted(mind, path)
-        digests = plan.manifest.files
-        stored = [(name, mind.store.read(name)) for name in plan.removed]
-        stay = mind.store.delete_all({name: digests[name] for name in plan.removed})
-        rolled = (read for name, read in stored if name not in stay)
-        records = (record for read in rolled if not isinstance(read, Problem) for record in read)
-        saving.report(mind, *((record, None) for record in records))
-        changed = {name: digests[name] for name in (*plan.changed, *stay)}
-        if changed:
-            _write(root, replace(plan.manifest, files=changed))
-        else:
-            files.remove(files.safe_path(root, path))
-    refresh.refresh(mind)
-    for error in stay.values():
-        if not isinstance(error, Conflict):
-            error.hint = "; ".join(filter(None, (error.hint, "run it again to remove the rest")))
-            raise error
-    removed = tuple(name for name in plan.removed if name not in stay)
-    return replace(plan, removed=removed, changed=tuple(changed))
-
-
-def _imported(mind: Mind, named: str | None, format: str | None) -> str:
-    """Returns the path of the manifest of the named source, or of the only one."""
-    root = mind.project.root
-    paths: list[str] = []
-    with suppress(OSError):
-        folder = files.safe_path(root, FOLDER)
-        names = sorted(path.name for path in folder.glob("*.json"))
-        wanted_name = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
-        paths = [f"{FOLDER}/{name}" for name in names if wanted_name.fullmatch(name)]
-    wanted = paths
-    if named:
-        end = manifest_path("", database.expanded(named, mind.environ)).removeprefix(f"{FOLDER}/")
-        wanted = [path for path in paths if path.endswith(end)]
-    if len(wanted) == 1:
-        return wanted[0]
-    manifests = [manifest for path in wanted or paths if (manifest := _read(root, path))]
-    is_mama = format == "mama"
-    options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in manifests)
-    hint = f"name one: {', '.join(options)}"
-    if len(wanted) > 1 and named:
-        formats = (path[len(FOLDER) + 1 :].rpartition("-")[0] for path in wanted)
-        raise Invalid(
-            f"`{named}` was imported in {len(wanted)} formats",
-            hint=f"name one: {', '.join(f'--from {format}' for format in formats)}",
-        )
-    if len(wanted) > 1:
-        raise Invalid(
-            f"{len(wanted)} {'databases' if is_mama else 'sources'} were imported", hint=hint
-        )
-    command = "mind import mama" if is_mama else "mind import"
-    raise NotFound(
-        f"nothing was imported from `{named}`" if named else "nothing was imported here",
-        hint=hint if manifests else f"see `{command} --help`",
-    )
-
-
-def _sorted(mind: Mind, path: str) -> RolledBack:
-    """Returns which files a rollback would remove, and which would stay."""
-    manifest = _read(mind.project.root, path)
-    if manifest is None:
-        raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
-    stamps = mind.store.stamps()
-    existing = [name for name in manifest.files if name in stamps]
-    digests = {name: mind.store.digest(name) for name in existing}
-    same = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
-    return RolledBack(
-        manifest=replace(manifest, files={**manifest.files, **same}, replacing={}),
-        removed=tuple(same),
-        missing=tuple(name for name in manifest.files if name not in stamps),
-        changed=tuple(name for name in existing if name not in same),
-    )
-
-
-# The manifest of a source.
-
-
-def hold(root: Path) -> AbstractContextManager[None]:
-    """Keeps other imports into the project away. Raises `StorageFailed` if one is running."""
-    return lock(files.safe_path(root, f"{FOLDER}/lock"))
-
-
-def manifest_path(format: str, source: Path) -> str:
-    """Returns the path of the manifest of a source."""
-    digest = sha256(str(source).encode("utf-8", "replace")).hexdigest()
-    return f"{FOLDER}/{format}-{digest[:8]}.json"
-
-
-def _read(root: Path, path: str) -> Manifest | None:
-    """Returns a manifest, or None if it does not exist.
-
-    Raises `StorageFailed` for a damaged one, and for one that lists files that no import writes.
-    """
-    target = files.safe_path(root, path)
-    damaged = StorageFailed(
-        f"`{path}` is damaged", hint="move it away; imported memories are not changed"
-    )
-    try:
-        raw = json.loads(disk.read(target))
-        listed, replacing = dict(raw["files"]), dict(raw.get("replacing", {}))
-        pairs = (*listed.items(), *replacing.items())
-        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(digest) for name, digest in pairs)
-        source, backup = str(raw["source"]), str(raw["backup"])
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise files.failure("read", target, error) from error
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise damaged from None
-    if not is_safe:
-        raise damaged
-    return Manifest(path=path, source=source, backup=backup, files=listed, replacing=replacing)
-
-
-def _write(root: Path, manifest: Manifest) -> None:
-    """Writes a manifest over an earlier one. Raises `StorageFailed`."""
-    content = {
-        "source": manifest.source,
-        "backup": manifest.backup,
-        "files": dict(manifest.files),
-        **({"replacing": dict(manifest.replacing)} if manifest.replacing else {}),
-    }
-    data = json.dumps(content, indent=1).encode()
-    files.replace(files.safe_path(root, manifest.path), data + b"\n", mode=0o600)

@@ -9,6 +9,7 @@ from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, comman
 from mimo.errors import Denied, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
 from mimo.features.importing.mama import TABLES, LinkCounts
+from mimo.features.importing.rollback import roll_back
 from mimo.features.importing.sources import Format
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -198,7 +199,7 @@ def import_(
 
 
 def _rolled_back(mind: Mind, source: str | None, format: str | None, *, dry_run: bool) -> Import:
-    back = importing.roll_back(mind, source, format=format, dry_run=dry_run)
+    back = roll_back(mind, source, format=format, dry_run=dry_run)
     return Import(
         done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
         source=back.manifest.source,
@@ -259,7 +260,7 @@ def mama(
     never changed, so an interrupted import is completed by running it again.
     """
     if rollback:
-        back = importing.roll_back(mind, db, format="mama", dry_run=dry_run)
+        back = roll_back(mind, db, format="mama", dry_run=dry_run)
         return MamaImport(
             done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
             source=back.manifest.source,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mimo.features.history.commands import blame, diff, log
-from mimo.features.upkeep.commands import doctor
+from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Record
 from mimo.mind import Mind
 from mimo.operations import finding, past, syncing

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mimo.features import upkeep
 from mimo.features.decisions.commands import decision, outcome, supersede
 from mimo.features.edges import sources, storage
 from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Detection
-from mimo.features.upkeep.commands import status
+from mimo.features.upkeep import checks
+from mimo.features.upkeep.status import status
 from mimo.index.embedding.encoder import Encoder
 from mimo.operations import saving
 from mimo.store import files
@@ -164,7 +164,7 @@ def test_an_edit_of_the_log_is_seen_at_once(mind):
 def test_the_doctor_reports_an_invalid_pattern(mind):
     add(mind, detection=Detection(code=("(",)))
 
-    findings = [finding for finding in upkeep.examine(mind) if finding.name == "edges"]
+    findings = [finding for finding in checks.examine(mind) if finding.name == "edges"]
 
     assert [finding.verdict for finding in findings] == ["warning"]
     assert "`(`" in findings[0].message

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mimo.errors import Invalid, NotFound
-from mimo.features.upkeep.commands import doctor
+from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, syncing

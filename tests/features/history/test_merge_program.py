@@ -4,7 +4,8 @@ import pytest
 
 from mimo.errors import StorageFailed
 from mimo.features.history.merge_driver import main
-from mimo.features.upkeep.commands import doctor, status
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.status import status
 from mimo.store.trust import Trust
 from tests.conftest import git, make_store
 from tests.test_cold_start import heavy, imported

@@ -16,11 +16,12 @@ from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import importing
 from mimo.features.decisions import Whose
 from mimo.features.decisions.loading import checkpoint
+from mimo.features.importing import manifest
 from mimo.features.importing.commands import Done, MamaImport, mama
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import doctor
+from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.store import files
@@ -499,8 +500,8 @@ class TestSources:
         assert "too large" in left.reason
 
     def test_two_imports_at_once_wait_for_each_other(self, mind, source, monkeypatch):
-        monkeypatch.setattr(importing, "lock", partial(lock, wait=0.01))
-        with importing.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
+        monkeypatch.setattr(manifest, "lock", partial(lock, wait=0.01))
+        with manifest.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
             run_import(mind, source)
 
 

@@ -7,7 +7,7 @@ from mimo.commands.spec import to_json
 from mimo.features.review import Waiting
 from mimo.features.review.actions import keys_of
 from mimo.features.review.commands import keep, review, settle
-from mimo.features.upkeep.commands import status
+from mimo.features.upkeep.status import status
 from mimo.memory.ids import handle_of
 
 

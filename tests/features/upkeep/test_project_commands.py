@@ -9,8 +9,9 @@ from mimo.errors import Invalid
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
-from mimo.features.upkeep import Verdict
-from mimo.features.upkeep.commands import config, doctor, init, status
+from mimo.features.upkeep.checks import Verdict, doctor
+from mimo.features.upkeep.commands import config, init
+from mimo.features.upkeep.status import status
 from mimo.mind import Mind
 
 

@@ -26,7 +26,7 @@ from mimo.errors import (
 from mimo.features import values
 from mimo.features.daemon.process import Loop
 from mimo.features.scan.commands import scan
-from mimo.features.upkeep import examine
+from mimo.features.upkeep.checks import examine
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import finding, refresh

@@ -1,0 +1,93 @@
+"""The manifest of a source: the files that imports from it have written, each with its digest.
+
+`.mind/.local/imports/<format>-<hash of its path>.json` is written before the first of the files, so
+that an interrupted import can be completed or rolled back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from hashlib import sha256
+from pathlib import Path
+
+from mimo import disk
+from mimo.disk import STORE
+from mimo.errors import StorageFailed
+from mimo.frozen import field, frozen
+from mimo.store import files
+from mimo.store.locks import lock
+
+FOLDER = f"{STORE}/.local/imports"
+_PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@frozen
+class Manifest:
+    """The files that imports from one source have written."""
+
+    path: str
+    """Its own file; all paths of files are relative to the project's root."""
+    source: str
+    backup: str
+    """The copy of the source; empty if there is none."""
+    files: Mapping[str, str]
+    """The digest of each file as it was written."""
+    replacing: Mapping[str, str] = field(default_factory=dict)
+    """The digests that an interrupted import may have written since."""
+
+    def wrote(self, path: str, digest: str) -> bool:
+        """Returns whether a file with this digest is as an import wrote it."""
+        return digest in (self.files.get(path), self.replacing.get(path))
+
+
+def hold(root: Path) -> AbstractContextManager[None]:
+    """Keeps other imports into the project away. Raises `StorageFailed` if one is running."""
+    return lock(files.safe_path(root, f"{FOLDER}/lock"))
+
+
+def manifest_path(format: str, source: Path) -> str:
+    """Returns the path of the manifest of a source."""
+    digest = sha256(str(source).encode("utf-8", "replace")).hexdigest()
+    return f"{FOLDER}/{format}-{digest[:8]}.json"
+
+
+def read_manifest(root: Path, path: str) -> Manifest | None:
+    """Returns a manifest, or None if it does not exist.
+
+    Raises `StorageFailed` for a damaged one, and for one that lists files that no import writes.
+    """
+    target = files.safe_path(root, path)
+    damaged = StorageFailed(
+        f"`{path}` is damaged", hint="move it away; imported memories are not changed"
+    )
+    try:
+        raw = json.loads(disk.read(target))
+        listed, replacing = dict(raw["files"]), dict(raw.get("replacing", {}))
+        pairs = (*listed.items(), *replacing.items())
+        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(digest) for name, digest in pairs)
+        source, backup = str(raw["source"]), str(raw["backup"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise files.failure("read", target, error) from error
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise damaged from None
+    if not is_safe:
+        raise damaged
+    return Manifest(path=path, source=source, backup=backup, files=listed, replacing=replacing)
+
+
+def write_manifest(root: Path, manifest: Manifest) -> None:
+    """Writes a manifest over an earlier one. Raises `StorageFailed`."""
+    content = {
+        "source": manifest.source,
+        "backup": manifest.backup,
+        "files": dict(manifest.files),
+        **({"replacing": dict(manifest.replacing)} if manifest.replacing else {}),
+    }
+    data = json.dumps(content, indent=1).encode()
+    files.replace(files.safe_path(root, manifest.path), data + b"\n", mode=0o600)

@@ -1,0 +1,122 @@
+"""Rolling an import back: removing the files that it wrote, unless they were changed since."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from mimo.errors import Conflict, Invalid, NotFound
+from mimo.features.importing import database
+from mimo.features.importing.manifest import (
+    FOLDER,
+    Manifest,
+    hold,
+    manifest_path,
+    read_manifest,
+    write_manifest,
+)
+from mimo.frozen import frozen, replace
+from mimo.memory.model import Problem
+from mimo.mind import Mind
+from mimo.operations import refresh, saving
+from mimo.store import files
+
+
+@frozen
+class RolledBack:
+    """The result of a rollback, or its plan."""
+
+    manifest: Manifest
+    removed: tuple[str, ...]
+    missing: tuple[str, ...]
+    """Files that had been removed already."""
+    changed: tuple[str, ...]
+    """Files that stay because they were changed after the import."""
+
+
+def roll_back(
+    mind: Mind, named: str | None, *, format: str | None = None, dry_run: bool
+) -> RolledBack:
+    """Removes the memories that were imported from a source.
+
+    `named` chooses one of several sources, `format` one of several formats. With `dry_run` nothing
+    is removed. Raises `NotFound` if nothing was imported, `Invalid` if there are several, and
+    `StorageFailed` if a file can't be removed; the others are removed then.
+    """
+    root = mind.project.root
+    path = _imported(mind, named, format)
+    if dry_run:
+        return _sorted(mind, path)
+    with hold(root):
+        plan = _sorted(mind, path)
+        digests = plan.manifest.files
+        stored = [(name, mind.store.read(name)) for name in plan.removed]
+        stay = mind.store.delete_all({name: digests[name] for name in plan.removed})
+        rolled = (read for name, read in stored if name not in stay)
+        records = (record for read in rolled if not isinstance(read, Problem) for record in read)
+        saving.report(mind, *((record, None) for record in records))
+        changed = {name: digests[name] for name in (*plan.changed, *stay)}
+        if changed:
+            write_manifest(root, replace(plan.manifest, files=changed))
+        else:
+            files.remove(files.safe_path(root, path))
+    refresh.refresh(mind)
+    for error in stay.values():
+        if not isinstance(error, Conflict):
+            error.hint = "; ".join(filter(None, (error.hint, "run it again to remove the rest")))
+            raise error
+    removed = tuple(name for name in plan.removed if name not in stay)
+    return replace(plan, removed=removed, changed=tuple(changed))
+
+
+def _imported(mind: Mind, named: str | None, format: str | None) -> str:
+    """Returns the path of the manifest of the named source, or of the only one."""
+    root = mind.project.root
+    paths: list[str] = []
+    with suppress(OSError):
+        folder = files.safe_path(root, FOLDER)
+        names = sorted(path.name for path in folder.glob("*.json"))
+        wanted_name = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
+        paths = [f"{FOLDER}/{name}" for name in names if wanted_name.fullmatch(name)]
+    wanted = paths
+    if named:
+        end = manifest_path("", database.expanded(named, mind.environ)).removeprefix(f"{FOLDER}/")
+        wanted = [path for path in paths if path.endswith(end)]
+    if len(wanted) == 1:
+        return wanted[0]
+    listed = [manifest for path in wanted or paths if (manifest := read_manifest(root, path))]
+    is_mama = format == "mama"
+    options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in listed)
+    hint = f"name one: {', '.join(options)}"
+    if len(wanted) > 1 and named:
+        formats = (path[len(FOLDER) + 1 :].rpartition("-")[0] for path in wanted)
+        raise Invalid(
+            f"`{named}` was imported in {len(wanted)} formats",
+            hint=f"name one: {', '.join(f'--from {format}' for format in formats)}",
+        )
+    if len(wanted) > 1:
+        raise Invalid(
+            f"{len(wanted)} {'databases' if is_mama else 'sources'} were imported", hint=hint
+        )
+    command = "mind import mama" if is_mama else "mind import"
+    raise NotFound(
+        f"nothing was imported from `{named}`" if named else "nothing was imported here",
+        hint=hint if listed else f"see `{command} --help`",
+    )
+
+
+def _sorted(mind: Mind, path: str) -> RolledBack:
+    """Returns which files a rollback would remove, and which would stay."""
+    manifest = read_manifest(mind.project.root, path)
+    if manifest is None:
+        raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
+    stamps = mind.store.stamps()
+    existing = [name for name in manifest.files if name in stamps]
+    digests = {name: mind.store.digest(name) for name in existing}
+    same = {name: digest for name, digest in digests.items() if manifest.wrote(name, digest)}
+    return RolledBack(
+        manifest=replace(manifest, files={**manifest.files, **same}, replacing={}),
+        removed=tuple(same),
+        missing=tuple(name for name in manifest.files if name not in stamps),
+        changed=tuple(name for name in existing if name not in same),
+    )

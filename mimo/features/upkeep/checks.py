@@ -1,0 +1,448 @@
+"""`mind doctor`: the checks of a memory and its settings, and repairs without a decision."""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from mimo import disk
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import MindError, StorageFailed
+from mimo.features import audit, values
+from mimo.features.clients import doubts
+from mimo.features.edges import sources
+from mimo.features.review import trusting
+from mimo.frozen import frozen
+from mimo.guard.policy import FILE, Operation
+from mimo.index import survey
+from mimo.memory.ids import handle_of
+from mimo.memory.model import Filter
+from mimo.mind import Mind
+from mimo.operations import asking, freshness, reasons, refresh, syncing
+from mimo.rendering import Part, Screen, bad, dim, good, warn
+from mimo.rendering.results import count, render
+from mimo.store import files, git, init, locks
+
+_MOST_LINKS = 20
+"""The number of dangling links that are listed."""
+
+
+class Verdict(StrEnum):
+    """The verdict of a check."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
+
+
+@frozen
+class Check:
+    """The result of one check."""
+
+    name: str
+    verdict: Verdict
+    message: str
+    hint: Omitted[str] = None
+    file: Annotated[Omitted[str], Out("The file that it is about", omit=True)] = None
+    line: Annotated[Omitted[int], Out("The line in it, from 1", omit=True)] = None
+
+
+def _check(
+    verdict: Verdict,
+    name: str,
+    message: str,
+    hint: str = "",
+    *,
+    file: str | None = None,
+    line: int | None = None,
+) -> Check:
+    return Check(
+        name=name, verdict=verdict, message=message, hint=hint or None, file=file, line=line
+    )
+
+
+_ok = partial(_check, Verdict.OK)
+_warning = partial(_check, Verdict.WARNING)
+_fault = partial(_check, Verdict.FAULT)
+
+
+def examine(mind: Mind) -> Iterator[Check]:
+    """Yields the results of all checks. A check that fails does not stop the others."""
+    mind, error = _openable(mind)
+    if error:
+        yield _fault("project", error.message, error.hint)
+    checks = _OF_PROJECT if mind.has_project else _EVERYWHERE
+    if mind.has_project and (place := files.place_of_another(mind.folder / ".local")):
+        yield _warning("project", f"`{place}` is another user's: you can only read", files.ONE_USER)
+        checks = tuple(check for check in checks if check not in _OF_OWNER)
+    for check in checks:
+        name = check.__name__.strip("_")
+        try:
+            yield from check(mind)
+        except MindError as failure:
+            yield _fault(name, failure.message, failure.hint)
+        except Exception as failure:  # noqa: BLE001 - the last resort, as in `invoke`
+            message = f"this check failed ({type(failure).__name__})"
+            yield _fault(name, message, "report it; the other checks are complete")
+
+
+def repair(mind: Mind) -> None:
+    """Repairs everything without a decision: modes of private files, git's settings and lists.
+
+    Raises `StorageFailed` and, if git's settings can't be written, `Invalid`.
+    """
+    mind, _ = _openable(mind)
+    if mind.has_project:
+        mind.config.check_format()
+    for path in _exposed(mind):
+        disk.tighten(path)
+    if mind.has_project:
+        init.complete(mind.project.root)
+        if git.has_repository(mind.project.root):
+            git.install_driver(mind.project.root)
+
+
+def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
+    """Returns the memory, without a project that can't be opened, and the error of that."""
+    try:
+        _ = mind.has_project
+    except MindError as error:
+        return mind.outside(), error
+    return mind, None
+
+
+def _settings(mind: Mind) -> Iterator[Check]:
+    for warning in (warnings := reasons.of_settings(mind)):
+        yield _warning("settings", warning, "see `mind config`")
+    if not warnings:
+        yield _ok("settings", "every setting is understood")
+
+
+def _projects(mind: Mind) -> Iterator[Check]:
+    registry = mind.registered()
+    if registry.problem:
+        aside = "`mind init` keeps it aside and begins a new one"
+        hint = registry.later.hint if registry.later else aside
+        yield _warning("projects", registry.problem, hint)
+    for project in (project for project in registry.projects if mind.at(project) is None):
+        message = f"registered project `{project.name}` is missing: {project.path}"
+        yield _warning("projects", message, "searches over all projects skip it")
+
+
+def _modes(mind: Mind) -> Iterator[Check]:
+    if exposed := list(_exposed(mind)):
+        message = f"private files that other users can read or change: {_first(exposed)}"
+        yield _warning("modes", message, "`mind doctor --fix` closes them")
+    else:
+        yield _ok("modes", "private files are closed to other users")
+
+
+def _exposed(mind: Mind) -> Iterator[Path]:
+    """Yields the files and folders in private places that other users can access."""
+    if mind.member is None:  # The home is that of the server's account.
+        yield from disk.exposed_below(mind.home)
+    if mind.has_project:
+        for folder in disk.private_folders(mind.folder):
+            yield from disk.exposed_below(folder)
+
+
+def _first(paths: Sequence[object]) -> str:
+    """Returns the first three paths, and the number of others."""
+    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return ", ".join(map(str, paths[:3])) + more
+
+
+def _locks(mind: Mind) -> Iterator[Check]:
+    """Yields a fault if two processes could change the memory at once."""
+    path = files.local(mind.project.root, "lock")
+    if not locks.excludes(path):
+        message = f"a lock on `{path}` does not exclude other processes"
+        yield _fault(
+            "locks", message, "move the project to a local disk, or mount its disk with locks"
+        )
+
+
+def _clients(mind: Mind) -> Iterator[Check]:
+    for doubt in doubts(mind):
+        yield _warning("clients", doubt.message, doubt.hint)
+
+
+def _project(mind: Mind) -> Iterator[Check]:
+    try:
+        yield _ok("project", str(mind.project.root))
+    except MindError as error:
+        yield _warning("project", error.message, error.hint)
+
+
+def _index(mind: Mind) -> Iterator[Check]:
+    stats = refresh.up_to_date(mind).stats()
+    if note := mind.noted("embedding"):
+        yield _warning("model", note, "see `mind config embedding.model`, or --unset it")
+    if pending := mind.noted("pending"):
+        yield _warning("index", pending, "wait until it is done; if it hangs, end it")
+    if note := mind.noted("index"):
+        yield _warning("index", note, f"free some space, or make {mind.index_folder} writable")
+    else:
+        size = f"{stats.units:,} passages, {stats.bytes:,} bytes"
+        yield _ok("index", f"{stats.memories:,} memories in {size}")
+
+
+def _files(mind: Mind) -> Iterator[Check]:
+    problems = reasons.of_problems(mind)
+    hint = "the file was not changed; repair it, and it is found again"
+    for problem in problems:
+        yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
+    if not problems:
+        yield _ok("files", "every file can be read")
+    if others := mind.store.walk().others:
+        # An agent would read names in a sentence of mind's as mind's own words.
+        named = _first(others) if mind.agent is None else f"{len(others):,}"
+        message = f"files under .mind/ that are not Markdown, and not read: {named}"
+        yield _ok("files", message)
+
+
+def _values(mind: Mind) -> Iterator[Check]:
+    hint = "the file was not changed; repair it, and its value is available again"
+    for problem in values.broken(mind):
+        yield _fault("values", problem.reason, hint, file=problem.path, line=problem.line)
+
+
+def _policy(mind: Mind) -> Iterator[Check]:
+    policies = mind.guard.policies()
+    for line, reason in policies.faults:
+        hint = "no tool may be used before it is repaired"
+        yield _fault("policy", reasons.shown(mind, FILE, reason), hint, file=FILE, line=line)
+    if not policies.trusted:
+        message = "it is not approved here, so it can only narrow permissions"
+        yield _warning("policy", message, "approve it with `mind trust`", file=FILE)
+
+
+def _sources(mind: Mind) -> Iterator[Check]:
+    checked = freshness.checked(mind, refresh.up_to_date(mind).ask(survey.ingested))
+    stale = [(source, source.message) for source in checked if source.message]
+    for source, message in stale:
+        yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
+    if checked and not stale:
+        yield _ok("sources", f"{len(checked):,} ingested files are unchanged")
+
+
+def _links(mind: Mind) -> Iterator[Check]:
+    dangling = mind.index.dangling()
+    if len(dangling) > _MOST_LINKS:
+        message = f"{len(dangling):,} links lead nowhere; the first {_MOST_LINKS} follow"
+        yield _warning("links", message)
+    for source, target, digest in dangling[:_MOST_LINKS]:
+        message = f"{source} links to `{target}`, which is missing"
+        if mind.agent is not None and not mind.trust.trusted(digest):
+            message = f"{handle_of(source)} is not approved, and links to a missing memory"
+        hint = "git may still have it: `git log --all -- .mind`"
+        yield _warning("links", message, hint)
+    if not dangling:
+        yield _ok("links", "every link leads to a memory")
+
+
+def _server(mind: Mind) -> Iterator[Check]:
+    root = str(mind.project.root)
+    request = {"ask": "status", "folder": root, **asking.surroundings(mind.environ)}
+    if reply := asking.ask(str(mind.home), root, request):
+        yield _ok("server", f"process {reply['pid']} answers commands and hooks")
+    else:
+        yield _ok("server", "none answers, so commands and hooks work alone")
+
+
+def _shared_index(mind: Mind) -> Iterator[Check]:
+    if mind.shared_index is None:
+        return
+    from mimo.index.postgres import schema
+    from mimo.operations import sharing
+
+    server = mind.shared_index
+    try:
+        with server.reading() as sql:
+            schema.check_format(sql)
+    except StorageFailed as error:
+        yield _warning("shared", error.message, error.hint or "")
+        return
+    state = sharing.pushed_here(mind)
+    pushed = "this project was not pushed from here"
+    if state:
+        pushed = f"memories pushed on {state.pushed:%Y-%m-%d}: {state.memories:,}"
+    yield _ok("shared", f"`{server.place}` answers; {pushed}")
+
+
+def _user(mind: Mind) -> Iterator[Check]:
+    user = mind.user()
+    if user is None:
+        return
+    index = refresh.up_to_date(user)
+    for problem in reasons.of_problems(user):
+        hint = "the file was not changed; repair it, and it is found again"
+        file = str(user.project.root / problem.path)
+        yield _fault("user", problem.reason, hint, file=file, line=problem.line)
+    user.trust.check_format()
+    if fault := user.trust.state.problem:
+        yield _fault("user", fault, "run `mind index --rebuild` outside of projects")
+    memories = index.count(Filter())
+    if proposed := memories - index.count(Filter(approved=True)):
+        message = f"agents proposed memories for all projects: {proposed:,}"
+        yield _warning("user", message, "go through them with `mind review --user`")
+    yield _ok("user", f"memories for all projects: {memories:,}")
+
+
+def _edges(mind: Mind) -> Iterator[Check]:
+    every = sources.everything(mind)
+    problems = list(sources.problems(mind, every))
+    for problem in problems:
+        yield _warning("edges", problem.reason, file=problem.path, line=problem.line)
+    if not problems:
+        yield _ok("edges", f"{len(every):,} known, all of them usable" if every else "none yet")
+
+
+def _private(mind: Mind) -> Iterator[Check]:
+    for leak in syncing.leaks(mind.project.root):
+        yield _fault("private", leak.message, leak.hint, file=leak.file)
+
+
+def _merging(mind: Mind) -> Iterator[Check]:
+    root = mind.project.root
+    warning, in_repository = syncing.lacking(root), git.is_inside(root)
+    if warning:
+        hint = "`mind doctor --fix` lets git merge them field by field"
+        yield _warning("merging", warning, hint)
+    for name in (*init.lacking(root), *init.exposed(root)):
+        if not (in_repository and name == init.IGNORE_FILE):
+            message = f"{name} lacks lines by which git ignores or merges files of the memory"
+            yield _warning("merging", message, "`mind doctor --fix` adds them", file=name)
+    if in_repository and not warning:
+        yield _ok("merging", "git merges memories field by field")
+
+
+def _procedures(mind: Mind) -> Iterator[Check]:
+    from mimo.features.procedures import library
+
+    for file, result in library.every(mind):
+        for fault in result.faults:
+            hint = "see `mind procedure check`"
+            yield _fault("procedures", fault.reason, hint, file=file.path, line=fault.line)
+
+
+def _trust(mind: Mind) -> Iterator[Check]:
+    mind.trust.check()
+    mind.trust.check_format()
+    if problem := mind.trust.state.problem:
+        yield _fault("trust", problem, "run `mind trust` to approve again")
+        return
+    if notice := mind.trust.state.notice:
+        hint = "the next approval removes it; `mind trust` approves the current files"
+        yield _warning("trust", notice, hint)
+    index = refresh.up_to_date(mind)
+    unapproved = index.count(Filter()) - index.count(Filter(approved=True))
+    if unapproved:
+        hint = "go through them with `mind review`, or approve all with `mind trust`"
+        yield _warning(
+            "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
+        )
+    else:
+        yield _ok("trust", trusting.describe(mind))
+
+
+def _audit(mind: Mind) -> Iterator[Check]:
+    records, places = audit.broken(mind, newest=True)
+    for place in places:
+        check, hint = (_fault, "see `mind audit verify`") if place.is_broken else (_warning, "")
+        yield check("audit", place.what, hint, file=place.file, line=place.line)
+    if not places:
+        yield _ok("audit", f"{records:,} calls recorded, the newest of them verified")
+
+
+_EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
+_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
+_OF_OWNER = (_locks, _merging, _audit)
+"""Checks of files that only the user can read who works in the project."""
+_OF_PROJECT = (
+    *_EVERYWHERE,
+    _locks,
+    _index,
+    _shared_index,
+    _server,
+    _files,
+    _values,
+    _policy,
+    _sources,
+    _links,
+    _private,
+    _merging,
+    _procedures,
+    _trust,
+    _audit,
+)
+
+
+@frozen
+class Diagnosis:
+    """The results of all checks."""
+
+    healthy: Annotated[bool, Out("Whether there are no faults")]
+    checks: tuple[Check, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """Returns the exit status of the command line: 1 if there is a fault."""
+        return 0 if self.healthy else 1
+
+
+@command(
+    "mind_doctor",
+    cli="doctor",
+    finds=True,
+    effect=Effect.READ,
+    needs=Needs(Operation.READ, diagnosis=True),
+    toolset="extra",
+    needs_project=False,
+    examples=("mind doctor", "mind doctor --fix"),
+)
+def doctor(
+    mind: Mind,
+    *,
+    fix: Annotated[
+        bool, Arg("Repair git's settings and the modes of private files", surfaces=Surface.CLI)
+    ] = False,
+) -> Diagnosis:
+    """Check the memory and its settings
+
+    Files that could not be read are listed with line and reason; they are never changed. `--fix`
+    installs the merge driver in a clone (clones do not copy git settings), adds the lines that
+    .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
+    approves nothing.
+    """
+    if fix:
+        repair(mind)
+    checks = tuple(examine(mind))
+    return Diagnosis(
+        healthy=all(check.verdict is not Verdict.FAULT for check in checks), checks=checks
+    )
+
+
+# The output.
+
+
+_MARKS: dict[Verdict, Part] = {
+    Verdict.OK: good("ok      "),
+    Verdict.WARNING: warn("warning "),
+    Verdict.FAULT: bad("fault   "),
+}
+
+
+@render.register
+def _(result: Diagnosis, screen: Screen) -> None:
+    for check in result.checks:
+        line = f":{check.line}" if check.line else ""
+        place = f"{check.file}{line}  " if check.file else ""
+        screen.line(_MARKS[check.verdict], dim(f"{check.name:<9}"), place, check.message)
+        if check.hint and check.verdict is not Verdict.OK and not check.file:
+            screen.line(dim(f"hint: {check.hint}"), indent=17)
+    screen.blank()
+    warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
+    noted = f", {count(warnings, 'warning')}" if warnings else ""
+    screen.line(good(f"healthy{noted}") if result.healthy else bad("not healthy"))

@@ -1,0 +1,202 @@
+"""`mind index`: the index of the files, and the index that a team shares."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.errors import Denied, Invalid, StorageFailed
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.operations import encoding, refresh
+from mimo.rendering import Screen, dim, good, strong, warn
+from mimo.rendering.results import count, render
+
+
+@frozen
+class SharedRole:
+    """The right of a role of the database."""
+
+    role: Annotated[str, Out("Its name, or `everyone`")]
+    right: Annotated[str, Out("`read`, `write`, or `admin`, who pushed the project first")]
+
+
+@frozen
+class Shared:
+    """The state of the project in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    added: Annotated[int, Out("Memories that the shared index did not have")]
+    removed: int
+    vectors: Annotated[int, Out("Vectors that it did not have")]
+    left_out: Annotated[int, Out("Memories that PostgreSQL can't store")]
+    roles: Annotated[tuple[SharedRole, ...], Out("The roles of the database that may use it")]
+    withdrawn: Annotated[bool, Out("Whether the project was removed from it")] = False
+
+
+@frozen
+class Indexed:
+    """The result of updating the index."""
+
+    added: Annotated[int, Out("Files that are new")]
+    changed: Annotated[int, Out("Files that were read again")]
+    removed: Annotated[int, Out("Files that were deleted")]
+    memories: int
+    passages: Annotated[int, Out("Pieces of text that are searched")]
+    encoded: Annotated[int, Out("Memories that can now be compared in context")]
+    unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
+    notice: Omitted[str] = None
+    shared: Annotated[Omitted[Shared], Out("What was pushed to the shared index", omit=True)] = None
+
+
+@command(
+    "mind_index",
+    cli="index",
+    effect=Effect.WRITE,
+    any_format=True,
+    idempotent=True,
+    toolset="extra",
+    of_user=True,
+    errors=(Denied, Invalid, StorageFailed),
+    examples=(
+        "mind index",
+        "mind index --rebuild",
+        "mind index --push --reader everyone",
+    ),
+)
+def index(
+    mind: Mind,
+    *,
+    rebuild: Annotated[bool, Arg("Delete the index and build it again")] = False,
+    push: Annotated[bool, Arg("Bring the shared index up to date", surfaces=Surface.CLI)] = False,
+    readers: Annotated[
+        tuple[str, ...],
+        Arg(
+            "Role of the database that may read it there, or `everyone`",
+            surfaces=Surface.CLI,
+        ),
+    ] = (),
+    writers: Annotated[
+        tuple[str, ...], Arg("Role that may push it, too, or `everyone`", surfaces=Surface.CLI)
+    ] = (),
+    revoke: Annotated[
+        tuple[str, ...], Arg("Role that may no longer use it, or `everyone`", surfaces=Surface.CLI)
+    ] = (),
+    withdraw: Annotated[
+        bool, Arg("Remove the project from the shared index", surfaces=Surface.CLI)
+    ] = False,
+) -> Indexed:
+    """Update the index from the files
+
+    Every command does so by itself; this one is for a large import, or to see the numbers. It also
+    prepares all memories for comparison in context, which a search otherwise does bit by bit and in
+    a process of low priority (unless `MIND_BACKGROUND` is `off`).
+
+    With `--push`, the shared index of the setting `index.url` gets the same memories, without
+    private ones. Others find them by `mind search --scope org` if `--reader` has named their role.
+    """
+    if withdraw and (push or readers or writers or revoke):
+        raise Invalid("`--withdraw` excludes the other options", hint="use it alone")
+    # At once: what follows takes time and may fail.
+    shared = _restricted(mind, revoke, withdraw=withdraw)
+    done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
+    encoded = encoding.encode(mind)
+    levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
+    if push or levels:
+        shared = _pushed(mind, levels)
+    stats = mind.index.stats()
+    return Indexed(
+        added=done.added,
+        changed=done.changed,
+        removed=done.removed,
+        memories=stats.memories,
+        passages=stats.units,
+        encoded=encoded,
+        unreadable=len(refresh.problems(mind)),
+        notice=mind.notice,
+        shared=shared,
+    )
+
+
+def _restricted(mind: Mind, revoked: Sequence[str], *, withdraw: bool) -> Shared | None:
+    """Withdraws the project, or takes rights from roles; None if neither was asked for."""
+    if not (revoked or withdraw):
+        return None
+    from mimo.operations import sharing
+
+    place, pushed = sharing.server_of(mind).place, sharing.pushed_here(mind)
+    if withdraw:
+        sharing.withdraw(mind)
+    for role in revoked:
+        sharing.permit(mind, role, None)
+    return Shared(
+        place=place,
+        memories=pushed.memories if pushed and not withdraw else 0,
+        added=0,
+        removed=0,
+        vectors=0,
+        left_out=0,
+        roles=() if withdraw else _roles(mind),
+        withdrawn=withdraw,
+    )
+
+
+def _pushed(mind: Mind, levels: dict[str, str]) -> Shared:
+    """Pushes the project, and gives rights to roles."""
+    from mimo.operations import sharing
+
+    place, pushed = sharing.server_of(mind).place, sharing.push(mind)
+    for role, level in levels.items():
+        sharing.permit(mind, role, level)
+    return Shared(
+        place=place,
+        memories=pushed.memories,
+        added=pushed.added,
+        removed=pushed.removed,
+        vectors=pushed.vectors,
+        left_out=pushed.left_out,
+        roles=_roles(mind),
+    )
+
+
+def _roles(mind: Mind) -> tuple[SharedRole, ...]:
+    from mimo.operations import sharing
+
+    return tuple(SharedRole(role=role, right=right) for role, right in sharing.roles(mind).items())
+
+
+# The output.
+
+
+@render.register
+def _(result: Indexed, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    held = count(result.memories, "memory", "memories")
+    screen.line(good("✓ "), f"{held}, {count(result.passages, 'passage')}")
+    changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} deleted"
+    screen.line(dim(f"files: {changes}"), indent=2)
+    if result.encoded:
+        compared = count(result.encoded, "memory", "memories")
+        screen.line(dim(f"{compared} prepared for comparison in context"), indent=2)
+    if result.unreadable:
+        unread = count(result.unreadable, "file could", "files could")
+        screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)
+    if result.shared:
+        _write_shared(result.shared, screen)
+
+
+def _write_shared(result: Shared, screen: Screen) -> None:
+    if result.withdrawn:
+        screen.line(good("✓ "), "withdrawn from ", strong(result.place))
+        return
+    held = count(result.memories, "memory", "memories")
+    screen.line(good("✓ "), f"{held} in the shared index at ", strong(result.place))
+    changes = f"{result.added:,} new, {result.removed:,} removed, {result.vectors:,} vectors sent"
+    screen.line(dim(changes), indent=2)
+    if result.left_out:
+        screen.line(warn(f"{result.left_out} can't be stored there"), indent=2)
+    roles = [f"{row.role} ({row.right})" for row in result.roles]
+    screen.line(dim(f"open to {', '.join(roles)}"), indent=2)
+    if len(roles) < 2:
+        screen.note("no other role can read it yet: `mind index --reader ROLE`, or `everyone`")

@@ -1,0 +1,324 @@
+"""`mind status`: the state of the memory."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import File
+from mimo.commands.spec import Effect, Needs, Omitted, Out, command
+from mimo.errors import MindError
+from mimo.features import daemon, review
+from mimo.features.edges import sources
+from mimo.features.review import trusting
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.memory.model import Filter, Kind
+from mimo.mind import Mind
+from mimo.operations import across, finding, overview, reasons, syncing
+from mimo.operations.overview import Health
+from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
+from mimo.rendering.results import count, day, render, tally
+from mimo.text.clean import one_line
+
+_LONGEST_WARNING = 300
+_SHOWN = 5
+"""Unreadable files that are named here; `mind doctor` lists them all."""
+
+
+@frozen
+class DaemonStatus:
+    """The state of the optional daemon; everything works without it."""
+
+    running: bool
+    pid: int | None
+    uptime_seconds: int | None
+    projects_watching: int
+    last_index: Annotated[datetime | None, Out("When the index of this project last changed")]
+    start: Annotated[
+        Omitted[str], Out("The command that starts it if it is not running", omit=True)
+    ] = None
+
+
+@frozen
+class ProjectStats:
+    """The numbers of a project's memories."""
+
+    decisions: int
+    issues_open: int
+    issues_resolved: int
+    learnings: int
+    edges: int
+    sessions_inferred: int
+
+
+@frozen
+class ProjectOrigins:
+    """The numbers of memories in documents and ingested files."""
+
+    in_place: Annotated[int, Out("In documents that people wrote, read where they are")]
+    included: Annotated[int, Out("Of these, outside `.mind/`, named by the setting `include`")]
+    ingested_files: int
+    chunks: Annotated[int, Out("Of the ingested files; each chunk is a memory")]
+
+
+@frozen
+class Unreadable:
+    """A file that could not be read as a memory, which was not changed."""
+
+    file: File
+    line: int | None
+    reason: str
+
+
+@frozen
+class SharedState:
+    """The state of this working copy in the shared index."""
+
+    place: Annotated[str, Out("The server and the database")]
+    pushed: Annotated[datetime, Out("When it was last pushed from here")]
+    memories: Annotated[int, Out("Memories that were pushed; private ones never are")]
+    changes: Annotated[int | None, Out("About the number of changes since; null if not known")]
+
+
+@frozen
+class ProjectStatus:
+    """The current project's memory."""
+
+    path: str
+    name: str
+    stack: tuple[str, ...]
+    memory_health: Health
+    last_activity: datetime | None
+    stats: ProjectStats
+    memories: int
+    origins: ProjectOrigins
+    trust: Annotated[str, Out("A description of the trust in the files here")]
+    waiting: Annotated[dict[str, int], Out("Number of items to review, by kind")]
+    unreadable: tuple[Unreadable, ...]
+    shared: Annotated[
+        Omitted[SharedState], Out("Its state in the shared index, if it was pushed", omit=True)
+    ] = None
+
+
+@frozen
+class GlobalStats:
+    """All registered projects together."""
+
+    projects_registered: int
+    global_edges: int
+    total_memories: int
+
+
+@frozen
+class UserMemory:
+    """The memory that the user has for all projects."""
+
+    memories: int
+    proposed: Annotated[int, Out("Of these, added by agents and not approved")]
+
+
+@frozen
+class Status:
+    """The state of the memory."""
+
+    daemon: DaemonStatus
+    current_project: ProjectStatus | None
+    global_stats: GlobalStats
+    warnings: tuple[str, ...]
+    user_memory: Annotated[
+        UserMemory | None, Out("The user's memory for all projects", omit=True)
+    ] = None
+
+
+@command(
+    "mind_status",
+    cli="status",
+    effect=Effect.READ,
+    toolset="edges",
+    needs=Needs(Operation.READ, diagnosis=True),
+    needs_project=False,
+    examples=("mind status",),
+    description="Check Mind daemon status and project stats. Use if something seems wrong.",
+)
+def status(mind: Mind) -> Status:
+    """Show the state of the memory"""
+    process = daemon.running(mind.home)
+    started = process.started if process else None
+    registered = mind.registered().projects
+    paths = {str(entry.path) for entry in registered}
+    totals, _ = across.ask_each(
+        mind,
+        "mind_status",
+        lambda project, here: finding.total(project, shared=not here, roughly=not here),
+        diagnosis=True,
+    )
+    return Status(
+        daemon=DaemonStatus(
+            running=process is not None,
+            pid=process.pid if process else None,
+            uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+            projects_watching=len(paths.intersection(process.watching)) if process else 0,
+            last_index=mind.index.changed_at() if mind.has_project else None,
+            start=None if process else "mind daemon start",
+        ),
+        current_project=_project(mind) if mind.has_project else None,
+        global_stats=GlobalStats(
+            projects_registered=len(registered),
+            global_edges=len(sources.of_user(mind)),
+            total_memories=sum(total for _, _, total in totals),
+        ),
+        warnings=tuple(_warnings(mind)),
+        user_memory=_user_memory(mind),
+    )
+
+
+def _user_memory(mind: Mind) -> UserMemory | None:
+    user = mind.user()
+    if user is None:
+        return None
+    with suppress(MindError):  # `mind doctor` reports the reason.
+        memories = finding.total(user)
+        approved = user.index.count(Filter(approved=True))
+        return UserMemory(memories=memories, proposed=memories - approved)
+    return None
+
+
+def _warnings(mind: Mind) -> Iterator[str]:
+    """Yields warnings about settings, private files in git, and the merging of memories."""
+    for warning in reasons.of_settings(mind):
+        # The text may be from a clone.
+        line = one_line(warning)
+        yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
+    if mind.has_project:
+        for leak in syncing.leaks(mind.project.root):
+            yield f"{leak.message}: {leak.hint}"
+        if lacking := syncing.lacking(mind.project.root):
+            yield f"{lacking}; `mind doctor --fix` repairs that"
+
+
+def _project(mind: Mind) -> ProjectStatus:
+    counted = overview.overview(mind)
+    number, origins = counted.by_type, counted.origins
+    return ProjectStatus(
+        path=str(mind.project.root),
+        name=mind.project.name,
+        stack=sources.technologies(mind),
+        memory_health=counted.health(mind.now()),
+        last_activity=counted.newest,
+        stats=ProjectStats(
+            decisions=number.get(Kind.DECISION, 0),
+            issues_open=number.get(Kind.ISSUE, 0) - counted.issues_resolved,
+            issues_resolved=counted.issues_resolved,
+            learnings=number.get(Kind.INSIGHT, 0),
+            edges=number.get(Kind.EDGE, 0),
+            sessions_inferred=counted.sessions,
+        ),
+        memories=counted.total,
+        origins=ProjectOrigins(
+            in_place=origins.in_place,
+            included=origins.included,
+            ingested_files=origins.ingested_files,
+            chunks=origins.chunks,
+        ),
+        trust=trusting.describe(mind),
+        waiting=review.count(mind),
+        unreadable=tuple(
+            Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
+            for problem in reasons.of_problems(mind)
+        ),
+        shared=_shared_state(mind),
+    )
+
+
+def _shared_state(mind: Mind) -> SharedState | None:
+    if mind.shared_index is None:
+        return None
+    from mimo.operations import sharing
+
+    with suppress(MindError):  # `mind doctor` reports the reason.
+        if pushed := sharing.pushed_here(mind):
+            return SharedState(
+                place=pushed.place,
+                pushed=pushed.pushed,
+                memories=pushed.memories,
+                changes=sharing.changes_since(mind, pushed),
+            )
+    return None
+
+
+# The output.
+
+
+@render.register
+def _(result: Status, screen: Screen) -> None:
+    if result.current_project:
+        _draw_project(result.current_project, screen)
+    else:
+        screen.line("no project here; ", accent("`mind init`"), " makes one")
+    screen.blank()
+    if own := result.user_memory:
+        proposed = f", {own.proposed:,} proposed (`mind review --user`)" if own.proposed else ""
+        memories = count(own.memories, "memory", "memories")
+        screen.line(dim(f"{memories} for all projects{proposed}"))
+    total = result.global_stats
+    if total.projects_registered > (1 if result.current_project else 0):
+        registered = count(total.projects_registered, "registered project")
+        screen.line(
+            dim(f"{registered}, {count(total.total_memories, 'memory', 'memories')} in all")
+        )
+    if result.daemon.running:
+        screen.line(dim("the daemon is running"))
+    else:
+        screen.line(dim("the daemon is not running; nothing needs it (start: `mind daemon start`)"))
+    for warning in result.warnings:
+        screen.line(warn(warning))
+
+
+def _draw_project(project: ProjectStatus, screen: Screen) -> None:
+    health = good("good") if project.memory_health == "good" else warn(project.memory_health)
+    screen.line(strong(project.name), "  ", dim(project.path))
+    rows: list[tuple[str, Part]] = [("memory", health), ("holds", _counts(project))]
+    origins = project.origins
+    if origins.in_place:
+        included = f", {origins.included:,} of them by `include`" if origins.included else ""
+        rows.append(("in place", count(origins.in_place, "document") + included))
+    if origins.chunks:
+        files = count(origins.ingested_files, "file")
+        rows.append(("ingested", f"{files}, {count(origins.chunks, 'chunk')}"))
+    if project.last_activity:
+        rows.append(("last activity", day(project.last_activity)))
+    if project.stack:
+        rows.append(("stack", ", ".join(project.stack)))
+    rows.append(("trust", project.trust))
+    if project.waiting:
+        rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    if project.shared:
+        rows.append(("shared index", _shared_row(project.shared)))
+    screen.pairs(rows, indent=2)
+    for unread in project.unreadable[:_SHOWN]:
+        line = f":{unread.line}" if unread.line else ""
+        screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)
+    if len(project.unreadable) > _SHOWN:
+        more = len(project.unreadable) - _SHOWN
+        screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
+
+
+def _shared_row(state: SharedState) -> Part:
+    pushed = f"{state.place}, pushed {day(state.pushed)}"
+    if state.changes == 0:
+        return f"{pushed}, up to date"
+    changes = "changed" if state.changes is None else count(state.changes, "change")
+    return warn(f"{pushed}, {changes} since  (`mind index --push`)")
+
+
+def _counts(project: ProjectStatus) -> str:
+    stats = project.stats
+    parts = [
+        count(project.memories, "memory", "memories"),
+        count(stats.decisions, "decision"),
+        count(stats.issues_open, "open issue"),
+        count(stats.learnings, "learning"),
+        count(stats.edges, "edge"),
+    ]
+    return ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))])

@@ -1,0 +1,235 @@
+"""Words that name a place in the calendar -> its span: `october 5`, `5th of last month`.
+
+An ISO 8601 text, such as `2026-W07`, is one such word, and needs no present moment.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
+from mimo.when.spans import (
+    DAY,
+    LENGTHS,
+    MONTHS_OF,
+    Refused,
+    Span,
+    begun,
+    clock_span,
+    is_later,
+    midnight,
+    months_later,
+    new_year,
+    period,
+    previous,
+    start_of,
+)
+from mimo.when.vocabulary import UNITS
+
+Words = tuple[str, ...]
+
+BACK = {"this": 0, "last": 1, "before-last": 2}
+"""How many weeks, months or years before the present one."""
+_PART_OF_YEAR = "|".join((*MONTHS, "q[1-4]", "h[12]"))
+IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
+"""A word that names a part of a year, with the year or without it."""
+ISO_DAY = r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?"
+_LEAP_YEAR = 2024
+_LEAP_CYCLE = 9
+"""Every so many years in a row have a 29 February."""
+
+
+def date_of(words: Words, now: datetime) -> Span | None:
+    """Returns the day, the week, or the part of a year that a phrase names."""
+    match words:
+        case ():
+            return None
+        case (word,):
+            return _single_word(word, now)
+        case ("this", word) if word in WEEKDAYS or word in MONTHS:
+            container = "week" if word in WEEKDAYS else "year"
+            return _part_of(previous(container, now, back=0), word, now)
+        case ("last" | "past", word) if word in WEEKDAYS or word in MONTHS:
+            # The latest one that began before the present day or month.
+            before = start_of("day" if word in WEEKDAYS else "month", now)
+            return date_of((word,), before - timedelta(microseconds=1))
+    return _dated(words, now) or _within(words, now)
+
+
+def _single_word(word: str, now: datetime) -> Span | None:
+    if word in WEEKDAYS:
+        day = midnight(now) - DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
+        return begun(period(day, "day"), now)._replace(recurs=True)
+    if re.fullmatch(_PART_OF_YEAR, word):
+        return _latest(lambda year: _in_year(word, year, now.tzinfo), now)
+    if word.isdecimal() and len(word) == 4:
+        return period(new_year(int(word), now.tzinfo), "year")
+    if word[0].isdecimal():
+        return literal(word, now.tzinfo) or _numeric(word, now)
+    return None
+
+
+def _latest(find: Callable[[int], Span | None], now: datetime) -> Span | None:
+    """Returns the span of the latest year in which it had begun."""
+    for year in range(now.year, max(now.year - _LEAP_CYCLE, 0), -1):
+        span = find(year)
+        if span and not is_later(span.since, now):
+            return begun(span, now)._replace(recurs=True)
+    return None
+
+
+def _in_year(word: str, year: int, zone: tzinfo | None) -> Span | None:
+    """Returns a month, a quarter or a half of a year."""
+    if word in MONTHS:
+        return period(months_later(new_year(year, zone), MONTHS.index(word)), "month")
+    if not re.fullmatch(_PART_OF_YEAR, word):
+        return None
+    unit = "quarter" if word[0] == "q" else "half"
+    part = MONTHS_OF[unit] * (int(word[1]) - 1)
+    return period(months_later(new_year(year, zone), part), unit)
+
+
+def _dated(words: Words, now: datetime) -> Span | None:
+    """Returns a day, a month, a quarter or a half, with its year or without."""
+    rest = words[:-1] if words[-1] == "일" else words
+    years = [word for word in rest if len(word) == 4 and word.isdecimal()]
+    others = [word for word in rest if word not in years]
+    year = int(years[0]) if years else None
+    if len(years) > 1:
+        return None
+    match others:
+        case [name] if year is not None and rest == words and years[0] in (words[0], words[-1]):
+            return _in_year(name, year, now.tzinfo)
+        case [name, day] if name in MONTHS and (number := day_number(day)) is not None:
+            return _one_day(name, number, year, now)
+        case [day, name] if name in MONTHS and (number := day_number(day)) is not None:
+            return _one_day(name, number, year, now)
+    return None
+
+
+def day_number(word: str) -> int | None:
+    """Returns the number of a day of the month: `5`, `5th`."""
+    found = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", word)
+    return int(found[1]) if found else None
+
+
+def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
+    number = MONTHS.index(month) + 1
+    _, most = monthrange(_LEAP_YEAR, number)
+    if not 1 <= day <= most:
+        raise Refused("is no day", f"{month.title()} has {most} days")
+    if year is not None:
+        return _existing_day(year, number, day, now.tzinfo)
+    span = _latest(lambda year: _calendar_day(year, number, day, now.tzinfo), now)
+    if span is None:
+        raise Refused("names no day of the past")
+    return span
+
+
+def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span | None:
+    try:
+        return period(datetime(year, month, day, tzinfo=zone), "day")
+    except ValueError:
+        return None
+
+
+def _existing_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span:
+    if span := _calendar_day(year, month, day, zone):
+        return span
+    raise Refused("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
+
+
+def _within(words: Words, now: datetime) -> Span | None:
+    """Returns a part of a week, month or year: `last week tuesday`, `5th of last month`."""
+    if len(words) > 2 and words[-2] in BACK:
+        words = (*words[-2:], *words[:-2])
+    match words:
+        case (which, unit, *rest) if which in BACK and unit in UNITS and rest:
+            unit = UNITS[unit]
+        case _:
+            return None
+    if unit not in ("week", "month", "year"):
+        return None
+    around = previous(unit, now, BACK[which])
+    if len(rest) == 1 or rest[1:] == ["일"]:
+        return _part_of(around, rest[0], now)
+    day = _dated((*rest, f"{around.since.year:04}"), now) if unit == "year" else None
+    return day and begun(day, now)
+
+
+def _part_of(around: Span, word: str, now: datetime) -> Span | None:
+    """Returns the weekday of a week, the day of a month, the month or quarter of a year."""
+    start, length = around.since, around.until - around.since
+    part: Span | None = None
+    if length > 31 * DAY:
+        part = _in_year(word, start.year, now.tzinfo)
+    elif length > 7 * DAY:
+        number = day_number(word)
+        part = _existing_day(start.year, start.month, number, now.tzinfo) if number else None
+    elif word in WEEKDAYS:
+        part = period(start + WEEKDAYS.index(word) * DAY, "day")
+    return begun(part, now) if part else None
+
+
+def _numeric(word: str, now: datetime) -> Span | None:
+    """Returns the day of `13/11/2025`; refuses a date whose day and month could be swapped."""
+    if not re.fullmatch(r"\d+[-/.]\d+(?:[-/.]\d+)?", word):
+        return None
+    first, second, *rest = (int(part) for part in re.split(r"[-/.]", word))
+    year = rest[0] if rest else None
+    if year is not None and year < 1000:
+        raise Refused("has no year of four digits", "write dates as in 2026-11-20")
+    if first <= 12 and second <= 12 and first != second:
+        shown = f"{now.year if year is None else year:04}"
+        raise Refused(
+            "may mean two days",
+            f"write `{shown}-{second:02}-{first:02}` or `{shown}-{first:02}-{second:02}`",
+        )
+    day, month = (first, second) if second <= 12 else (second, first)
+    if not 1 <= month <= 12:
+        raise Refused("is not a day of the calendar", "write dates as in 2026-11-20")
+    return _one_day(MONTHS[month - 1], day, year, now)
+
+
+def literal(word: str, zone: tzinfo | None) -> Span | None:
+    """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
+    if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
+        try:
+            day = date.fromisocalendar(int(found[1]), int(found[2]), int(found[3] or 1))
+        except ValueError:
+            raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
+        start = datetime(day.year, day.month, day.day, tzinfo=zone)
+        return period(start, "day" if found[3] else "week")
+    if found := re.fullmatch(r"(\d{4})[-/.](\d{1,2})", word):
+        if not 1 <= int(found[2]) <= 12:
+            raise Refused("is not a month of the calendar", "months are 1 to 12: 2026-11")
+        return _in_year(MONTHS[int(found[2]) - 1], int(found[1]), zone)
+    if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", word):
+        year, month, number = map(int, found.groups())
+        return _existing_day(year, month, number, zone)
+    if found := re.match(ISO_DAY, word):
+        year, month, number = map(int, found.groups())
+        span = _existing_day(year, month, number, zone)
+        return _moment(span, word[found.end() :].strip(" t")) if word[found.end() :] else span
+    return None
+
+
+def _moment(day: Span, text: str) -> Span:
+    """Returns the moment at a time of the day, in the zone that the text or else the day has."""
+    found = re.fullmatch(r"(\d{1,2})(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(?: ?(\D.*))?", text)
+    parts = found.groups() if found else ()
+    try:
+        hour, minute, second = (int(part or 0) for part in parts[:3])
+        micro = int((parts[3] or "").ljust(6, "0")[:6])
+        moment = day.since.replace(hour=hour, minute=minute, second=second, microsecond=micro)
+        offset = utc_offset(parts[4] or "")
+    except ValueError:
+        hint = "times and zones are as in 2026-11-20T15:30+09:00"
+        raise Refused("is not a time of the clock", hint) from None
+    precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
+    if parts[4]:
+        moment = moment.replace(tzinfo=UTC) - offset
+    return clock_span(moment, LENGTHS[precision])

@@ -273,6 +273,19 @@ def test_trust_lists_the_memories_and_asks_before_approving(tmp_path, key, appro
         assert screen.ended() == 0
 
 
+def test_trust_asks_before_approving_a_procedure_alone(tmp_path):
+    root = tmp_path / "clone"
+    make_store(root, "procedures")
+    (root / ".mind" / "procedures" / "release@1.0.md").write_text("# release\n", "utf-8")
+    with terminal(root, "trust") as screen:
+        shown = screen.until("[y/N] ")
+        assert "release@1.0" in shown
+        assert "0 memories" not in shown
+        screen.press("n")
+        screen.until("nothing was approved")
+        assert screen.ended() == 0
+
+
 def test_interrupted_trust_approves_nothing(tmp_path):
     root = tmp_path / "clone"
     make_store(root, "facts")

@@ -371,7 +371,8 @@ def trust(
     Memory that came with a clone or a pull is another author's text. Until it is approved it is
     found and labelled, and never put into an agent's context. Texts that mind writes for you, and
     those that you commit in this clone under your own address, need no approval. Review them
-    first: `mind review` lists the new memories and their authors.
+    first: `mind review` lists the new memories and their authors. Procedures are approved too, but
+    one that runs programs also asks when it first runs on a terminal.
 
     With --follow, later commits on the default branch are trusted too; the setting `trust.only`
     narrows that to some authors. Outside git, --follow trusts later edits. With --mine, memories
@@ -525,6 +526,7 @@ def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
 @render.register
 def _(result: TrustState, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.trust))
-    if result.left and result.left.memories:
+    if result.left:
         show_look(result.left, screen)
+    if result.left and result.left.memories:
         screen.line(dim("review them with "), accent("`mind review --kind untrusted`"), indent=2)

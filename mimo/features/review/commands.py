@@ -7,10 +7,10 @@ from typing import Annotated
 
 from mimo.commands.common import (
     File,
-    Id,
     Limit,
     OfUser,
     Owner,
+    SureId,
     Trust,
     TrustLabel,
     file_of,
@@ -198,7 +198,7 @@ def review(
 )
 def settle(
     mind: Mind,
-    id: Id,
+    id: SureId,
     take: Annotated[str, Arg("Its number in `mind review`, or both", named=True)],
     *,
     against: Annotated[
@@ -230,7 +230,7 @@ def settle(
 )
 def keep(
     mind: Mind,
-    id: Id,
+    id: SureId,
     *,
     kind: OneKind = None,
     off: Annotated[bool, Arg("Show it again")] = False,

@@ -305,6 +305,7 @@ def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) 
         kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
         _write(root, replace(listed, files={**kept, **replaced}))
     lost = tuple(_unread(mind, [row for row in rows if row.file]))
+    refresh.commit_soon(mind)
     refresh.refresh(mind)
     return lost
 
@@ -545,6 +546,7 @@ def roll_back(
             _write(root, replace(plan.manifest, files=changed))
         else:
             files.remove(files.safe_path(root, path))
+    refresh.commit_soon(mind)
     refresh.refresh(mind)
     for error in stay.values():
         if not isinstance(error, Conflict):

@@ -1,6 +1,5 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime
 from shlex import quote
 from typing import Annotated
@@ -438,7 +437,7 @@ def _(result: Review, screen: Screen) -> None:
         screen.blank()
     for item in result.items:
         show_item(item, screen)
-        for action in _joined(item.actions):
+        for action in item.actions:
             screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
         screen.blank()
     cut = len(result.items) < result.total
@@ -452,20 +451,6 @@ def _shortened(action: str, item: ReviewItem, screen: Screen) -> str:
     ids = filter(None, (item.id, item.against))
     handles = {id: text_of(screen.resolved(ident(id))) for id in ids}
     return " ".join(handles.get(word, word) for word in action.split(" "))
-
-
-def _joined(actions: Iterable[str]) -> Iterator[str]:
-    """Yields commands; those that differ in their last word alone are one: `--take 1, 2 or both`.
-
-    A shell that gets such a line as it is refuses it.
-    """
-    groups: dict[str, list[str]] = {}
-    for action in actions:
-        start, _, last = action.rpartition(" ")
-        groups.setdefault(start if start.endswith(" --take") else action, []).append(last)
-    for start, (*before, last) in groups.items():
-        choices = f"{', '.join(before)} or {last}" if before else last
-        yield f"{start} {choices}" if start.endswith(" --take") else start
 
 
 def _show_fading(result: Review, screen: Screen) -> None:

@@ -619,7 +619,7 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
     if len(made) > most:
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
-            hint="make them larger with chunk_size, or raise the limit: "
+            hint="make them larger with `chunk_size`, or raise the limit: "
             "`mind config ingest.max_chunks N`",
             details={"chunks": len(made), "max": most},
         )

@@ -133,7 +133,7 @@ def ingest(
         int | None, Arg("Target size of a chunk, in characters", agents="Characters", ge=1)
     ] = None,
     overlap: Annotated[
-        int, Arg("Characters shared by adjacent chunks, less than chunk_size", agents="", ge=0)
+        int, Arg("Characters shared by adjacent chunks, less than a chunk has", agents="", ge=0)
     ] = 0,
     lines_per_chunk: Annotated[int, Arg("Lines per chunk, for `lines`", agents="", ge=1)] = LINES,
     category: Annotated[Category, Arg("Category of the memories", agents="")] = Category.FACT,

@@ -128,7 +128,7 @@ class SettledRow:
 
     id: Omitted[str]
     title: Omitted[str]
-    told: Annotated[str, Out("The result")]
+    message: Annotated[str, Out("The result")]
     files: Annotated[tuple[str, ...], Out("Files that were changed")]
     left: Annotated[int, Out("Number of this memory's open items of the quickly found kinds")]
     notice: Omitted[str] = None
@@ -335,7 +335,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     return SettledRow(
         id=first.id,
         title=first.record.memory.heading if first.record else None,
-        told=done.message,
+        message=done.message,
         files=tuple(file_of(mind, path) for path in done.files),
         left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
         notice=mind.notice,
@@ -464,7 +464,7 @@ def _(result: SettledRow, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     screen.line(good("✓ "), strong(short(result.title or result.id or "")))
-    screen.line(result.told, indent=2)
+    screen.line(result.message, indent=2)
     for file in result.files:
         screen.line(dim("changed "), path(file), indent=2)
     if result.left:

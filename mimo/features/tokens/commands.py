@@ -13,7 +13,7 @@ from mimo.guard.policy import Operation
 from mimo.guard.tokens import Member, Scope
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, render, stamp
+from mimo.rendering.results import count, render, second
 from mimo.store import projects
 from mimo.store.locks import lock
 
@@ -218,7 +218,7 @@ def _(result: TokenRows, screen: Screen) -> None:
 
 
 def _cells(row: TokenRow) -> tuple[Part, ...]:
-    until = stamp(row.expires) if row.expires else "never"
+    until = second(row.expires) if row.expires else "never"
     return (
         strong(row.name),
         row.email,

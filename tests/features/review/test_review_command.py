@@ -131,15 +131,15 @@ def test_settle_reports_the_remaining_items_of_the_memory(mind):
     text = TWO + "\n## Competing: outcome\nFAILED\n"
     write(mind, "decisions/d1.md", text)
     done = settle(mind, "d1", "1", field="outcome")
-    assert (done.told, done.left) == ("outcome: version 1", 1)
+    assert (done.message, done.left) == ("outcome: version 1", 1)
     assert settle(mind, "d1", "2").left == 0
 
 
 def test_keep_reports_its_result(mind):
     write(mind, "facts/a.md", memory("a1", "tea"))
     mind.trust.forget()
-    assert keep(mind, "a1").told.startswith("is hidden")
-    assert keep(mind, "a1", off=True).told == "is shown again"
+    assert keep(mind, "a1").message.startswith("is hidden")
+    assert keep(mind, "a1", off=True).message == "is shown again"
 
 
 def test_printed_commands_name_the_memory_of_another_tool_by_its_handle(mind, capsys):

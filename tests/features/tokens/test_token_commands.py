@@ -62,6 +62,8 @@ def test_an_expired_token_is_marked(
     mind: Mind, clock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(mind, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
+    assert main(["token", "list"], open=lambda _: mind) == 0
+    assert "2026-11-21 15:30:00 UTC" in capsys.readouterr().out
     clock.forward(days=2)
 
     assert run(mind, capsys, "list")[1]["tokens"][0]["expired"]

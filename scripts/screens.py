@@ -242,7 +242,7 @@ def page() -> str:
     """Returns the page with all pictures."""
     parts = [HEAD]
     for name, about in ABOUT.items():
-        lines = " and ".join(SCREENS[name])
+        lines = " and ".join(SCREENS[name]).format(jwt="ID")
         parts.append(f"## {name}\n\n{about}\n\n![{lines}](images/screens/{name}.svg)\n")
     return "\n".join(parts)
 

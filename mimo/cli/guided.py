@@ -108,14 +108,14 @@ def _wants_fading(walk: Walk, arguments: Mapping[str, Any]) -> bool:
 def trust(
     mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> object | None:
-    """Shows the memories that are not approved, and approves them if the user confirms.
+    """Shows everything that is not approved, and approves it if the user confirms.
 
     Returns the result of the command, or None if the user does not confirm.
     """
     user = mind.user() if mind.is_outside or arguments.get("user") else None
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
     look = look_of(user or mind) if is_asked else None
-    if look is not None and look.memories:
+    if look is not None:
         walk = Walk(
             call=call,
             options=options,

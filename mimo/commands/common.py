@@ -34,6 +34,15 @@ Id = Annotated[
         complete="id",
     ),
 ]
+SureId = Annotated[
+    str,
+    Arg(
+        "Id or short id of the memory, or a unique start of at least six letters",
+        agents="Id or short id",
+        complete="id",
+    ),
+]
+"""The memory that a command removes or links: a shorter start may fit another one by accident."""
 Reference = Annotated[
     str, Arg("Id or short id of a memory, or the topic of a decision", complete="memory")
 ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mimo import disk
 from mimo.commands.arguments import decode
 from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec, Surface
-from mimo.errors import Denied, Internal, MindError, NoProject, NotFound
+from mimo.errors import Denied, Internal, Invalid, MindError, NoProject, NotFound
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
@@ -64,7 +64,7 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
     mind.reads_once = spec.effect is Effect.READ
     for subject in ("trust", "checkpoint", "time"):
         mind.note(subject, None)  # A note of an earlier call does not belong to this one.
-    with _as_mind_error(spec, arguments), disk.shared():
+    with _as_mind_error(spec, arguments, caller.surface), disk.shared():
         call, guard = _call(spec, mind, caller), mind.guard
         ending, started = Ending(), mind.timer.monotonic()
         try:
@@ -118,7 +118,7 @@ def notes_beside(mind: Mind, caller: Caller, result: object) -> tuple[str, ...]:
 
 
 @contextmanager
-def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
+def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> Iterator[None]:
     """Raises any error as a `MindError` without secrets and personal data."""
     key = arguments.get(spec.needs.key) if spec.needs.key else None
     named = key if isinstance(key, str) else None
@@ -126,6 +126,8 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
         yield
     except MindError as error:
         privacy.redact_error(error, personal=spec.is_of_values, key=named)
+        if isinstance(error, Invalid) and surface is Surface.CLI:
+            error.typed = error.typed or (_typed(spec, error.message), _typed(spec, error.hint))
         raise
     except OSError as error:
         failed = _storage_failed(error)
@@ -133,6 +135,14 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
         raise failed from error
     except Exception as error:
         raise fault() from error
+
+
+def _typed(spec: Spec, text: str) -> str:
+    """Returns a text that names parameters as the command line does: `--depth` for `depth`."""
+    for param in spec.params:
+        if Surface.CLI in param.arg.surfaces:
+            text = text.replace(f"`{param.name}`", f"`{param.typed}`")
+    return text
 
 
 def _owner(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> Mind:

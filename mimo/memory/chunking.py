@@ -70,7 +70,7 @@ def checked(chunking: Chunking) -> Chunking:
     size, overlap = chunking.chunk_size, chunking.overlap
     if size is not None and overlap >= size:
         raise Invalid(
-            f"overlap must be less than chunk_size: {overlap:,} is not less than {size:,}",
+            f"`overlap` must be less than `chunk_size`: {overlap:,} is not less than {size:,}",
             hint="a tenth of the chunk size is a good overlap",
             details={"field": "overlap"},
         )

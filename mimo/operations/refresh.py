@@ -134,14 +134,19 @@ def note_change(mind: Mind, *paths: str) -> None:
 
     A failing index is not an error: the files are safe, and the next refresh indexes them.
     """
-    if mind.config["autocommit"] and not mind.is_users:
-        from mimo.operations.syncing import commit_later
-
-        commit_later(mind)
+    commit_soon(mind)
     try:
         _apply(mind, _changes_of(mind, paths), time.time_ns(), _WAIT_SECONDS)
     except MindError:
         return
+
+
+def commit_soon(mind: Mind) -> None:
+    """Schedules a commit of files that mind has just written, if the user turned that on."""
+    if mind.config["autocommit"] and not mind.is_users:
+        from mimo.operations.syncing import commit_later
+
+        commit_later(mind)
 
 
 def problems(mind: Mind) -> tuple[Problem, ...]:

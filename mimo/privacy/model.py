@@ -119,8 +119,11 @@ def excerpts(text: str, hits: Sequence[Finding]) -> Iterator[str]:
         start = max(start, text.rfind("\n", start, at.start) + 1)
         end = min(starts[number + 1], at.end + _AROUND)
         tail = text.find("\n", at.end, end)
-        shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end if tail < 0 else tail]}"
-        yield re.sub(r"\s+", " ", shown).strip()
+        end = end if tail < 0 else tail
+        shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end]}"
+        before = "…" if text[start - 1 : start] not in ("", "\n") else ""
+        after = "…" if text[end : end + 1] not in ("", "\n") else ""
+        yield before + re.sub(r"\s+", " ", shown).strip() + after
 
 
 _LOOKALIKES = dict(

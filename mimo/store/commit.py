@@ -338,7 +338,6 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
             time.sleep(_PAUSE_SECONDS)
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
-        lines = printed.splitlines()
         reason = git.complaint(result.stderr or result.stdout)
         if is_locked:
             lock = reason.partition("'")[2].rpartition("'")[0]
@@ -349,6 +348,20 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
             )
         raise StorageFailed(
             f"git {words[0]}: {reason}",
-            hint="; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`",
+            hint=_advice(printed, reason) or "see `git status`",
         )
     return printed
+
+
+def _advice(printed: str, reason: str) -> str:
+    """Returns the last lines that git printed beside the reason, its commands in backticks."""
+    parts: list[str] = []
+    for line in filter(str.strip, printed.splitlines()):
+        text = line.removeprefix("hint: ")
+        if parts and text[0].isspace():
+            parts[-1] += f" `{text.strip()}`"
+        elif parts and text[0].islower():
+            parts[-1] += f" {text.strip()}"
+        elif not text.endswith(reason):
+            parts.append(text.strip())
+    return "; ".join(parts[-3:])

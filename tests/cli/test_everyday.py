@@ -272,3 +272,24 @@ def test_a_character_missing_in_the_encoding_is_escaped(memory: Path) -> None:
 
     assert done.returncode == 0
     assert b"\\ud1a0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("list", "--when", "gestern"), "give `--from-date` and `--to-date`"),
+        (
+            ("ingest", "a.md", "--chunk-size", "5", "--overlap", "9"),
+            "`--overlap` must be less than `--chunk-size`",
+        ),
+        (("scan", "--all"), "`--all` goes with `--staged` or `--history`"),
+        (("undo", "--list", "--purge"), "`--list`, `--purge` and `--dry-run` or `--force`"),
+    ],
+)
+def test_errors_of_commands_name_options_as_they_are_typed(
+    mind: Mind, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words, open=lambda _: mind) == 2
+    assert expected in capsys.readouterr().err
+    assert main([*words, "--json"], open=lambda _: mind) == 2
+    assert "`--" not in capsys.readouterr().err

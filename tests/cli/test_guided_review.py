@@ -273,6 +273,19 @@ def test_trust_lists_the_memories_and_asks_before_approving(tmp_path, key, appro
         assert screen.ended() == 0
 
 
+def test_trust_asks_before_approving_a_procedure_alone(tmp_path):
+    root = tmp_path / "clone"
+    make_store(root, "procedures")
+    (root / ".mind" / "procedures" / "release@1.0.md").write_text("# release\n", "utf-8")
+    with terminal(root, "trust") as screen:
+        shown = screen.until("[y/N] ")
+        assert "release@1.0" in shown
+        assert "0 memories" not in shown
+        screen.press("n")
+        screen.until("nothing was approved")
+        assert screen.ended() == 0
+
+
 def test_interrupted_trust_approves_nothing(tmp_path):
     root = tmp_path / "clone"
     make_store(root, "facts")
@@ -295,10 +308,8 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         encoding="utf-8",
         check=True,
     )
-    assert (
-        f"mind review settle {handle_of('d1')} --field 'the text' --take 1, 2 or both"
-        in done.stdout
-    )
+    settle = f"mind review settle {handle_of('d1')} --field 'the text' --take"
+    assert all(f"{settle} {take}\n" in done.stdout for take in (1, 2, "both"))
     assert done.stdout.rstrip().endswith("to review: versions 1")
     with terminal(project, "review", TERM="dumb") as screen:
         screen.until("to review: versions 1")

@@ -31,7 +31,7 @@ from mimo.mind import Mind, Question, Timer
 from mimo.operations import saving
 from mimo.store import projects
 from mimo.store.init import init
-from tests import mama_databases
+from tests import mama_databases, privacy_fakes
 from tests.conftest import NOW
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -204,6 +204,55 @@ def policy(stage: Stage) -> None:
     )
 
 
+def privacy(stage: Stage) -> None:
+    (token,) = (each.text for each in privacy_fakes.secrets(1, 1) if each.kind == "github_token")
+    stage.write("deploy.md", f"# Deploys\n\nPush with {token} to deploy.\n")
+    stage.write(
+        ".mind/facts/fact_deploys_20261119_k3v7mq.md", f"{HEAD}fact\n---\nPush with {token}\n"
+    )
+
+
+HEAD = "---\ncreated: 2026-11-19T08:00:00Z\ntype: "
+
+
+def undo(stage: Stage) -> None:
+    assert stage.mind
+    saving.store(stage.mind, saving.draft(Kind.DECISION, "Use JWT with refresh tokens"))
+
+
+def trust(stage: Stage) -> None:
+    """Makes the project one that came with a clone: nothing is approved."""
+    repository(stage)
+    stage.write(
+        ".mind/facts/fact_cache_20261119_mhpcju.md",
+        f"{HEAD}fact\n---\nThe cache holds ten minutes\n",
+    )
+    stage.write(
+        ".mind/decisions/decision_auth_20261119_mlraza.md",
+        f"{HEAD}decision\n---\nUse JWT for a week\n",
+    )
+    for words in (["add", "."], ["commit", "-q", "-m", "Notes", "--author", "Ben <ben@b.example>"]):
+        subprocess.run(["git", *words], cwd=stage.root, check=True)
+    shutil.rmtree(stage.root / ".mind" / ".local")
+    assert stage.mind
+    stage.mind = stage.mind.reopened()
+
+
+def review(stage: Stage) -> None:
+    repository(stage)
+    stage.write("auth.py", "DAYS = 1\nALGORITHM = 'HS256'\n")
+    other = "## Competing: the text\nUse JWT for a day, see auth.py:1-2\n"
+    competing = f"## Competing: outcome\nSUCCESS\n\n{other}"
+    header = f"{HEAD}decision\ntopic: auth\noutcome: FAILED\n---\n"
+    text = f"{header}Use JWT for a week, see auth.py:1-2\n\n{competing}"
+    stage.write(".mind/decisions/decision_auth_20261119_mlraza.md", text)
+    for words in (["add", "."], ["commit", "-q", "-m", "Use JWT"]):
+        subprocess.run(["git", *words], cwd=stage.root, check=True)
+    stage.write("auth.py", "DAYS = 7\nALGORITHM = 'RS256'\n")
+    assert stage.run("mind init")[0] == 0
+    assert stage.run("mind trust")[0] == 0
+
+
 def procedures(stage: Stage) -> None:
     stage.write("release.md", stage.block("markdown", fence="````"))
     stage.write("Makefile", "test:\n\t@echo 12 passed\n")
@@ -302,7 +351,11 @@ PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "install": install,
     "migrating-from-mama": migrating,
     "policy": policy,
+    "privacy": privacy,
     "procedures": procedures,
+    "review": review,
+    "trust": trust,
+    "undo": undo,
     "user-memory": lambda _: None,
     "values": lambda _: None,
 }

@@ -59,6 +59,30 @@ def test_many_changes_start_one_process_and_become_one_commit(on, mind, reposito
     assert len(started) == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import", "memories", "--from", "obsidian"),
+        ("ingest", "docs"),
+        ("value", "put", "agent.ci", "last", "1"),
+        ("procedure", "new", "release"),
+    ],
+)
+def test_every_command_that_writes_shared_files_schedules_a_commit(
+    on, mind, repository, started, monkeypatch, words
+):
+    (repository / "docs").mkdir()
+    for name in ("one", "two"):
+        (repository / "docs" / f"{name}.md").write_text(f"# {name}\n\nEnough words for a chunk.\n")
+    (repository / "memories").mkdir()
+    (repository / "memories" / "tea.md").write_text("# Tea\n\nIt is served at four.\n")
+    monkeypatch.chdir(repository)
+
+    say(mind, *words)
+
+    assert started == [repository]
+
+
 def test_a_process_that_died_does_not_stop_the_next_one(on, mind, repository, started, monkeypatch):
     say(mind, "add", "Tea")
     monkeypatch.setattr(syncing, "_LOST_SECONDS", 0)

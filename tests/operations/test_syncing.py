@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from mimo import disk
+from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
 from mimo.memory.model import Kind
@@ -233,6 +234,27 @@ def test_a_pull_rebases_if_git_is_set_so(bob, mind, repository, key):
 
     assert git(repository, "log", "--merges", "--format=%h") == ""
     assert git(repository, "log", "--format=%h", "HEAD..@{upstream}") == ""
+
+
+def test_a_pull_is_summarised_by_the_number_of_its_files(bob, mind, capsys):
+    remember(bob, "Bob's")
+    sync(bob, push=True)
+    assert main(["sync", "--pull"], open=lambda _: mind) == 0
+    assert "pulled: 1 file changed, " in capsys.readouterr().out
+
+
+def test_the_advice_of_git_is_whole(bob, repository, mind):
+    remember(mind)
+    git(repository, "checkout", "-q", "-b", "idea")
+    with pytest.raises(StorageFailed) as raised:
+        sync(mind, push=True)
+    assert "use `git push --set-upstream origin idea`" in raised.value.hint
+
+    git(repository, "remote", "remove", "origin")
+    with pytest.raises(StorageFailed) as raised:
+        sync(mind, push=True)
+    assert "using `git remote add <name> <url>` and then push using" in raised.value.hint
+    assert raised.value.hint.endswith("the remote name `git push <name>`")
 
 
 def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):

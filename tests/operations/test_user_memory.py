@@ -293,6 +293,13 @@ class TestIds:
         assert done.file == run(mind, "show", id=id).file
         assert run(mind, "show", id=id).outcome == "FAILED"
 
+    def test_a_decision_that_supersedes_one_of_it_is_labelled_as_the_users(self, mind):
+        id = add(mind, "Use tabs", type="decision", topic="indent").id
+
+        done = run(mind, "evolve supersede", id=id, decision="Use spaces", reasoning="They align")
+
+        assert done.scope == "user"
+
     def test_a_memory_of_the_project_comes_first(self, mind):
         add(mind, "Always use pnpm")
         own = run(mind, "add", content="Tea is green")
@@ -415,6 +422,13 @@ class TestOutside:
         assert run(outside, "rm", id=id).id == id
         run(outside, "undo")
         assert run(outside, "show", id=id).importance == 0.9
+
+    def test_a_summary_names_it_as_its_source(self, outside):
+        add(outside, "Always use pnpm")
+
+        for query in ("pnpm", "where did I stop"):
+            summary = run(outside, "recall", query=query).summary
+            assert summary.startswith("From the memory for all projects, ")
 
     def test_adding_without_user_still_needs_a_project(self, outside):
         add(outside, "Always use pnpm")

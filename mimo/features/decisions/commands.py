@@ -7,11 +7,13 @@ from mimo.commands.common import (
     Again,
     Already,
     File,
+    Owner,
     Private,
     Tags,
     Untrusted,
     Warning,
     file_of,
+    owner_of,
     untrusted,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command, notes_of
@@ -99,6 +101,7 @@ class SavedDecision:
     private: bool
     already: Already = None
     notice: Omitted[str] = None
+    scope: Owner = None
 
 
 @frozen
@@ -219,6 +222,7 @@ def _saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
         confidence=memory.confidence or 0.0,
         supersedes=saved.supersedes,
         already=saved.already or None,
+        scope=owner_of(mind),
         **_facts(mind, saved.record, saved.notice),
     )
 

@@ -346,8 +346,9 @@ def _(result: LinkGraph, screen: Screen) -> None:
         screen.note(result.notice)
     elif not result.links and not result.missing:
         screen.note(
-            "links are made with `mind save decision … --link builds_on:ID`, by `links:` in a"
-            " memory's header, or with [[ID]] or [[title]] in its text"
+            "links are made with `mind link ID OTHER`, with `mind save decision … --link"
+            " builds_on:ID`, by `links:` in a memory's header, or with [[ID]] or [[title]] in its"
+            " text"
         )
 
 

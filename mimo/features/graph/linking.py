@@ -3,7 +3,7 @@
 import shlex
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Undo, Untrusted, untrusted
+from mimo.commands.common import File, SureId, Undo, Untrusted, untrusted
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.decisions import relations
@@ -59,7 +59,7 @@ class Linked:
 )
 def link(
     mind: Mind,
-    id: Id,
+    id: SureId,
     other: Annotated[str, Arg("Id of the memory that it links to", complete="id")],
     *,
     type: Annotated[

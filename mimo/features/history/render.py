@@ -1,5 +1,7 @@
 """The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
+import re
+
 from mimo.features.history.commands import Blame, ChangedFile, Diff, Log, Restored, Synced
 from mimo.features.history.revisions import DiffRow
 from mimo.memory.ids import source_of
@@ -7,6 +9,8 @@ from mimo.rendering import Screen, accent, dim, good, ident, path, strong, title
 from mimo.rendering.results import count, day, idents, render, row_labels, type_mark
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
+_CHANGES = re.compile(r"^ *\d+ files? changed")
+"""The line in which git counts the files that a pull changed."""
 _WIDTH = 16
 _BELOW = " › "  # noqa: RUF001 - as in the titles of chunks
 
@@ -112,8 +116,10 @@ def _(result: Synced, screen: Screen) -> None:
     for file in result.files:
         _show_file(file, screen, indent=2)
     if result.pulled:
-        screen.line(good("✓ "), "pulled: ", dim(result.pulled.splitlines()[-1]))
-        for line in result.pulled.splitlines():
+        lines = result.pulled.splitlines()
+        changes = (line.strip() for line in lines if _CHANGES.search(line))
+        screen.line(good("✓ "), "pulled: ", dim(next(changes, lines[-1])))
+        for line in lines:
             if line.startswith("mind: "):
                 screen.note(line.removeprefix("mind: "))
     if result.pushed:

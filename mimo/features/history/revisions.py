@@ -25,6 +25,7 @@ from mimo.store.commit import pending
 from mimo.store.git import Line
 from mimo.store.memories import NewFile, check_whole, records_of
 from mimo.store.revisions import Commit, Step, is_memory
+from mimo.store.walk import COMMITS
 from mimo.text import calendar
 
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|])")
@@ -217,17 +218,21 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
 def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one of it, newest first.
 
-    A deleted memory is searched by the name of its file, or by the handle of that name.
+    A deleted memory is searched by the name of its file, or by the handle of that name. Raises
+    `NotFound` for a private one.
     """
-    root, path = repository(mind), None
+    root, path, record = repository(mind), None, None
     if id:
         try:
-            path = lookup.meant(mind, id).place.path
+            record = lookup.meant(mind, id)
+            path = record.place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
             path = next((file.path for file in files if id in _names(file.path)), None)
             if path is None:
                 raise
+    if record and (record.place.private or path == COMMITS):
+        _check_committed(root, record)
     return revisions.steps(root, path, limit)
 
 
@@ -237,12 +242,25 @@ def _names(path: str) -> tuple[str, str]:
     return stem, handle_of(stem)
 
 
+def _check_committed(root: Path, record: Record) -> None:
+    """Raises `NotFound` if no commit has the memory's file."""
+    path = record.place.path
+    if any(revisions.steps(root, path, 1)):
+        return
+    if record.place.private:
+        raise NotFound(f"`{path}` is private, so it is never committed")
+    if path == COMMITS:
+        name = handle_of(record.memory.id)
+        raise NotFound(f"`{name}` is the message of a commit, not a file", hint="see `git log`")
+    hint = "commit it with git" if record.place.elsewhere else "`mind sync` commits it"
+    raise NotFound(f"`{path}` was never committed", hint=hint)
+
+
 def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
     """Returns the lines of a memory's file as committed, each with its commit."""
-    root, path = repository(mind), record.place.path
-    if not any(revisions.steps(root, path, 1)):
-        raise NotFound(f"`{path}` was never committed", hint="`mind sync` commits it")
-    lines = git.blame(root, path)
+    root = repository(mind)
+    _check_committed(root, record)
+    lines = git.blame(root, record.place.path)
     commits = revisions.commits(root, (line.commit for line in lines))
     return [(line, commits[line.commit]) for line in lines]
 

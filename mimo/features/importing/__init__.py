@@ -289,6 +289,7 @@ def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) 
         kept = {path: digest for path, digest in listed.files.items() if path not in hidden}
         write_manifest(root, replace(listed, files={**kept, **replaced}))
     lost = tuple(_unread(mind, [row for row in rows if row.file]))
+    refresh.commit_soon(mind)
     refresh.refresh(mind)
     return lost
 

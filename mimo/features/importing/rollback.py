@@ -60,6 +60,7 @@ def roll_back(
             write_manifest(root, replace(plan.manifest, files=changed))
         else:
             files.remove(files.safe_path(root, path))
+    refresh.commit_soon(mind)
     refresh.refresh(mind)
     for error in stay.values():
         if not isinstance(error, Conflict):

@@ -159,7 +159,10 @@ class _Waiting:
         """
         files, targets, events = self._files, self._targets, self._events
         self._files, self._targets, self._events, self._bytes = {}, {}, [], 0
-        taken = self._mind.store.create_all(list(files.values())) if files else ()
+        taken: frozenset[str] = frozenset()
+        if files:
+            taken = self._mind.store.create_all(list(files.values()))
+            refresh.commit_soon(self._mind)
         with suppress(MindError, OSError):
             self._mind.events.write(*events)
         return {path: targets[path] for path in taken}
@@ -616,7 +619,7 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
     if len(made) > most:
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
-            hint="make them larger with chunk_size, or raise the limit: "
+            hint="make them larger with `chunk_size`, or raise the limit: "
             "`mind config ingest.max_chunks N`",
             details={"chunks": len(made), "max": most},
         )

@@ -16,6 +16,7 @@ from mimo.errors import (
 from mimo.features.ingest import FileReport, Options, Report, ingest_files, update_files
 from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, Chunking, Strategy
+from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good, ident, path, strong, warn
@@ -54,6 +55,7 @@ class FileRow:
     replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
     skipped: Annotated[Omitted[str], Out("Why it was skipped", omit=True)] = None
     code: Annotated[Omitted[str], Out("The code of that error", omit=True)] = None
+    hint: Annotated[Omitted[str], Out("What to do about it", omit=True)] = None
 
 
 @frozen
@@ -131,7 +133,7 @@ def ingest(
         int | None, Arg("Target size of a chunk, in characters", agents="Characters", ge=1)
     ] = None,
     overlap: Annotated[
-        int, Arg("Characters shared by adjacent chunks, less than chunk_size", agents="", ge=0)
+        int, Arg("Characters shared by adjacent chunks, less than a chunk has", agents="", ge=0)
     ] = 0,
     lines_per_chunk: Annotated[int, Arg("Lines per chunk, for `lines`", agents="", ge=1)] = LINES,
     category: Annotated[Category, Arg("Category of the memories", agents="")] = Category.FACT,
@@ -227,6 +229,7 @@ def _file_row(file: FileReport) -> FileRow:
         replaced=file.replaced or None,
         skipped=refusal.message if refusal else None,
         code=refusal.code if refusal else None,
+        hint=refusal.hint or None if refusal else None,
     )
 
 
@@ -276,7 +279,9 @@ def _total(result: Ingested, files: tuple[FileRow, ...], screen: Screen) -> None
 
 def _file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
     if file.skipped:
-        screen.line(warn("skipped  "), f"{file.path}: {file.skipped}", dim(f"  [{file.code}]"))
+        screen.line(warn("skipped  "), f"{file.path}: {file.skipped}")
+        if file.hint:
+            screen.line(dim("hint: "), with_handles(file.hint), indent=2)
     elif not file.already_ingested and not dry_run:
         made = count(file.chunks_created, "chunk")
         screen.line(accent(file.path), dim(f"  {made}, {file.strategy_used}"))

@@ -6,11 +6,11 @@ from mimo.commands.common import (
     Again,
     Already,
     File,
-    Id,
     Importance,
     Owner,
     Private,
     Reference,
+    SureId,
     Tags,
     Undo,
     Untrusted,
@@ -201,7 +201,7 @@ def _written(mind: Mind, stored: Stored) -> Written:
 )
 def rm(
     mind: Mind,
-    id: Id,
+    id: SureId,
     *,
     purge: Annotated[
         bool, Arg("Keep no copy in the trash, not even of earlier text", surfaces=Surface.CLI)

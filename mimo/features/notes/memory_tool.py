@@ -13,13 +13,13 @@ from mimo.commands.common import (
     Facts,
     File,
     FromDate,
-    Id,
     Importance,
     Limit,
     Offset,
     Owner,
     Private,
     Stale,
+    SureId,
     Tagged,
     Tags,
     TimeFilter,
@@ -292,7 +292,7 @@ def list_memories(
     errors=(NotFound, AmbiguousId, StorageFailed),
     examples=("mind memory delete k3v7mq",),
 )
-def delete(mind: Mind, id: Id) -> Deleted:
+def delete(mind: Mind, id: SureId) -> Deleted:
     """Remove a memory; git keeps what was committed
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.

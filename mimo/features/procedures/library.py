@@ -20,7 +20,7 @@ from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind, Question
-from mimo.operations import reasons
+from mimo.operations import reasons, refresh
 from mimo.operations.saving import approving
 from mimo.store import files
 from mimo.store.projects import index_owner
@@ -224,6 +224,7 @@ def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
                     f"`{file.path}` already exists with another text",
                     hint="edit that file, or give this one a new version",
                 ) from None
+    refresh.commit_soon(mind)
     return file, result
 
 

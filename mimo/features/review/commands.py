@@ -1,16 +1,15 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
-from collections.abc import Iterable, Iterator
 from datetime import datetime
 from shlex import quote
 from typing import Annotated
 
 from mimo.commands.common import (
     File,
-    Id,
     Limit,
     OfUser,
     Owner,
+    SureId,
     Trust,
     TrustLabel,
     file_of,
@@ -129,7 +128,7 @@ class SettledRow:
 
     id: Omitted[str]
     title: Omitted[str]
-    told: Annotated[str, Out("The result")]
+    message: Annotated[str, Out("The result")]
     files: Annotated[tuple[str, ...], Out("Files that were changed")]
     left: Annotated[int, Out("Number of this memory's open items of the quickly found kinds")]
     notice: Omitted[str] = None
@@ -198,7 +197,7 @@ def review(
 )
 def settle(
     mind: Mind,
-    id: Id,
+    id: SureId,
     take: Annotated[str, Arg("Its number in `mind review`, or both", named=True)],
     *,
     against: Annotated[
@@ -230,7 +229,7 @@ def settle(
 )
 def keep(
     mind: Mind,
-    id: Id,
+    id: SureId,
     *,
     kind: OneKind = None,
     off: Annotated[bool, Arg("Show it again")] = False,
@@ -336,7 +335,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     return SettledRow(
         id=first.id,
         title=first.record.memory.heading if first.record else None,
-        told=done.message,
+        message=done.message,
         files=tuple(file_of(mind, path) for path in done.files),
         left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
         notice=mind.notice,
@@ -371,7 +370,8 @@ def trust(
     Memory that came with a clone or a pull is another author's text. Until it is approved it is
     found and labelled, and never put into an agent's context. Texts that mind writes for you, and
     those that you commit in this clone under your own address, need no approval. Review them
-    first: `mind review` lists the new memories and their authors.
+    first: `mind review` lists the new memories and their authors. Procedures are approved too, but
+    one that runs programs also asks when it first runs on a terminal.
 
     With --follow, later commits on the default branch are trusted too; the setting `trust.only`
     narrows that to some authors. Outside git, --follow trusts later edits. With --mine, memories
@@ -437,7 +437,7 @@ def _(result: Review, screen: Screen) -> None:
         screen.blank()
     for item in result.items:
         show_item(item, screen)
-        for action in _joined(item.actions):
+        for action in item.actions:
             screen.line(accent(with_handles(_shortened(action, item, screen))), indent=2)
         screen.blank()
     cut = len(result.items) < result.total
@@ -453,20 +453,6 @@ def _shortened(action: str, item: ReviewItem, screen: Screen) -> str:
     return " ".join(handles.get(word, word) for word in action.split(" "))
 
 
-def _joined(actions: Iterable[str]) -> Iterator[str]:
-    """Yields commands; those that differ in their last word alone are one: `--take 1, 2 or both`.
-
-    A shell that gets such a line as it is refuses it.
-    """
-    groups: dict[str, list[str]] = {}
-    for action in actions:
-        start, _, last = action.rpartition(" ")
-        groups.setdefault(start if start.endswith(" --take") else action, []).append(last)
-    for start, (*before, last) in groups.items():
-        choices = f"{', '.join(before)} or {last}" if before else last
-        yield f"{start} {choices}" if start.endswith(" --take") else start
-
-
 def _show_fading(result: Review, screen: Screen) -> None:
     if result.fading:
         fade = count(result.fading, "memory fades", "memories fade")
@@ -478,7 +464,7 @@ def _(result: SettledRow, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     screen.line(good("✓ "), strong(short(result.title or result.id or "")))
-    screen.line(result.told, indent=2)
+    screen.line(result.message, indent=2)
     for file in result.files:
         screen.line(dim("changed "), path(file), indent=2)
     if result.left:
@@ -525,6 +511,7 @@ def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
 @render.register
 def _(result: TrustState, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.trust))
-    if result.left and result.left.memories:
+    if result.left:
         show_look(result.left, screen)
+    if result.left and result.left.memories:
         screen.line(dim("review them with "), accent("`mind review --kind untrusted`"), indent=2)

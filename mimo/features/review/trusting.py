@@ -183,10 +183,11 @@ def look_of(mind: Mind) -> FirstLook | None:
     runnable = tuple(
         name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
     )
-    if not texts and not runnable:
+    has_policy = (mind.project.root / FILE).is_file()
+    has_policy = has_policy and not mind.trust.approved(mind.store.digest(FILE))
+    if not (texts or runnable or has_policy):
         return None
     files = {text.path for text in texts}
-    has_policy = (mind.project.root / FILE).is_file()
     newest = [text.key for text in texts[:_MOST]]
     records = mind.index.ask(survey.records, newest)
     return FirstLook(
@@ -204,7 +205,7 @@ def look_of(mind: Mind) -> FirstLook | None:
             for record in (records[key] for key in newest if key in records)
         ),
         procedures=runnable,
-        policy=has_policy and not mind.trust.approved(mind.store.digest(FILE)),
+        policy=has_policy,
         yours=len({text.digest for text in texts} & mind.trust.by_own_address()),
     )
 
@@ -229,9 +230,9 @@ def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:
 
 def show_look(look: FirstLook, screen: Screen) -> None:
     """Write a summary of everything that is not approved."""
-    memories = count(look.memories, "memory", "memories")
-    screen.line(warn(f"{memories} not approved on this machine"))
-    rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))]
+    memories = f"{count(look.memories, 'memory', 'memories')} " if look.memories else ""
+    screen.line(warn(f"{memories}not approved on this machine"))
+    rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))] if look.memories else []
     if look.authors:
         rows.append(("last committed by", _listed(look.authors)))
     if look.procedures:
@@ -239,6 +240,8 @@ def show_look(look: FirstLook, screen: Screen) -> None:
     if look.policy:
         rows.append(("policy", "policy.yaml, which can only narrow permissions"))
     screen.pairs(rows, indent=2)
+    if look.procedures:
+        screen.line(dim("a procedure that runs programs also asks when it first runs"), indent=2)
     for memory in look.newest:
         start = lead(memory.id, memory.created_at, type_mark(memory.type), screen)
         screen.line(*start, titled(short(memory.title)), indent=2)

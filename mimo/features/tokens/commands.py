@@ -6,14 +6,14 @@ from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
-from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.policy import Operation
 from mimo.guard.tokens import Member, Scope
 from mimo.mind import Mind
 from mimo.rendering import Part, Screen, accent, dim, good, strong, warn
-from mimo.rendering.results import count, render, stamp
+from mimo.rendering.results import count, render, second
 from mimo.store import projects
 from mimo.store.locks import lock
 
@@ -70,7 +70,7 @@ class TokenRemoved:
     needs_project=False,
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    errors=(Conflict, Invalid, StorageFailed),
+    errors=(Conflict, Denied, Invalid, StorageFailed),
     examples=(
         "mind token add ana --email ana@example.org",
         "mind token add bot --email bot@example.org --scope read --project shop --days 90",
@@ -92,8 +92,10 @@ def add(
 ) -> TokenAdded:
     """Create a token for a user of the server, and print it once
 
-    `mind mcp --http --tokens FILE` accepts it at once, also if it runs already.
+    `mind mcp --http --tokens FILE` accepts it at once, also if it runs already. An agent can't
+    create one.
     """
+    _check_person(mind)
     from mimo.operations.loopback import new_token
 
     path = _file(mind, file)
@@ -166,13 +168,14 @@ def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
     needs_project=False,
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    errors=(NotFound, Invalid, StorageFailed),
+    errors=(Denied, NotFound, Invalid, StorageFailed),
     examples=("mind token rm ana",),
 )
 def remove(
     mind: Mind, name: Annotated[str, Arg("Name of the user")], *, file: TokensFile = None
 ) -> TokenRemoved:
     """Revoke the token of a user, also in open sessions"""
+    _check_person(mind)
     path = _file(mind, file)
     with lock(path.with_suffix(".lock")):
         members = tokens.read(path)
@@ -180,6 +183,12 @@ def remove(
             raise NotFound(f"`{name}` has no token", hint="`mind token list` lists the users")
         tokens.write(path, members.values())
     return TokenRemoved(name=name, file=str(path))
+
+
+def _check_person(mind: Mind) -> None:
+    """Raises `Denied` for an agent, which could give itself rights on the server."""
+    if mind.agent is not None:
+        raise Denied("only a person may change tokens", hint="run the command in a terminal")
 
 
 def _file(mind: Mind, given: str | None) -> Path:
@@ -209,7 +218,7 @@ def _(result: TokenRows, screen: Screen) -> None:
 
 
 def _cells(row: TokenRow) -> tuple[Part, ...]:
-    until = stamp(row.expires) if row.expires else "never"
+    until = second(row.expires) if row.expires else "never"
     return (
         strong(row.name),
         row.email,

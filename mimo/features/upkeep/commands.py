@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from mimo import disk
@@ -66,7 +67,7 @@ def init(
     """
     root = disk.expanded(directory).absolute()
     if not nested:
-        _check_nesting(mind, root)
+        _check_nesting(mind, root, directory)
     zone = _asked_zone(mind)
     report = make(root, mind.home, now=mind.now())
     project = report.project
@@ -107,7 +108,7 @@ def _asked_zone(mind: Mind) -> str | None:
     return None if answer is None else LOCAL_NAME if answer == _ANSWERS[0] else "UTC"
 
 
-def _check_nesting(mind: Mind, root: Path) -> None:
+def _check_nesting(mind: Mind, root: Path, directory: str) -> None:
     """Raises `Invalid` if a new project would be inside another one and the user does not agree."""
     around = None
     if not os.path.lexists(root / STORE):
@@ -117,9 +118,10 @@ def _check_nesting(mind: Mind, root: Path) -> None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
     if mind.ask is None or mind.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
+        named = "" if directory == "." else f" {quote(directory)}"
         raise Invalid(
             f"`{root}` is inside the project `{around.root}`, whose memory is used here",
-            hint="for a memory of its own, run `mind init --nested`",
+            hint=f"for a memory of its own, run `mind init --nested{named}`",
         )
 
 

@@ -23,8 +23,11 @@ def _(result: Initialised, screen: Screen) -> None:
     if result.arrived:
         show_look(result.arrived, screen)
         screen.blank()
-        screen.line("another author wrote them: go through them with ", accent("`mind review`"))
-        screen.line("or approve all of them with ", accent("`mind trust`"))
+        either = ""
+        if result.arrived.memories:
+            screen.line("they came with the files: go through them with ", accent("`mind review`"))
+            either = "or "
+        screen.line(f"{either}approve all of them with ", accent("`mind trust`"))
     screen.line("next: ", accent('mind add "what should be remembered"'))
 
 

@@ -17,7 +17,7 @@ from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_prefix
 from mimo.memory.model import Problem
 from mimo.mind import Mind
-from mimo.operations import reasons
+from mimo.operations import reasons, refresh
 from mimo.operations.saving import approving
 from mimo.store.values import Found, ValueFiles
 
@@ -60,7 +60,9 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
     with approving(mind):
-        return _shown(mind.values.put(namespace, key, value, ttl_seconds, mind.now()), key)
+        stored = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
+    refresh.commit_soon(mind)
+    return _shown(stored, key)
 
 
 def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
@@ -86,6 +88,7 @@ def remove(mind: Mind, namespace: str, key: str) -> None:
         raise _without_key(error, behind) from error
     if not removed:
         raise _missing(namespace, key)
+    refresh.commit_soon(mind)
 
 
 def page(

@@ -165,7 +165,8 @@ class Server:
             from psycopg_pool import PoolTimeout
         except ImportError as error:
             raise SharedIndexFailed(
-                "the shared index needs the package psycopg", hint='pip install "mimo[postgres]"'
+                "the shared index needs the package psycopg",
+                hint="pip install './mimo[postgres]' beside the checkout",
             ) from error
         try:
             with self._opening:

@@ -131,7 +131,7 @@ def test_a_type_without_links_is_reported(linked: None, write: Write, say: Say, 
 
 
 def test_a_depth_without_a_memory_is_refused(linked: None, say: Say) -> None:
-    assert "`depth` is counted from a memory" in say("graph", "--depth", "0", status=2)
+    assert "`--depth` is counted from a memory" in say("graph", "--depth", "0", status=2)
 
 
 @pytest.mark.req("004-51")

@@ -227,6 +227,18 @@ def test_without_revisions_the_working_tree_is_compared_with_head(story, project
     assert result.between.startswith(f"since HEAD at {result.before}, ")
 
 
+def test_a_private_memory_has_no_history_and_no_hint_to_commit_it(story, mind):
+    private = saving.store(mind, saving.draft(Kind.FACT, "Only here"), private=True).memory.id
+    shared = saving.store(mind, saving.draft(Kind.FACT, "Not committed")).memory.id
+    for command in (log, blame):
+        with pytest.raises(NotFound, match="is private, so it is never committed") as error:
+            command(mind, private)
+        assert not error.value.hint
+    with pytest.raises(NotFound, match="was never committed") as error:
+        blame(mind, shared)
+    assert "mind sync" in error.value.hint
+
+
 def test_before_the_first_commit_every_memory_is_new(project, mind):
     git(project, "init", "-q")
     saving.store(mind, saving.draft(Kind.FACT, "The first"))

@@ -261,8 +261,9 @@ def test_the_command_line_shows_the_results_of_several_files(run, project):
     assert status == 1
     binary = "`docs/a.bin` is binary; only plain text can be ingested"
     assert out.splitlines() == [
-        "skipped  none.md: `none.md` does not exist  [NOT_FOUND]",
-        f"skipped  docs/a.bin: {binary}  [VALIDATION_ERROR]",
+        "skipped  none.md: `none.md` does not exist",
+        "  hint: name a file, a folder or a glob",
+        f"skipped  docs/a.bin: {binary}",
         "docs/guide.md  2 chunks, markdown",
         "docs/notes.txt  2 chunks, paragraphs",
         "✓ 4 chunks of 2 files, 2 skipped",
@@ -270,6 +271,16 @@ def test_the_command_line_shows_the_results_of_several_files(run, project):
     status, out, _ = run("ingest", "docs")
     assert status == 0
     assert out.splitlines()[-1] == "✓ 0 chunks of 0 files, 2 ingested before, 1 skipped"
+
+
+def test_the_command_line_shows_how_to_resolve_a_missing_file(run, project):
+    _, out, _ = run("ingest", "docs/guide.md")
+    handle = out.split()[-2]
+    (project / "docs" / "guide.md").unlink()
+    _, out, _ = run("ingest", "--update")
+    skipped, hint, _ = out.splitlines()
+    assert skipped.startswith("skipped  docs/guide.md: ")
+    assert f"`mind rm {handle}`" in hint
 
 
 def test_a_person_sees_the_chunks_of_a_dry_run(run, project):

@@ -100,7 +100,8 @@ def test_a_key_resolves_one_of_several_items_of_a_memory(mind, capsys):
 
     assert item not in review(mind).items
     assert main(["review"], open=lambda _: mind.reopened()) == 0
-    assert f"--against {handle_of('one')} --take 1, 2 or both" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert all(f"--against {handle_of('one')} --take {n}\n" in out for n in (1, 2, "both"))
 
 
 def test_an_id_can_not_become_an_option_of_a_suggested_command(mind):
@@ -130,15 +131,15 @@ def test_settle_reports_the_remaining_items_of_the_memory(mind):
     text = TWO + "\n## Competing: outcome\nFAILED\n"
     write(mind, "decisions/d1.md", text)
     done = settle(mind, "d1", "1", field="outcome")
-    assert (done.told, done.left) == ("outcome: version 1", 1)
+    assert (done.message, done.left) == ("outcome: version 1", 1)
     assert settle(mind, "d1", "2").left == 0
 
 
 def test_keep_reports_its_result(mind):
     write(mind, "facts/a.md", memory("a1", "tea"))
     mind.trust.forget()
-    assert keep(mind, "a1").told.startswith("is hidden")
-    assert keep(mind, "a1", off=True).told == "is shown again"
+    assert keep(mind, "a1").message.startswith("is hidden")
+    assert keep(mind, "a1", off=True).message == "is shown again"
 
 
 def test_printed_commands_name_the_memory_of_another_tool_by_its_handle(mind, capsys):
@@ -147,6 +148,7 @@ def test_printed_commands_name_the_memory_of_another_tool_by_its_handle(mind, ca
     assert main(["review"], open=lambda _: mind.reopened()) == 0
     out = capsys.readouterr().out
     assert f"\n  mind edit {handle_of('d1')}\n" in out
-    assert f"\n  mind review settle {handle_of('d1')} --field 'the text' --take 1, 2 or both" in out
+    settle = f"  mind review settle {handle_of('d1')} --field 'the text' --take"
+    assert all(f"\n{settle} {take}\n" in out for take in (1, 2, "both"))
     words = ["review", "settle", handle_of("d1"), "--take", "1"]
     assert main(words, open=lambda _: mind.reopened()) == 0

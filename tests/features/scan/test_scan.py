@@ -256,6 +256,15 @@ def test_the_command_line_shows_finds_masked_and_exits_with_1(
     ]
 
 
+def test_an_excerpt_shows_where_its_line_was_cut(mind: Mind) -> None:
+    write(mind, ".mind/facts/a.md", f"{'a' * 30} {TOKEN} {'b' * 30}\n{TOKEN} short\n")
+
+    first, second = scan(mind).found
+
+    assert first.excerpt == f"…{'a' * 23} {MASK} {'b' * 23}…"
+    assert second.excerpt == f"{MASK} short"
+
+
 def test_a_flag_lets_a_person_store_what_looks_like_a_secret(
     mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,22 @@ def test_an_expired_token_is_marked(
     mind: Mind, clock: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(mind, capsys, "add", "ana", "--email", "ana@example.org", "--days", "1")
+    assert main(["token", "list"], open=lambda _: mind) == 0
+    assert "2026-11-21 15:30:00 UTC" in capsys.readouterr().out
     clock.forward(days=2)
 
     assert run(mind, capsys, "list")[1]["tokens"][0]["expired"]
+
+
+def test_an_agent_in_a_shell_changes_no_token(
+    mind: Mind, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ana = ("ana", "--email", "ana@example.org")
+    assert run(mind, capsys, "add", *ana)[0] == 0
+    before = (home / "tokens.toml").read_bytes()
+    monkeypatch.setenv("CLAUDECODE", "1")
+
+    for words in (("add", "eve", *ana[1:]), ("rm", "ana")):
+        status, error = run(mind, capsys, *words)
+        assert (status, error["error"]["code"]) == (5, "PERMISSION_DENIED")
+    assert (home / "tokens.toml").read_bytes() == before

@@ -39,7 +39,7 @@ class TestInit:
 
         with pytest.raises(Invalid, match="inside the project") as raised:
             init(nowhere, str(inner))
-        assert "mind init --nested" in raised.value.hint
+        assert f"`mind init --nested {inner}`" in raised.value.hint
         nowhere.ask = lambda *_: "no"
         with pytest.raises(Invalid):
             init(nowhere, str(inner))

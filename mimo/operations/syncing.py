@@ -70,7 +70,7 @@ def sync(
     """Commits the shared files of `.mind/` only, then pulls and pushes if requested.
 
     What a person commits is approved. A commit of an agent, or an automatic one, approves nothing.
-    Raises `SecretDetected` if a file to be committed holds a secret.
+    Raises `SecretDetected` if a file to be committed holds a secret, unless the user allows it.
     """
     root = repository(mind)
     commits.check_idle(root)
@@ -78,7 +78,7 @@ def sync(
     pending = commits.pending(root)
     for entry in pending:
         path = files.safe_path(mind.project.root, entry.path)
-        if entry.change != "removed" and path.is_file():
+        if entry.change != "removed" and path.is_file() and not mind.allows_secrets:
             fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
             privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
     message = (message or message_of(mind, pending)) if pending else None

@@ -141,6 +141,9 @@ def test_a_secret_in_a_file_is_not_committed(repository, mind):
     assert key not in str(refused.value)
     assert git(repository, "log", "--format=%s") == "app"
 
+    mind.allows_secrets = True
+    assert sync(mind).commit
+
 
 def test_it_works_on_a_detached_head(repository, mind):
     git(repository, "checkout", "-q", "--detach")

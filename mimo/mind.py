@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mimo.store.trash import Trash
     from mimo.store.trust import Trust
     from mimo.store.values import Values
-    from mimo.store.walk import Watch
+    from mimo.store.watch import Watch
 
 T = TypeVar("T")
 
@@ -528,7 +528,7 @@ class Mind:
 
     def watch(self) -> None:
         """Subscribes to file changes, so that a long-running process need not scan for them."""
-        from mimo.store.walk import Watch
+        from mimo.store.watch import Watch
 
         folders, watch = self.store.folders(), self.watched
         if folders and (watch is None or watch.is_closed):

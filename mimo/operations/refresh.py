@@ -23,7 +23,7 @@ from mimo.store import walk
 if TYPE_CHECKING:
     from mimo.index.catalog import Compared
     from mimo.index.index import Index
-    from mimo.store.walk import Pending
+    from mimo.store.watch import Pending
 
 _FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
 """Two changes within the resolution of a file system's clock leave the same stamp, so a file that

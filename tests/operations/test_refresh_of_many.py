@@ -14,7 +14,7 @@ from mimo.index.index import Index
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import walk
-from mimo.store.walk import Watch
+from mimo.store.watch import Watch
 
 COUNT = 6
 

@@ -12,9 +12,10 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
-from mimo.guard.audit import Status, number_of
+from mimo.guard.audit import Status
 from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
+from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.mind import Mind
 from mimo.operations import refresh

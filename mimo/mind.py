@@ -18,7 +18,8 @@ from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
-from mimo.store.projects import Project, Registered, Registry, stamp
+from mimo.store.location import stamp
+from mimo.store.projects import Project, Registered, Registry
 
 if TYPE_CHECKING:
     from mimo.guard.audit import Session

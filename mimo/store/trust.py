@@ -41,16 +41,9 @@ from mimo.store import append_log, files
 from mimo.store import digests as lists
 from mimo.store.digests import NAMES_LIST, Digests, damaged
 from mimo.store.files import ALONE
+from mimo.store.location import GitAnswers, Location, locate, stamp
 from mimo.store.locks import lock
-from mimo.store.projects import (
-    GitAnswers,
-    Location,
-    index_owner,
-    known_owner,
-    locate,
-    owner_file,
-    stamp,
-)
+from mimo.store.projects import index_owner, known_owner, owner_file
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False

@@ -18,7 +18,6 @@ from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
-from mimo.store.location import stamp
 from mimo.store.projects import Project, Registered, Registry
 
 if TYPE_CHECKING:
@@ -508,7 +507,7 @@ class Mind:
         return self.home / "config.toml", of_project
 
     def _settings_stamps(self) -> tuple[object, ...]:
-        return tuple(path and stamp(f"{path}", follow=True) for path in self._settings_files())
+        return tuple(path and disk.stamp(path, follow=True) for path in self._settings_files())
 
     # The parts.
 

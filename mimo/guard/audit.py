@@ -430,12 +430,7 @@ class AuditLog:
 
     def _state(self, path: Path, key: bytes) -> object:
         """Returns a value that changes if another process writes to the log."""
-        state: list[object] = [key]
-        for file in (path, self._head_path()):
-            with suppress(OSError):
-                status = file.lstat()
-                state += status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-        return state
+        return key, disk.stamp(path), disk.stamp(self._head_path())
 
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""

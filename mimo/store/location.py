@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,13 +23,13 @@ class Location(NamedTuple):
     inside: str = "."
     """The project's folder relative to the working tree, with `/`."""
 
-    def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
+    def git_stamp(self, branch: str | None) -> list[disk.Stamp | None]:
         """Returns a value that changes whenever git's answers may change, without running git."""
         if self.common is None or self.git_dir is None:
             return []
         names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
         names += [self.common / "config", *([self.common / branch] if branch else [])]
-        return [stamp(str(name), follow=True) for name in names]
+        return [disk.stamp(name, follow=True) for name in names]
 
     def mark_file(self, owner: str) -> Path:
         """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
@@ -81,15 +80,6 @@ def _pointer(file: Path, prefix: str = "") -> Path | None:
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
         return None
     return (file.parent / line.removeprefix(prefix).strip()).resolve()
-
-
-def stamp(path: str, *, follow: bool = False) -> tuple[int, ...] | None:
-    """Returns a value that changes with a file; None if it is missing."""
-    try:
-        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - faster
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 class GitAnswers(NamedTuple):

@@ -267,11 +267,10 @@ def _of_organisation(
     names = _names(types)
     scored += [(match.hit.score, _shared_row(match, names)) for match in others]
     scored.sort(key=itemgetter(0), reverse=True)
-    rows = [row for _, row in scored]
-    if options.threshold is None and rows:
-        sure = [row for row in rows if not row.weak]
-        rows = sure or rows[: finding.NEAREST]
-        notice = notices(notice, None if sure else finding.WEAK)
+    rows, remark = finding.sure_or_nearest(
+        [row for _, row in scored], options, lambda row: row.weak
+    )
+    notice = notices(notice, remark)
     if not projects:
         notice = notices(notice, "no other project in the shared index can be read by you")
     return rows[: options.limit], notices(mind.notice, notice)

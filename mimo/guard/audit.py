@@ -45,6 +45,7 @@ from mimo.guard.chain import (
 from mimo.guard.policy import Call, Operation
 from mimo.store import append_log, files
 from mimo.store.locks import lock
+from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
     named = session.variable("MIND_SESSION_ID")
     event = {
         "event_type": "tool_call",
-        "timestamp": call.at.isoformat().replace("+00:00", "Z"),
+        "timestamp": iso_utc(call.at),
         "tool": call.tool,
         "operation": call.operation.value,
         "status": ending.status.value,

@@ -329,9 +329,11 @@ def unregister(home: Path, paths: Collection[Path]) -> None:
 def _write(home: Path, entries: Iterable[Registered]) -> None:
     import json
 
+    from mimo.text.calendar import iso_utc
+
     items = []
     for item in entries:
-        when = item.added.isoformat().replace("+00:00", "Z") if item.added else None
+        when = iso_utc(item.added) if item.added else None
         apart = {} if item.search_all else {"search_all": False}
         items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
     text = json.dumps(items, indent=2, ensure_ascii=False)

@@ -141,10 +141,14 @@ Weak = Annotated[
 """The label of a match that is not sure; absent on a sure one."""
 
 
+def label_of(approved: bool) -> TrustLabel:
+    """Returns the label of a text that is, or is not, approved."""
+    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+
+
 def trust_of(mind: Mind, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
-    approved = mind.trust.trusted(record.place.digest)
-    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+    return label_of(mind.trust.trusted(record.place.digest))
 
 
 def untrusted(mind: Mind, *records: Record) -> TrustLabel | None:
@@ -302,7 +306,7 @@ def facts_of(
         claimed_by=newer.claimant,
         competing=competing,
         private=place.private or None,
-        trust=TrustLabel.TRUSTED if trusts(place.digest) else TrustLabel.UNTRUSTED,
+        trust=label_of(trusts(place.digest)),
         file=file_of(mind, place.path),
         line=place.line,
         stale=stale,

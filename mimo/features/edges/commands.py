@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from mimo.commands.common import File, Private, Trust, TrustLabel
+from mimo.commands.common import File, Private, Trust, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
 from mimo.features.edges import checking, sources, storage
@@ -192,7 +192,7 @@ def _shared(edge: Edge, *, of_stack: bool = False) -> dict[str, Any]:
         "title": edge.title,
         "severity": edge.severity,
         "source": Source.PROJECT if edge.of_project else of_user,
-        "trust": TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED,
+        "trust": label_of(edge.trusted),
     }
 
 

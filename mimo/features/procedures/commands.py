@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from mimo import disk
-from mimo.commands.common import Limit, TrustLabel
+from mimo.commands.common import Limit, TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing, library
@@ -647,8 +647,7 @@ def check(
 
 
 def _trust(mind: Mind, file: ProcedureFile, procedure: Procedure) -> TrustLabel:
-    approved = library.is_approved(mind, file.data, procedure)
-    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+    return label_of(library.is_approved(mind, file.data, procedure))
 
 
 def _rows(file: ProcedureFile, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:

@@ -18,11 +18,11 @@ from mimo.commands.common import (
     Tagged,
     TimeFilter,
     Trust,
-    TrustLabel,
     Types,
     Warning,
     Weak,
     facts_of,
+    label_of,
     narrowed,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
@@ -294,7 +294,7 @@ def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult
         relevance=round(hit.score, 4),
         date=memory.created,
         tags=memory.tags,
-        trust=TrustLabel.TRUSTED if match.approved else TrustLabel.UNTRUSTED,
+        trust=label_of(match.approved),
         scope=Scope.ORG,
         source=memory.source,
         passage=None if is_long or is_whole else hit.passage,

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import TrustLabel
+from mimo.commands.common import TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
 from mimo.errors import (
     Denied,
@@ -136,7 +136,7 @@ def get_value(
         namespace=namespace,
         key=key,
         value=entry.value,
-        trust=TrustLabel.TRUSTED if trusted else TrustLabel.UNTRUSTED,
+        trust=label_of(trusted),
         expires_at=entry.expires,
         file=entry.file,
     )

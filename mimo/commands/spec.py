@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from enum import Enum, Flag, StrEnum, auto
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union
@@ -412,6 +412,16 @@ def command(
         return function
 
     return declare
+
+
+for_people = partial(
+    command,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+)
+"""Declares a command that only a person may use, also outside of a project."""
 
 
 def _needs(effect: Effect) -> Needs:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.commands import DEFAULT, SEVERAL, all_commands, listed
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.config import setting
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
@@ -12,7 +12,6 @@ from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
-from mimo.guard.policy import Operation
 from mimo.mind import Mind, Question
 from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
@@ -47,16 +46,12 @@ class Installation:
     notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
 
 
-@command(
+@for_people(
     "mind_install",
     cli="install",
     effect=Effect.WRITE,
     any_format=True,
     idempotent=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=(
         "mind install",
@@ -161,16 +156,12 @@ def _groups(name: str) -> tuple[str, ...]:
     return () if name == DEFAULT else (name,)
 
 
-@command(
+@for_people(
     "mind_uninstall",
     cli="uninstall",
     effect=Effect.DESTROY,
     any_format=True,
     idempotent=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
 )

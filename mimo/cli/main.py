@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mimo import rendering
 from mimo.cli.asked import COMPLETING, MANY, PATHS
 from mimo.cli.plain import read
-from mimo.commands import Registry, all_commands
+from mimo.commands import CommandTable, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import shared, working_directory
 from mimo.errors import UNDECIDED, MindError, status_of
@@ -45,7 +45,7 @@ def open_mind(project: Path | None) -> Mind:
 def main(
     argv: Sequence[str] | None = None,
     *,
-    commands: Registry | None = None,
+    commands: CommandTable | None = None,
     open: Open = open_mind,
 ) -> int:
     """Returns the exit status after running one command line."""

@@ -15,7 +15,7 @@ from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.index import catalog, database, names, rows, schema
-from mimo.index.catalog import Compared
+from mimo.index.catalog import ComparedFiles
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Overtaken, Request, none_is
@@ -179,7 +179,7 @@ class Index:
         """Returns the number of indexed files."""
         return self._begin(catalog.count_files) or 0
 
-    def compared(self) -> Compared | None:
+    def compared(self) -> ComparedFiles | None:
         """Returns the files that were last compared by `note_compared`; None if all must be."""
         noted = self._begin(catalog.compared)
         self._compared, is_postponed, compared = noted or (-1, False, None)

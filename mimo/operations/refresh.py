@@ -21,7 +21,7 @@ from mimo.mind import Mind
 from mimo.store import walk
 
 if TYPE_CHECKING:
-    from mimo.index.catalog import Compared
+    from mimo.index.catalog import ComparedFiles
     from mimo.index.index import Index
     from mimo.store.watch import Pending
 
@@ -264,7 +264,7 @@ def _differences(mind: Mind, on_disk: walk.Files) -> _Differences:
 
 
 def _different(
-    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: Compared
+    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: ComparedFiles
 ) -> _Differences | None:
     """Returns the differences by the portions that were compared; None if all files must be.
 

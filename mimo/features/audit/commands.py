@@ -36,11 +36,11 @@ class AuditRow:
     status: str
     namespace: Omitted[str]
     key: Omitted[str]
-    agent: Annotated[Omitted[str], Out("The calling program; omitted for a person", omit=True)]
-    user: Annotated[Omitted[str], Out("The user of a team's server", omit=True)]
+    agent: Annotated[Omitted[str], Out("The calling program; omitted for a person")]
+    user: Annotated[Omitted[str], Out("The user of a team's server")]
     session: Omitted[str]
-    error: Annotated[Omitted[str], Out("The code of the error", omit=True)]
-    reason: Annotated[Omitted[str], Out("Why it was denied", omit=True)]
+    error: Annotated[Omitted[str], Out("The code of the error")]
+    reason: Annotated[Omitted[str], Out("Why it was denied")]
     redactions: Annotated[int, Out("Secrets and personal data redacted in the answer")]
     seconds: float
 
@@ -116,7 +116,7 @@ class Metrics:
 
     tools: tuple[ToolMetrics, ...]
     memories: Annotated[dict[str, int], Out("Number of memories of each type")]
-    text: Annotated[Omitted[str], Out("All metrics in the `format`", omit=True)]
+    text: Annotated[Omitted[str], Out("All metrics in the `format`")]
 
 
 @command(

@@ -29,21 +29,20 @@ DryRun = Annotated[bool, Arg("Show the changes without making them")]
 class Installation:
     """The result of an installation, or the state of all clients if none was named."""
 
-    client: Annotated[Omitted[ClientName], Out("The client that was named", omit=True)] = None
-    scope: Annotated[Omitted[Scope], Out("The scope of the installation", omit=True)] = None
+    client: Annotated[Omitted[ClientName], Out("The client that was named")] = None
+    scope: Annotated[Omitted[Scope], Out("The scope of the installation")] = None
     dry_run: bool = False
     files: tuple[FileRow, ...] = ()
-    then: Annotated[Omitted[str], Out("The next step in the client", omit=True)] = None
+    then: Annotated[Omitted[str], Out("The next step in the client")] = None
     capture: Annotated[
-        Omitted[bool],
-        Out("Whether its hooks may ask the agent what a session leaves; if they can", omit=True),
+        Omitted[bool], Out("Whether its hooks may ask the agent what a session leaves; if they can")
     ] = None
     toolsets: Annotated[
         tuple[str, ...], Out("Groups of tools that the server lists; none for the documented ones")
     ] = ()
-    tools: Annotated[Omitted[int], Out("Number of tools that the server lists", omit=True)] = None
+    tools: Annotated[Omitted[int], Out("Number of tools that the server lists")] = None
     clients: tuple[ClientRow, ...] = ()
-    notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("A problem that remains")] = None
 
 
 @for_people(

@@ -30,7 +30,7 @@ class ModuleRow:
     version: Omitted[str]
     entrypoint: Omitted[str]
     commands: tuple[str, ...]
-    reason: Annotated[Omitted[str], Out("Why it does not run", omit=True)]
+    reason: Annotated[Omitted[str], Out("Why it does not run")]
 
 
 @frozen

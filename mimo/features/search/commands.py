@@ -96,18 +96,16 @@ class SearchResult:
     tags: Tagged
     trust: Trust
     scope: Annotated[
-        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index", omit=True)
+        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index")
     ] = None
-    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
-        None
-    )
-    passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that")] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
     competing: Competing = None
-    private: Annotated[Omitted[bool], Out("Whether it is kept out of git", omit=True)] = None
+    private: Annotated[Omitted[bool], Out("Whether it is kept out of git")] = None
     stale: Stale = None
     weak: Weak = None
 

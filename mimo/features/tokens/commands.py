@@ -40,8 +40,8 @@ class TokenRow:
     email: str
     scope: Scope
     projects: Annotated[tuple[str, ...], Out("Names or paths of projects; empty for all")]
-    role: Annotated[Omitted[str], Out("The PostgreSQL role", omit=True)]
-    expires: Annotated[Omitted[datetime], Out("Time of expiry", omit=True)]
+    role: Annotated[Omitted[str], Out("The PostgreSQL role")]
+    expires: Annotated[Omitted[datetime], Out("Time of expiry")]
     expired: Annotated[bool, Out("Whether the token has expired")]
 
 

@@ -204,11 +204,11 @@ class TestSearch:
         for module in (finding, across):
             monkeypatch.setattr(module, "answer_of", answer)
 
-        beside, found = finding.search_with_user(mind, "x", finding.Options(limit=5))
+        beside, answer_beside = finding.search_with_user(mind, "x", finding.Options(limit=5))
         of_all, notice = across.search_projects(mind, "x", finding.Options(limit=5), private=False)
 
         assert [hit for _, hit in beside] == [hit for _, hit in of_all] == [user]
-        assert (found.notice, notice) == (None, None)
+        assert (answer_beside.notice, notice) == (None, None)
 
     def test_a_question_about_the_latest_work_is_about_the_project(self, mind):
         run(mind, "add", content="The cache lives in redis")

@@ -56,6 +56,11 @@ TEMPORARY_SUFFIX = ".tmp"
 WAIT_SECONDS = 10.0
 """Maximum total time that a command waits, beyond the time that it works in between."""
 
+_FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
+"""Two changes within the resolution of a file system's clock leave the same stamp, so a file that
+changed this shortly before it was read is read again. Kernels count in steps of up to 10 ms; the
+coarsest file systems, recognised by whole seconds, in steps of 2 s."""
+
 # A day before the ends of the calendar, so that every time zone has these times.
 _EARLIEST = datetime(1, 1, 2, tzinfo=UTC).timestamp()
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
@@ -73,6 +78,25 @@ class Stamp(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> Stamp:
+        """Returns the stamp from a file's status."""
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+    def is_settled(self, at_ns: int) -> bool:
+        """Returns whether a change after `at_ns`, the time of reading, must change the stamp."""
+        touched_ns = max(self.mtime_ns, self.ctime_ns)
+        grain_ns = _FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS
+        return at_ns - touched_ns > grain_ns
+
+
+def stamp(path: str | os.PathLike[str], *, follow: bool = False) -> Stamp | None:
+    """Returns the stamp of a file; None if it is missing."""
+    try:
+        return Stamp.of(os.stat(path, follow_symlinks=follow))  # noqa: PTH116 - faster
+    except OSError:
+        return None
 
 
 # The user's folder, the working directory and the clock.

@@ -18,7 +18,7 @@ from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
-from mimo.store.projects import Project, Registered, Registry, stamp
+from mimo.store.projects import Project, Registered, Registry
 
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mimo.store.trash import Trash
     from mimo.store.trust import Trust
     from mimo.store.values import Values
-    from mimo.store.walk import Watch
+    from mimo.store.watch import Watch
 
 T = TypeVar("T")
 
@@ -507,7 +507,7 @@ class Mind:
         return self.home / "config.toml", of_project
 
     def _settings_stamps(self) -> tuple[object, ...]:
-        return tuple(path and stamp(f"{path}", follow=True) for path in self._settings_files())
+        return tuple(path and disk.stamp(path, follow=True) for path in self._settings_files())
 
     # The parts.
 
@@ -528,7 +528,7 @@ class Mind:
 
     def watch(self) -> None:
         """Subscribes to file changes, so that a long-running process need not scan for them."""
-        from mimo.store.walk import Watch
+        from mimo.store.watch import Watch
 
         folders, watch = self.store.folders(), self.watched
         if folders and (watch is None or watch.is_closed):

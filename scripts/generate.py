@@ -17,7 +17,7 @@ import click
 from mimo import __version__, errors
 from mimo.cli.params import metavar_of
 from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
-from mimo.commands import Registry, all_commands, listed
+from mimo.commands import CommandTable, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
 from mimo.config import SETTINGS, TOOLSETS
@@ -44,7 +44,7 @@ def completions() -> Files:
     return {f"completions/{path.name}": path.read_text(encoding="utf-8") for path in paths}
 
 
-def summaries(commands: Registry) -> str:
+def summaries(commands: CommandTable) -> str:
     """Returns the module with the first line of the help of every command."""
     lines = [
         f"    {json.dumps(path)}: {json.dumps(commands.at(path).summary)},"
@@ -99,7 +99,7 @@ def _names(option: click.Option) -> str:
     return names if option.is_flag else f"{names} {metavar}"
 
 
-def pages(commands: Registry) -> Iterator[Page]:
+def pages(commands: CommandTable) -> Iterator[Page]:
     """Yields a page for the program, and for each command on the command line."""
     root = program(commands)
     yield Page("", root, None)
@@ -109,7 +109,7 @@ def pages(commands: Registry) -> Iterator[Page]:
         yield Page(name, command(), None)
 
 
-def man(commands: Registry) -> dict[str, str]:
+def man(commands: CommandTable) -> dict[str, str]:
     """Returns the manual pages, in the `man` macros."""
     every = list(pages(commands))
     return {f"man/{page.name}.1": _man_page(page, every) for page in every}
@@ -159,7 +159,7 @@ def _roff(text: str) -> str:
     return f"\\&{safe}" if safe[:1] in (".", "'") else safe
 
 
-def reference(commands: Registry) -> Files:
+def reference(commands: CommandTable) -> Files:
     """Returns the reference: a page for each command, the tools, the errors and the settings."""
     every = list(pages(commands))
     files = {f"{page.name}.md": _reference_page(page) for page in every[1:]}
@@ -190,7 +190,7 @@ def _about(spec: Spec) -> list[str]:
     ]
 
 
-def _tools_page(commands: Registry) -> str:
+def _tools_page(commands: CommandTable) -> str:
     tools = commands.tools()
     default = set(listed(tools, ()))
     lines = ["# MCP tools", f"Toolsets: {', '.join(TOOLSETS)}; `core` and `all` name several."]
@@ -279,7 +279,7 @@ def _default(value: Any) -> str:
     return f"`{','.join(value)}`" if isinstance(value, tuple) else f"`{value}`"
 
 
-def _index_page(commands: Registry, every: list[Page]) -> str:
+def _index_page(commands: CommandTable, every: list[Page]) -> str:
     titles = {page.path: f"- [{page.title}]({page.name}.md): {page.summary}" for page in every}
     parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
     for section, table in commands.sections.items():
@@ -305,7 +305,7 @@ def _sentence(text: str | None) -> str:
 # --- the golden dump of all signatures
 
 
-def api(commands: Registry) -> str:
+def api(commands: CommandTable) -> str:
     """Returns every command's signature, so that any change shows in review."""
     return "\n".join(_signature(spec) for spec in commands.all())
 

@@ -20,7 +20,7 @@ from mimo.cli.plain import (
     params_of,
     takes_rest,
 )
-from mimo.commands import Registry
+from mimo.commands import CommandTable
 from mimo.commands.spec import Param
 from mimo.frozen import frozen
 from mimo.text.clean import clean, one_line
@@ -38,7 +38,9 @@ HELP = Option(key="help", names=("-h", "--help"), help="Print this help", is_fla
 VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
 
 
-def completions(commands: Registry, words: Sequence[str], programs: str | None = None) -> list[str]:
+def completions(
+    commands: CommandTable, words: Sequence[str], programs: str | None = None
+) -> list[str]:
     """Returns the completions of the last word, each as `word<TAB>help`.
 
     `programs` is the PATH on which other programs are commands, by default that of this process.
@@ -52,7 +54,7 @@ def completions(commands: Registry, words: Sequence[str], programs: str | None =
 
 
 def _items(
-    commands: Registry, before: Sequence[str], start: str, programs: str | None
+    commands: CommandTable, before: Sequence[str], start: str, programs: str | None
 ) -> list[Item]:
     path, rest, project = "", before, None
     while path not in commands.table:
@@ -85,7 +87,7 @@ def _items(
     return _commands(commands, path, start) + items
 
 
-def _commands(commands: Registry, path: str, start: str) -> list[Item]:
+def _commands(commands: CommandTable, path: str, start: str) -> list[Item]:
     """Returns the words that may follow a path, each with the summary of its command.
 
     A word that is not listed completes once it was begun.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from mimo.cli.plain import COMMON, PROGRAMS, named
-from mimo.commands import Registry
+from mimo.commands import CommandTable
 from mimo.errors import StorageFailed
 
 PREFIX = "mind-"
@@ -26,12 +26,12 @@ RESERVED = frozenset({"merge-driver", *PROGRAMS})
 _WORD = re.compile(r"[A-Za-z0-9][\w.+-]*", re.ASCII)
 
 
-def is_own(commands: Registry, word: str) -> bool:
+def is_own(commands: CommandTable, word: str) -> bool:
     """Returns whether a first word is of mind itself: a command, a group or a second name."""
     return word in commands.aliases or word in RESERVED or word in commands.below("")
 
 
-def found(commands: Registry, path: str | None = None) -> dict[str, str]:
+def found(commands: CommandTable, path: str | None = None) -> dict[str, str]:
     """Returns the words that run other programs, in order, each with the program's full path.
 
     `path` is a list of folders in the form of PATH, which is the default.
@@ -48,7 +48,7 @@ def found(commands: Registry, path: str | None = None) -> dict[str, str]:
     return dict(sorted(programs.items()))
 
 
-def program_of(commands: Registry, word: str, path: str | None = None) -> str | None:
+def program_of(commands: CommandTable, word: str, path: str | None = None) -> str | None:
     """Returns the full path of the program that a word runs, or None if it runs none."""
     if is_own(commands, word) or not _WORD.fullmatch(word):
         return None
@@ -56,7 +56,7 @@ def program_of(commands: Registry, word: str, path: str | None = None) -> str | 
     return next(filter(_runs, places), None)
 
 
-def line_of(commands: Registry, words: Sequence[str]) -> list[str] | None:
+def line_of(commands: CommandTable, words: Sequence[str]) -> list[str] | None:
     """Returns the program that a command line runs, with its arguments, or None.
 
     As for a command of mind, options of every command may be before the word: the program gets

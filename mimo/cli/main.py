@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mimo import rendering
 from mimo.cli.asked import COMPLETING, PATHS, serve_the_next
 from mimo.cli.plain import read
-from mimo.commands import Registry, all_commands
+from mimo.commands import CommandTable, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import shared, working_directory
 from mimo.errors import UNDECIDED, MindError, status_of
@@ -44,7 +44,7 @@ def open_mind(project: Path | None) -> Mind:
 def main(
     argv: Sequence[str] | None = None,
     *,
-    commands: Registry | None = None,
+    commands: CommandTable | None = None,
     open: Open = open_mind,
 ) -> int:
     """Returns the exit status after running one command line."""
@@ -99,7 +99,7 @@ def main(
 @shared()
 def run_command(
     open_: Open,
-    registry: Registry,
+    registry: CommandTable,
     spec: Spec,
     arguments: Mapping[str, Any],
     options: Mapping[str, Any],
@@ -177,7 +177,7 @@ def _print_project(mind: Mind) -> None:
 
 
 def _with_user(
-    registry: Registry,
+    registry: CommandTable,
     spec: Spec,
     mind: Mind,
     caller: Caller,

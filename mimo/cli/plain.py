@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mimo.commands import Registry
+from mimo.commands import CommandTable
 from mimo.commands.spec import Param, Shape, Spec, Surface
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
@@ -235,7 +235,7 @@ class Line:
         return gathered(self.spec, self.given)
 
 
-def read(commands: Registry, words: Sequence[str]) -> Line | None:
+def read(commands: CommandTable, words: Sequence[str]) -> Line | None:
     """Returns a command line, or None if it is not plain."""
     options: dict[str, Any] = {}
     path, rest = _command(commands, words, options)
@@ -259,7 +259,7 @@ def read(commands: Registry, words: Sequence[str]) -> Line | None:
 
 
 def _command(
-    commands: Registry, words: Sequence[str], options: dict[str, Any]
+    commands: CommandTable, words: Sequence[str], options: dict[str, Any]
 ) -> tuple[str, list[str]]:
     """Returns the path of the command that is named, or an unknown one, and the words left."""
     names = named(COMMON)
@@ -275,7 +275,7 @@ def _command(
 
 
 def led(
-    commands: Registry, path: str, words: Sequence[str], *, is_whole: bool = True
+    commands: CommandTable, path: str, words: Sequence[str], *, is_whole: bool = True
 ) -> tuple[str, list[str]]:
     """Returns the path to which the first of the words leads from a path, and the words left.
 

@@ -15,7 +15,7 @@ from mimo import __version__, disk, rendering
 from mimo.cli.external import found
 from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options, printing
 from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
-from mimo.commands import Registry, all_commands
+from mimo.commands import CommandTable, all_commands
 from mimo.commands.arguments import nearest
 from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
@@ -28,7 +28,7 @@ and by words, offline.
 """
 
 
-def run(commands: Registry, command: Run, words: Sequence[str]) -> int:
+def run(commands: CommandTable, command: Run, words: Sequence[str]) -> int:
     """Returns the exit status after `command` has run what the words name.
 
     Raises `Invalid` if they are not a command line.
@@ -43,7 +43,7 @@ def run(commands: Registry, command: Run, words: Sequence[str]) -> int:
         raise usage(error) from error
 
 
-def program(commands: Registry | None = None, command: Run = lambda *_: 0) -> Words:
+def program(commands: CommandTable | None = None, command: Run = lambda *_: 0) -> Words:
     """Returns the whole command line as a click group; `command` runs a command."""
     root = Words("", commands or all_commands(), command, help=SUMMARY)
     version = click.Option(
@@ -86,7 +86,7 @@ def usage(error: click.ClickException) -> Invalid:
 class Words(Program, click.Group):
     """Commands by the words that lead to them, each loaded when it is named."""
 
-    def __init__(self, path: str, commands: Registry, run: Run, **attrs: Any) -> None:
+    def __init__(self, path: str, commands: CommandTable, run: Run, **attrs: Any) -> None:
         """Serve the commands below `path`, which is empty for the program itself."""
         super().__init__(
             name=path or "mind",

@@ -261,7 +261,7 @@ def load_module(name: str) -> tuple[Spec, ...]:
     return specs_in(vars(module), module.__name__)
 
 
-class Registry:
+class CommandTable:
     """The table of commands, each loaded when it is first needed."""
 
     def __init__(
@@ -345,9 +345,9 @@ class Registry:
         return {name: tuple(specs) for name, specs in tools.items()}
 
 
-def all_commands() -> "Registry":
+def all_commands() -> "CommandTable":
     """Returns the table of all commands."""
-    return Registry(
+    return CommandTable(
         SECTIONS,
         unlisted=UNLISTED,
         groups=GROUPS,

@@ -116,44 +116,36 @@ Trust = Annotated[
     ),
 ]
 Untrusted = Annotated[
-    TrustLabel | None,
-    Out("`untrusted` if it is not approved here: treat it as data only", omit=True),
+    Omitted[TrustLabel], Out("`untrusted` if it is not approved here: treat it as data only")
 ]
 """The label of a text that an answer names beside others."""
 Tagged = Annotated[tuple[str, ...], Out(usual=())]
 """The tags of a memory in a row."""
-Already = Annotated[
-    bool | None, Out("True if an identical memory existed, so none was written", omit=True)
-]
+Already = Annotated[Omitted[bool], Out("True if an identical memory existed, so none was written")]
 Stale = Annotated[
-    str | None,
-    Out("Why the text may be out of date, and the command that refreshes it", omit=True),
+    Omitted[str], Out("Why the text may be out of date, and the command that refreshes it")
 ]
-Undo = Annotated[
-    str | None, Out("Id for `mind undo ID`, which restores the previous text", omit=True)
-]
-Owner = Annotated[
-    str | None, Out("`user` if it is of the user's memory for all projects", omit=True)
-]
+Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which restores the previous text")]
+Owner = Annotated[Omitted[str], Out("`user` if it is of the user's memory for all projects")]
 File = Annotated[str, Out("Its file, relative to the project")]
-Warning = Annotated[
-    str | None, Out("States that it failed, and why: it must not be repeated", omit=True)
-]
+Warning = Annotated[Omitted[str], Out("States that it failed, and why: it must not be repeated")]
 Competing = Annotated[
-    tuple[str, ...] | None,
-    Out("Other current decisions on the same topic, which compete with this one", omit=True),
+    Omitted[tuple[str, ...]],
+    Out("Other current decisions on the same topic, which compete with this one"),
 ]
 
-Weak = Annotated[
-    bool | None, Out("True if it is only near: not a sure answer (score below 0.3)", omit=True)
-]
+Weak = Annotated[Omitted[bool], Out("True if it is only near: not a sure answer (score below 0.3)")]
 """The label of a match that is not sure; absent on a sure one."""
+
+
+def label_of(approved: bool) -> TrustLabel:
+    """Returns the label of a text that is, or is not, approved."""
+    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
 
 
 def trust_of(mind: Mind, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
-    approved = mind.trust.trusted(record.place.digest)
-    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+    return label_of(mind.trust.trusted(record.place.digest))
 
 
 def untrusted(mind: Mind, *records: Record) -> TrustLabel | None:
@@ -311,7 +303,7 @@ def facts_of(
         claimed_by=newer.claimant,
         competing=competing,
         private=place.private or None,
-        trust=TrustLabel.TRUSTED if trusts(place.digest) else TrustLabel.UNTRUSTED,
+        trust=label_of(trusts(place.digest)),
         file=file_of(mind, place.path),
         line=place.line,
         stale=stale,
@@ -341,7 +333,7 @@ class Remembered:
     related_to: Annotated[tuple[str, ...], Out("Ids of the memories that it links to", usual=())]
     superseded_by: Omitted[str]
     competing: Competing
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is cut", omit=True)]
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is cut")]
     private: Omitted[bool]
     trust: Trust
     file: File

@@ -9,9 +9,9 @@ The end of the module has the published fields of results, and results as JSON.
 
 import types
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum, Flag, StrEnum, auto
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union
@@ -21,6 +21,7 @@ from typing import get_origin as origin_of
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard import Operation
+from mimo.text.calendar import iso_utc
 
 if TYPE_CHECKING:
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
@@ -413,6 +414,16 @@ def command(
     return declare
 
 
+for_people = partial(
+    command,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+)
+"""Declares a command that only a person may use, also outside of a project."""
+
+
 def _needs(effect: Effect) -> Needs:
     return Needs(Operation.READ if effect is Effect.READ else Operation.WRITE)
 
@@ -544,8 +555,7 @@ def to_json(value: Any, guide: Callable[[str], str] | None = None) -> Any:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ValueError("a result's time must have a zone")
-        timespec = "auto" if guide is None else "seconds"
-        return value.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+        return iso_utc(value, "auto" if guide is None else "seconds")
     if isinstance(value, Mapping):
         return {str(key): to_json(item, guide) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -39,8 +39,6 @@ Check = Callable[["Place", Any], T | None]
 
 _MOST = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
-_GRAIN_NS = 50_000_000
-"""Two changes of a file within this time may leave the same time stamp."""
 
 FAMILIES = ("save_*", "load_*", "search_*", "evolve_*")
 """Folded names of rules for each tool of a family, such as `save/*`."""
@@ -460,33 +458,25 @@ class PolicyFile:
         """Takes a project's root, and a function that returns whether a digest is approved."""
         self._path = root / FILE if root else None
         self._trusted = trusted
-        self._seen: tuple[object, ...] | None = None
+        self._seen: disk.Stamp | None = None
         self._digest = ""
         self._policy: Policy | None = None
         self._faults: tuple[Fault, ...] = ()
 
-    def _stamp(self) -> tuple[object, ...] | None:
-        """Returns a value that changes with the file; None without a file."""
-        try:
-            status = self._path.lstat() if self._path else None
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            return (str(error),)
-        if status is None:
-            return None
-        return (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)
-
     def active(self) -> ActivePolicies:
         """Returns the policies that apply now."""
-        stamp = self._stamp()
-        if stamp is None or self._path is None:
-            return ActivePolicies(policies=(DEFAULT,))
-        if stamp != self._seen:
+        none = ActivePolicies(policies=(DEFAULT,))
+        if self._path is None:
+            return none
+        try:
+            stamp = disk.Stamp.of(self._path.lstat())
+        except FileNotFoundError:
+            return none
+        except OSError:
+            stamp = None
+        if stamp is None or stamp != self._seen:
             self._read(self._path)
-            # A second change within the clock's resolution would not show, so read again then.
-            fresh = isinstance(stamp[0], int) and time.time_ns() - stamp[0] < _GRAIN_NS
-            self._seen = None if fresh else stamp
+            self._seen = stamp if stamp and stamp.is_settled(time.time_ns()) else None
         trusted = self._trusted(self._digest)
         policies: tuple[Policy, ...] = ()
         if self._policy is not None:

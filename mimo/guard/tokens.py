@@ -27,8 +27,6 @@ FILE = "tokens.toml"
 """The name of the file in $MIND_HOME."""
 
 _MOST_BYTES = 1_000_000
-_GRAIN_NS = 50_000_000
-"""Two changes of a file within this time may leave the same time stamp."""
 
 _NAME = re.compile(r"[\w][\w.@ -]{0,63}")
 _EMAIL = re.compile(r"[^\s<>\"\\,;:()\[\]\x00-\x20\x7f]{1,64}@[A-Za-z0-9.-]{1,190}")
@@ -187,7 +185,7 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         """Read the file, which may not exist yet. Raises as `read` does."""
         self._path = path
-        self._stamp: tuple[int, ...] | None = None
+        self._stamp: disk.Stamp | None = None
         self._members: tuple[Member, ...] = ()
         self.members()
 
@@ -200,13 +198,12 @@ class Tokens:
             return ()
         except OSError as error:
             raise failure("read", self._path, error) from error
-        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+        stamp = disk.Stamp.of(status)
         if stamp != self._stamp:
             self._stamp = None  # A file that can't be read admits no one.
             self._members = ()
             self._members = tuple(read(self._path).values())
-            is_settled = time.time_ns() - max(stamp[:2]) > _GRAIN_NS
-            self._stamp = stamp if is_settled else None
+            self._stamp = stamp if stamp.is_settled(time.time_ns()) else None
         return self._members
 
     def holder(self, token: str, now: datetime) -> Member | None:

@@ -42,7 +42,7 @@ _MOST_WRITTEN = 1_000
 """The number of files whose writing is noted. After more, all must be compared."""
 
 
-class Compared(NamedTuple):
+class ComparedFiles(NamedTuple):
     """The files that were on the disk and in the index alike."""
 
     portions: Mapping[bytes, int]
@@ -303,7 +303,7 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def compared(sql: sqlite3.Connection) -> tuple[int, bool, Compared | None]:
+def compared(sql: sqlite3.Connection) -> tuple[int, bool, ComparedFiles | None]:
     """Returns the revision, whether indexes are postponed, and the files that were last compared.
 
     There are none of these if all must be compared.
@@ -317,7 +317,7 @@ def compared(sql: sqlite3.Connection) -> tuple[int, bool, Compared | None]:
     data, size = noted["compared"], _DIGEST + _COUNT
     entries = [data[start : start + size] for start in range(0, len(data), size)]
     alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
-    return revision, is_postponed, Compared(alike, _written(noted["written"]))
+    return revision, is_postponed, ComparedFiles(alike, _written(noted["written"]))
 
 
 def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:

@@ -15,11 +15,10 @@ from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.index import catalog, database, names, rows, schema
-from mimo.index.catalog import Compared
+from mimo.index.catalog import ComparedFiles
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Overtaken, Request, none_is
-from mimo.index.schema import marks
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
 
@@ -180,7 +179,7 @@ class Index:
         """Returns the number of indexed files."""
         return self._begin(catalog.count_files) or 0
 
-    def compared(self) -> Compared | None:
+    def compared(self) -> ComparedFiles | None:
         """Returns the files that were last compared by `note_compared`; None if all must be."""
         noted = self._begin(catalog.compared)
         self._compared, is_postponed, compared = noted or (-1, False, None)
@@ -396,28 +395,11 @@ class Index:
 
         There are none without an encoder, or for a text that it can't read.
         """
-        if self.meanings is None:
-            return []
-        with self._reading() as sql:
-            compared = self.meanings.compared(sql, text, Filter(approved=True))
-            nearest = dict(compared.nearest[:most] if compared else ())
-            named = sql.execute(
-                f"SELECT key, id FROM memories WHERE key IN ({marks(nearest)})", list(nearest)
-            )
-            ids = dict(named.fetchall())
-            return [(ids[key], cosine) for key, cosine in nearest.items()]
+        return self.ask(self.meanings.nearest, text, most) if self.meanings else []
 
     def missing_meanings(self) -> list[bytes]:
         """Returns the names of the encoder's vectors that are not made yet."""
-        if self.meanings is None:
-            return []
-        names: list[bytes] = []
-        with self._reading() as sql:
-            for keys in schema.portions(self.meanings.missing(sql)):
-                query = f"SELECT DISTINCT vector FROM units WHERE memory IN ({marks(keys)})"
-                names += (name for (name,) in sql.execute(query, keys))
-        made = self.meanings.vectors.known(names)
-        return [name for name in dict.fromkeys(names) if name not in made]
+        return self.ask(self.meanings.missing_names) if self.meanings else []
 
     def make_meanings(self, advance: Callable[[int, int], object]) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.

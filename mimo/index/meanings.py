@@ -142,9 +142,31 @@ class Meanings:
         nearest = table.nearest(sql, query, filter, NEAREST)
         return Compared(query, nearest, self.vectors, table) if nearest else None
 
+    def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
+        """Returns the ids of the approved memories nearest to a text, and their cosines.
+
+        There are none for a text that the encoder can't read.
+        """
+        compared = self.compared(sql, text, Filter(approved=True))
+        nearest = dict(compared.nearest[:most] if compared else ())
+        named = sql.execute(
+            f"SELECT key, id FROM memories WHERE key IN ({marks(nearest)})", list(nearest)
+        )
+        ids = dict(named.fetchall())
+        return [(ids[key], cosine) for key, cosine in nearest.items()]
+
     def missing(self, sql: sqlite3.Connection) -> list[int]:
         """Returns the keys of the memories that lack vectors: own ones first, newest first."""
         return _in_order(sql, self.units.table(sql, self.vectors))
+
+    def missing_names(self, sql: sqlite3.Connection) -> list[bytes]:
+        """Returns the names of the vectors that are not made yet."""
+        names: list[bytes] = []
+        for keys in portions(self.missing(sql)):
+            query = f"SELECT DISTINCT vector FROM units WHERE memory IN ({marks(keys)})"
+            names += (name for (name,) in sql.execute(query, keys))
+        made = self.vectors.known(names)
+        return [name for name in dict.fromkeys(names) if name not in made]
 
     def make(self, sql: sqlite3.Connection, keys: Sequence[int]) -> None:
         """Makes and stores the missing vectors of memories."""

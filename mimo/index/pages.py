@@ -251,7 +251,7 @@ class Pages:
             status = self._log.stat()
         except OSError:
             return None
-        return _of_status(status) if status.st_size else None
+        return Stamp.of(status) if status.st_size else None
 
     @contextmanager
     def _locked(self, *, exclusive: bool = False, file: int | None = None) -> Iterator[int]:
@@ -452,11 +452,7 @@ def _is_of(frame: memoryview, salts: int) -> bool:
 
 def stamp_of(file: int) -> Stamp:
     """Returns the stamp of an open file."""
-    return _of_status(os.fstat(file))
-
-
-def _of_status(status: os.stat_result) -> Stamp:
-    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    return Stamp.of(os.fstat(file))
 
 
 def _read(file: int) -> _Head | None:

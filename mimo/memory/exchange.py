@@ -14,8 +14,8 @@ from types import MappingProxyType
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.file import KEYS, understand, written
-from mimo.memory.codec.front_matter import moment
 from mimo.memory.model import Kind, Memory, Section, Version
+from mimo.text.calendar import iso_utc
 from mimo.text.clean import escaped
 
 TYPE_CHECKING = False
@@ -90,7 +90,7 @@ def to_data(memory: Memory) -> dict[str, Any]:
         "extra": dict(memory.extra),
     }
     filled = {key: value for key, value in texts.items() if value or key == "content"}
-    return written(memory, memory.links) | {"created": moment(memory.created)} | filled
+    return written(memory, memory.links) | {"created": iso_utc(memory.created)} | filled
 
 
 def from_data(data: Mapping[str, Any]) -> Memory:

@@ -15,16 +15,15 @@ from mimo.guard.policy import Call, Operation
 from mimo.index.rows import Hit
 from mimo.mind import Mind
 from mimo.operations.finding import (
-    NEAREST,
-    THRESHOLD,
-    WEAK,
     Answer,
     Options,
     answer_of,
     approved,
     check_length,
+    is_weak,
     note_sure,
     rank,
+    sure_or_nearest,
 )
 from mimo.text.phrases import notices
 
@@ -75,14 +74,11 @@ def search_projects(
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
         return matches[: options.limit], notice
     matches.sort(key=rank, reverse=True)
-    if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
-        matches, notice = matches[:NEAREST], notices(notice, WEAK)
-    elif options.threshold is None:
-        matches = [match for match in matches if match[1].score >= THRESHOLD]
+    matches, remark = sure_or_nearest(matches, options, lambda match: is_weak(match[1]))
     matches = matches[: options.limit]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
-    return matches, notice
+    return matches, notices(notice, remark)
 
 
 def is_shared(mind: Mind) -> Callable[[str], bool]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import (
     Cancelled,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mimo.memory.relations import Graph
     from mimo.when import Interval
     from mimo.when.question import Asking, NamedTime
+
+T = TypeVar("T")
 
 THRESHOLD = 0.3
 """The score from which a match is sure; a match below it is weak."""
@@ -100,6 +102,19 @@ class Answer(NamedTuple):
 def is_weak(hit: Hit) -> bool | None:
     """Returns True for a match that is not sure, or None, as rows report it."""
     return True if hit.score < THRESHOLD else None
+
+
+def sure_or_nearest(
+    matches: list[T], options: Options, weak: Callable[[T], bool | None]
+) -> tuple[list[T], str | None]:
+    """Returns the sure ones of some matches or, if there are none, the nearest, and a remark.
+
+    With a threshold, it returns all of them.
+    """
+    if options.threshold is not None or not matches:
+        return matches, None
+    sure = [match for match in matches if not weak(match)]
+    return (sure, None) if sure else (matches[:NEAREST], WEAK)
 
 
 def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> Found:

@@ -21,14 +21,9 @@ from mimo.mind import Mind
 from mimo.store import walk
 
 if TYPE_CHECKING:
-    from mimo.index.catalog import Compared
+    from mimo.index.catalog import ComparedFiles
     from mimo.index.index import Index
-    from mimo.store.walk import Pending
-
-_FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
-"""Two changes within the resolution of a file system's clock leave the same stamp, so a file that
-changed this shortly before it was read is read again. Kernels count in steps of up to 10 ms; the
-coarsest file systems, recognised by whole seconds, in steps of 2 s."""
+    from mimo.store.watch import Pending
 
 _WAIT_SECONDS = 1.0
 """The time for which a command waits for another process that is writing the index."""
@@ -274,7 +269,7 @@ def _differences(mind: Mind, on_disk: walk.Files) -> _Differences:
 
 
 def _different(
-    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: Compared
+    mind: Mind, on_disk: walk.Files, parts: Mapping[bytes, walk.Portion], compared: ComparedFiles
 ) -> _Differences | None:
     """Returns the differences by the portions that were compared; None if all files must be.
 
@@ -327,11 +322,8 @@ def _stale(
     stale: dict[str, Stamp] = {}
     for path, stamp in on_disk.items():
         before = indexed.get(path)
-        if before and stamp == before[0]:
-            touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
-            grain_ns = _FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS
-            if before[1] - touched_ns > grain_ns:
-                continue
+        if before and stamp == before[0] and stamp.is_settled(before[1]):
+            continue
         stale[path] = stamp
     return stale
 

@@ -40,7 +40,7 @@ from mcp_types import (
 )
 
 from mimo import __version__
-from mimo.commands import Registry, called, listed, near
+from mimo.commands import CommandTable, called, listed, near
 from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, is_permitted
 from mimo.commands.spec import Effect, Spec, Surface
@@ -98,7 +98,7 @@ class App:
     def __init__(
         self,
         memory: Memory,
-        commands: Registry,
+        commands: CommandTable,
         *,
         toolsets: Sequence[str],
         naming: str,

@@ -10,8 +10,8 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Arg, Needs
 from mimo.errors import NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -19,6 +19,7 @@ from mimo.index.schema import WORDS
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh
 from mimo.server import prompts, resources
+from mimo.server.requests import answer_to, request
 from mimo.text.clean import one_line
 
 MOST = 100
@@ -54,10 +55,7 @@ def completed(mind: Mind, caller: Caller, params: CompleteRequestParams) -> Comp
         before, comma, start = "", "", params.argument.value
     if kind is None or not (mind.has_project or kind == "id"):
         return CompleteResult(completion=Completion(values=[]))
-    spec = _COMPLETING[kind]
-    words = invoke(spec, mind, caller, {"start": start.lstrip()})
-    if not isinstance(words, Completions):
-        raise TypeError(words)
+    words = answer_to(_COMPLETING[kind], Completions, mind, caller, {"start": start.lstrip()})
     values = [f"{before}{comma}{word}" for word in words.values]
     return CompleteResult(completion=Completion(values=values, has_more=words.has_more))
 
@@ -90,12 +88,9 @@ def _beginning(mind: Mind, kind: str, start: str) -> Completions:
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 
-@command(
+@request(
     "completion/complete",
     operation="topic",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_list"),
 )
 def topics(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
@@ -103,12 +98,9 @@ def topics(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Comp
     return _beginning(mind, "topic", start)
 
 
-@command(
+@request(
     "completion/complete",
     operation="tag",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_list"),
 )
 def tags(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
@@ -116,12 +108,9 @@ def tags(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Comple
     return _beginning(mind, "tag", start)
 
 
-@command(
+@request(
     "completion/complete",
     operation="id",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_list"),
 )
 def ids(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
@@ -130,8 +119,4 @@ def ids(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Complet
     return words if words.values else _beginning(mind, "of_handle", start)
 
 
-_COMPLETING = {
-    "topic": declared(topics),
-    "tag": declared(tags),
-    "id": declared(ids),
-}
+_COMPLETING = {"topic": topics, "tag": tags, "id": ids}

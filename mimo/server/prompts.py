@@ -5,8 +5,8 @@ from typing import Annotated
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Arg, Needs
 from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
 from mimo.features.context.files import ContextShown, shown
@@ -15,6 +15,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.index import glance
 from mimo.mind import Mind
+from mimo.server.requests import answer_to, request
 from mimo.text.calendar import age
 
 RESUME = Prompt(
@@ -64,19 +65,16 @@ def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) 
     Raises `NotFound` for another name, and what `invoke` raises.
     """
     if name == RESUME.name:
-        return _message(RESUME, invoke(_RESUMING, mind, caller, {}))
+        return _message(RESUME, answer_to(resume_work, PromptText, mind, caller))
     if name == DECIDE.name:
-        return _message(DECIDE, invoke(_DECIDING, mind, caller, arguments))
+        return _message(DECIDE, answer_to(record_decision, PromptText, mind, caller, arguments))
     names = " and ".join(item.name for item in PROMPTS)
     raise NotFound(f"there is no prompt `{name}`", hint=f"prompts are {names}")
 
 
-@command(
+@request(
     "prompts/get",
     operation=RESUME.name,
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="load/checkpoint"),
 )
 def resume_work(mind: Mind) -> PromptText:
@@ -84,12 +82,9 @@ def resume_work(mind: Mind) -> PromptText:
     return PromptText(text=_resuming(mind))
 
 
-@command(
+@request(
     "prompts/get",
     operation=DECIDE.name,
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ),
     needs_project=False,
 )
@@ -102,9 +97,6 @@ def record_decision(
 ) -> PromptText:
     """Return the prompt that records a decision"""
     return PromptText(text=_deciding(decision, topic, tags))
-
-
-_RESUMING, _DECIDING = declared(resume_work), declared(record_decision)
 
 
 def _resuming(mind: Mind) -> str:
@@ -138,8 +130,6 @@ def _deciding(decision: str, topic: str, tags: str) -> str:
     return _RECORD.format(what=f"{what} ({given})" if given else what)
 
 
-def _message(prompt: Prompt, answer: object) -> GetPromptResult:
-    if not isinstance(answer, PromptText):
-        raise TypeError(answer)
+def _message(prompt: Prompt, answer: PromptText) -> GetPromptResult:
     message = PromptMessage(role="user", content=TextContent(text=answer.text))
     return GetPromptResult(description=prompt.description, messages=[message])

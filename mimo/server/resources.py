@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from mimo.commands.common import TrustLabel, trust_of
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
+from mimo.commands.invoke import Caller
+from mimo.commands.spec import Arg, Needs
 from mimo.disk import sha256
 from mimo.errors import MindError, NotFound
 from mimo.features.context import files
@@ -17,6 +17,7 @@ from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, lookup, saving
+from mimo.server.requests import answer_to, request
 from mimo.server.wording import for_agents
 from mimo.text.clean import clean, one_line
 
@@ -83,9 +84,7 @@ def newest(mind: Mind, caller: Caller) -> list[Resource]:
     """
     if not mind.has_project:
         return []
-    listed = invoke(_LISTING, mind, caller, {})
-    if not isinstance(listed, ResourceRows):
-        raise TypeError(listed)
+    listed = answer_to(list_resources, ResourceRows, mind, caller)
     return [CONTEXT, *map(_resource, listed.rows)]
 
 
@@ -104,10 +103,10 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
 
     Raises `NotFound` for any other URI, and what `invoke` raises.
     """
-    spec, arguments = (_NOTES, {}) if uri == CONTEXT.uri else (_READING, {"uri": uri})
-    answer = invoke(spec, mind, caller, arguments)
-    if not isinstance(answer, ResourceText):
-        raise TypeError(answer)
+    if uri == CONTEXT.uri:
+        answer = answer_to(read_notes, ResourceText, mind, caller)
+    else:
+        answer = answer_to(read_memory, ResourceText, mind, caller, {"uri": uri})
     label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
     if answer.stale:
         label += f"<!-- stale: {for_agents(answer.stale).replace('-->', '')} -->\n"
@@ -125,8 +124,10 @@ def follow(mind: Mind, caller: Caller, uris: Iterable[str]) -> None:
     Raises `NotFound` if a URI is not one of ours, and what `invoke` raises.
     """
     for uri in uris:
-        spec, arguments = (_OF_NOTES, {}) if uri == CONTEXT.uri else (_OF_MEMORY, {"uri": uri})
-        invoke(spec, mind, caller, arguments)
+        if uri == CONTEXT.uri:
+            answer_to(follow_notes, ResourceFollowed, mind, caller)
+        else:
+            answer_to(follow_memory, ResourceFollowed, mind, caller, {"uri": uri})
 
 
 def state(mind: Mind, uri: str) -> str | None:
@@ -152,11 +153,8 @@ def _state_of(mind: Mind, id: str) -> str:
     return f"{trust_of(mind, record).value} {record.memory.text}"
 
 
-@command(
+@request(
     "resources/list",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_list"),
 )
 def list_resources(mind: Mind) -> ResourceRows:
@@ -172,12 +170,9 @@ def list_resources(mind: Mind) -> ResourceRows:
     )
 
 
-@command(
+@request(
     "resources/read",
     operation="context",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_context"),
 )
 def read_notes(mind: Mind) -> ResourceText:
@@ -185,12 +180,9 @@ def read_notes(mind: Mind) -> ResourceText:
     return ResourceText(text=files.shown_to_client(mind))
 
 
-@command(
+@request(
     "resources/read",
     operation="memory",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_show"),
     of_user=True,
     errors=(NotFound,),
@@ -205,12 +197,9 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     return ResourceText(text=text, trust=trust_of(mind, record), stale=stale)
 
 
-@command(
+@request(
     "resources/subscribe",
     operation="context",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_context"),
 )
 def follow_notes(mind: Mind) -> ResourceFollowed:
@@ -218,12 +207,9 @@ def follow_notes(mind: Mind) -> ResourceFollowed:
     return ResourceFollowed(uri=CONTEXT.uri)
 
 
-@command(
+@request(
     "resources/subscribe",
     operation="memory",
-    effect=Effect.READ,
-    toolset="requests",
-    surfaces=Surface.MCP,
     needs=Needs(Operation.READ, like="mind_show"),
     needs_project=False,
     errors=(NotFound,),
@@ -238,7 +224,3 @@ def _check(uri: str) -> None:
     if not uri.startswith(MEMORY_URI):
         hint = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
         raise NotFound(f"there is no resource `{uri}`", hint=hint)
-
-
-_LISTING, _NOTES, _READING = map(declared, (list_resources, read_notes, read_memory))
-_OF_NOTES, _OF_MEMORY = map(declared, (follow_notes, follow_memory))

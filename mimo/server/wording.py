@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
-from mimo.commands import GROUPS, Registry, all_commands
+from mimo.commands import GROUPS, CommandTable, all_commands
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.errors import MindError, NoProject
 from mimo.text.clean import one_line
@@ -115,7 +115,7 @@ def _called(line: str) -> str:
     return " or ".join(tools) if tools else f"the user's command `{line}`"
 
 
-def _tools_below(commands: Registry, group: str) -> list[str]:
+def _tools_below(commands: CommandTable, group: str) -> list[str]:
     """Returns the tools of a word that only leads to other commands: `mind save`."""
     if group not in GROUPS:
         return []

@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.store import append_log, files, locks
 from mimo.store.locks import lock
+from mimo.text.calendar import iso_utc
 
 LARGEST = 1024 * 1024
 """Size in bytes at which a log is renamed."""
@@ -64,7 +65,7 @@ class EventLog:
         for event in events:
             data = {
                 "name": event.name,
-                "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+                "time": iso_utc(event.time),
                 "measurements": dict(event.measurements),
                 "metadata": dict(event.metadata),
             }

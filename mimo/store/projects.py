@@ -1,10 +1,10 @@
-"""Projects: finding them, their registry, and the places of their index and of their repository."""
+"""Projects: finding them, their registry, and the place of their index."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,6 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, LaterFormat, NoProject, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
-from mimo.store.digests import Digests
 from mimo.store.files import CONFIG, LOCAL, failure
 from mimo.store.locks import lock
 
@@ -330,9 +329,11 @@ def unregister(home: Path, paths: Collection[Path]) -> None:
 def _write(home: Path, entries: Iterable[Registered]) -> None:
     import json
 
+    from mimo.text.calendar import iso_utc
+
     items = []
     for item in entries:
-        when = item.added.isoformat().replace("+00:00", "Z") if item.added else None
+        when = iso_utc(item.added) if item.added else None
         apart = {} if item.search_all else {"search_all": False}
         items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
     text = json.dumps(items, indent=2, ensure_ascii=False)
@@ -349,109 +350,3 @@ def _registered(item: Any) -> Registered:
         added=datetime.fromisoformat(added) if added else None,
         search_all=item.get("search_all") is not False,
     )
-
-
-# The place of a project in git, found without running git.
-
-
-class Location(NamedTuple):
-    """The place of a project, found without running git. All paths are resolved."""
-
-    root: Path
-    common: Path | None = None
-    """The git common directory, which the worktrees of a repository share; None outside git."""
-    git_dir: Path | None = None
-    """The git directory of this worktree; `common` for the main worktree."""
-    inside: str = "."
-    """The project's folder relative to the working tree, with `/`."""
-
-    def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
-        """Returns a value that changes whenever git's answers may change, without running git."""
-        if self.common is None or self.git_dir is None:
-            return []
-        names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
-        names += [self.common / "config", *([self.common / branch] if branch else [])]
-        return [stamp(str(name), follow=True) for name in names]
-
-    def mark_file(self, owner: str) -> Path:
-        """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
-        if self.common is None:
-            return files.local(self.root, own_name("trust-mark", owner))
-        return self.common / own_name("mind-trust", owner)
-
-
-def locate(root: Path) -> Location:
-    """Returns the place of a project.
-
-    An unpacked archive must not get the trust of another repository. So a `.git` that is a symbolic
-    link is ignored, and so is a `.git` file unless the directory that it names points back, as in
-    git's worktrees. Such a project counts as one outside git.
-    """
-    root = root.resolve()
-    for folder in (root, *root.parents):
-        marker = folder / ".git"
-        if marker.is_symlink():
-            break
-        if marker.is_dir():
-            return Location(root, marker, marker, root.relative_to(folder).as_posix())
-        if marker.is_file():
-            if directories := _of_worktree(marker):
-                return Location(root, *directories, root.relative_to(folder).as_posix())
-            break
-    return Location(root)
-
-
-def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
-    """Returns the common directory and the git directory of a worktree; None if it is not one."""
-    directory = _pointer(marker, "gitdir:")
-    if directory is None:
-        return None
-    back = _pointer(directory / "gitdir")
-    common = _pointer(directory / "commondir")
-    if back is None or common is None or back != marker.resolve() or not common.is_dir():
-        return None
-    return common, directory
-
-
-def _pointer(file: Path, prefix: str = "") -> Path | None:
-    """Returns the path in one of git's files; it may be relative to the file's folder."""
-    try:
-        line = disk.first_line(file)
-    except (OSError, ValueError):
-        return None
-    if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
-        return None
-    return (file.parent / line.removeprefix(prefix).strip()).resolve()
-
-
-def stamp(path: str, *, follow: bool = False) -> tuple[int, ...] | None:
-    """Returns a value that changes with a file; None if it is missing."""
-    try:
-        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - faster
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-
-
-class GitAnswers(NamedTuple):
-    """The last answers of git, and the state of the repository that they belong to."""
-
-    stamps: Mapping[str, str] = {}
-    """By worktree, the state of git's files when git was asked there."""
-    positions: Mapping[str, str] = {}
-    """The last position that was read in each reflog."""
-    only: tuple[str, ...] = ()
-    """The setting `trust.only` at that time."""
-    signed: str | None = None
-    """The commit up to which signatures were checked."""
-    ref: str | None = None
-    """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
-    tip: str | None = None
-    base: str | None = None
-    """A commit of the history that the user follows."""
-    stopped: str | None = None
-    """The reason why the default branch is not followed although the user chose to."""
-    committed: Digests = Digests()
-    """Digests of the texts that the user committed."""
-    followed: Digests = Digests()
-    """Digests of the texts on the default branch that `only` permits."""

@@ -41,16 +41,9 @@ from mimo.store import append_log, files
 from mimo.store import digests as lists
 from mimo.store.digests import NAMES_LIST, Digests, damaged
 from mimo.store.files import ALONE
+from mimo.store.location import GitAnswers, Location, locate
 from mimo.store.locks import lock
-from mimo.store.projects import (
-    GitAnswers,
-    Location,
-    index_owner,
-    known_owner,
-    locate,
-    owner_file,
-    stamp,
-)
+from mimo.store.projects import index_owner, known_owner, owner_file
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
@@ -290,7 +283,7 @@ class Trust:
                 # Reading the list again after each of many approvals would be quadratic.
                 self._approved = self._approved.with_more(new)
                 self._notice = None
-                self._seen = tuple(map(stamp, self._files))
+                self._seen = tuple(map(disk.stamp, self._files))
             if more := {digest.removeprefix(ALONE) for digest in reviewed} - self.reviewed():
                 lists.write_sorted(folder / "reviewed", more | self.reviewed())
         return len(new)
@@ -458,7 +451,7 @@ class Trust:
         """Reads the lists again if they have changed."""
         if self._may_join_git and os.path.isdir(self._git_folder):  # noqa: PTH112 - asked each time
             self._identify()
-        seen = tuple(map(stamp, self._files))
+        seen = tuple(map(disk.stamp, self._files))
         if seen == self._seen:
             if damage := self._damage():
                 self._use_nothing(damage)
@@ -467,7 +460,7 @@ class Trust:
             mark = read_mark(self.location, known_owner(self._home))
             if mark != self._mark or self._owner is None:
                 self._identify()
-                seen = tuple(map(stamp, self._files))
+                seen = tuple(map(disk.stamp, self._files))
         self._approved, self._follow, self._git = Digests(), False, None
         self._problem = self._notice = None
         if self.folder is not None:

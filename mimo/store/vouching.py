@@ -16,7 +16,7 @@ from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
 from mimo.store.digests import Digests
 from mimo.store.files import approval_of, is_shared
-from mimo.store.projects import GitAnswers, Location
+from mimo.store.location import GitAnswers, Location
 
 SIGNED = "signed"
 _GOOD = "G"

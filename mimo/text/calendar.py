@@ -1,8 +1,8 @@
-"""Names of months, weekdays and numbers, and how the age of something is written."""
+"""Names of months, weekdays and numbers, and how times and ages are written."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -31,6 +31,11 @@ def month_number(name: str) -> int:
 def short_day(moment: datetime) -> str:
     """Returns a short date: `Dec 10`."""
     return f"{MONTHS[moment.month - 1][:3].title()} {moment.day}"
+
+
+def iso_utc(moment: datetime, timespec: str = "auto") -> str:
+    """Returns a moment in ISO 8601, in UTC with `Z`: `2026-11-26T10:04:21Z`."""
+    return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def zone_name(moment: datetime) -> str:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from mimo.cli import asked
 from mimo.cli.answering import reply as reply_of
 from mimo.cli.main import main
+from mimo.disk import _FINE_GRAIN_NS
 from mimo.mind import Mind
 from mimo.operations import asking, finding
-from mimo.operations.refresh import _FINE_GRAIN_NS
 from mimo.rendering import PlainScreen, Screen, Styled
 from mimo.rendering.results import Recorded, replay
 from tests.serving import serving

@@ -14,7 +14,7 @@ import pytest
 from mimo import disk
 from mimo.cli.completing import completions
 from mimo.cli.main import main
-from mimo.commands import Registry
+from mimo.commands import CommandTable
 from mimo.commands.spec import Arg, Effect, Json, Surface, Tool, command, spec_of
 from mimo.config import Config
 from mimo.errors import Invalid, NoProject, NotFound
@@ -157,9 +157,9 @@ def fail(mind: Any, how: Annotated[str, Arg("How")]) -> Seen:
 SAMPLES = (find, by_topic, recent, note, value, files, open_up, fail)
 
 
-def registry() -> Registry:
+def registry() -> CommandTable:
     specs = [spec for function in SAMPLES if (spec := spec_of(function))]
-    return Registry(
+    return CommandTable(
         {"Find": {spec.path: "sample" for spec in specs}},
         groups={"value": "Values by their keys", "box": "Boxes"},
         lone={"find recent"},
@@ -524,7 +524,7 @@ def test_a_parameter_for_one_surface_is_unknown_to_the_other(run: Any) -> None:
 
     spec = spec_of(one)
     assert spec is not None
-    commands = Registry({"A": {"one": "m"}}, load=lambda _: [spec])
+    commands = CommandTable({"A": {"one": "m"}}, load=lambda _: [spec])
 
     assert main(["one", "--here"], commands=commands, open=FakeMind) == 0  # type: ignore[arg-type]
     assert main(["one", "--there"], commands=commands, open=FakeMind) == 2  # type: ignore[arg-type]

@@ -16,8 +16,9 @@ from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.features.audit import exposition
 from mimo.guard import audit
-from mimo.guard.audit import MOST_NAMESPACES, OTHERS, AuditLog, Totals, totals_of
+from mimo.guard.audit import AuditLog
 from mimo.guard.chain import Link, Placed, faults, line_of, sealed
+from mimo.guard.totals import MOST_NAMESPACES, OTHERS, Totals, totals_of
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def test_silent_damage_of_a_large_index_is_found_within_the_period(
     """Silent: the stamp of the file is that which mind left."""
     monkeypatch.setattr(pages, "_SMALL", 0)
     assert state(filled) is State.USABLE
-    monkeypatch.setattr(pages, "_of_status", lambda status: Stamp(status.st_size, 1, 1, 1))
+    monkeypatch.setattr(Stamp, "of", lambda status: Stamp(status.st_size, 1, 1, 1))
     assert state(filled) is State.USABLE  # Notes this stamp.
     with filled.open("r+b") as file:
         file.seek(5 * PAGE + 100)
@@ -247,7 +247,7 @@ def test_a_very_large_index_is_compared_in_portions(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "_SMALL", 0)
-    monkeypatch.setattr(pages, "_of_status", lambda status: Stamp(status.st_size, 1, 1, 1))
+    monkeypatch.setattr(Stamp, "of", lambda status: Stamp(status.st_size, 1, 1, 1))
     assert state(filled) is State.USABLE
     monkeypatch.setattr(pages, "_PERIOD_NS", 0)
     monkeypatch.setattr(pages, "_PORTION", 2 * PAGE)

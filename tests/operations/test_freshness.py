@@ -47,7 +47,7 @@ def answered(mind: Mind) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
 
 
 def test_a_current_file_has_no_warning(mind: Mind, guide: Path) -> None:

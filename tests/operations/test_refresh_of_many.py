@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.index import rows
 from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import walk
-from mimo.store.walk import Watch
+from mimo.store.watch import Watch
 
 COUNT = 6
 
@@ -49,7 +50,7 @@ def compared(monkeypatch) -> list[int]:
         return stamps(index, paths)
 
     monkeypatch.setattr(Index, "stamps", counted)
-    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", -(10**18))
+    monkeypatch.setattr(disk, "_FINE_GRAIN_NS", -(10**18))
     return calls
 
 
@@ -93,7 +94,7 @@ def test_each_change_is_noticed(mind: Mind, compared: list[int], change: str) ->
 def small_portions(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
     """A memory of 40 files in portions of 4, and no file that may have changed unseen."""
     monkeypatch.setattr(walk, "_PORTION", 4)
-    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", -(10**18))
+    monkeypatch.setattr(disk, "_FINE_GRAIN_NS", -(10**18))
     for number in range(40):
         (mind.folder / "facts" / f"file{number}.md").write_text(f"Fact {number}\n", "utf-8")
     for _ in range(2):
@@ -161,7 +162,7 @@ def test_a_rebuilt_index_is_filled(mind: Mind) -> None:
 
 def test_a_file_that_may_have_changed_unseen_is_compared_again(mind: Mind, monkeypatch) -> None:
     """Two changes within the clock's resolution leave the same stamp."""
-    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 10**19)
+    monkeypatch.setattr(disk, "_FINE_GRAIN_NS", 10**19)
     for _ in range(2):
         assert refresh.refresh(mind).changed > COUNT
 

@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 
+from mimo import disk
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import search
 from mimo.features.upkeep.indexing import index
@@ -55,7 +56,7 @@ def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
     for number in range(3):
         age(write(mind, f"n{number}.md", f"note {number}\n"))
     refresh.refresh(mind)
-    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 0)
+    monkeypatch.setattr(disk, "_FINE_GRAIN_NS", 0)
 
     again = refresh.refresh(mind)
 
@@ -63,7 +64,7 @@ def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
 
 
 def test_a_refresh_counts_files(mind, monkeypatch):
-    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 0)
+    monkeypatch.setattr(disk, "_FINE_GRAIN_NS", 0)
     index(mind)
     write(mind, "a.md", "alpha\n")
     write(mind, "b.md", "beta\n")

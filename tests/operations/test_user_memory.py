@@ -188,6 +188,28 @@ class TestSearch:
 
         assert [hit.record.memory.id for _, hit in matches] == rows
 
+    def test_a_weak_match_of_a_project_does_not_make_a_sure_one_weak(self, mind, monkeypatch):
+        project, user = (
+            Hit(record=lookup.one(mind, row.id), score=score, passage="", line=1, newer=Newer())
+            for row, score in (
+                (run(mind, "add", content="The cache"), finding.THRESHOLD - 0.01),
+                (run(mind, "add", content="The registry"), finding.THRESHOLD + 0.01),
+            )
+        )
+
+        def answer(owner: Mind, *_: Any) -> finding.Answer:
+            return finding.Answer(Found(hits=(user if owner.is_users else project,), considered=2))
+
+        add(mind, "Always use pnpm")
+        for module in (finding, across):
+            monkeypatch.setattr(module, "answer_of", answer)
+
+        beside, answer_beside = finding.search_with_user(mind, "x", finding.Options(limit=5))
+        of_all, notice = across.search_projects(mind, "x", finding.Options(limit=5), private=False)
+
+        assert [hit for _, hit in beside] == [hit for _, hit in of_all] == [user]
+        assert (answer_beside.notice, notice) == (None, None)
+
     def test_a_question_about_the_latest_work_is_about_the_project(self, mind):
         run(mind, "add", content="The cache lives in redis")
         add(mind, "Always use pnpm, never npm")

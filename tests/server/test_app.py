@@ -14,7 +14,7 @@ import pytest
 from mcp import MCPError
 from mcp.client import Client
 
-from mimo.commands import Registry
+from mimo.commands import CommandTable
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
@@ -117,7 +117,7 @@ SAMPLES = (decide, keys, rm, old, wait, open_box, shut_box)
 
 def app(open: Callable[[], Any] = FakeMind, **settings: Any) -> App:
     specs = [spec for function in SAMPLES if (spec := spec_of(function))]
-    commands = Registry({}, unlisted=["samples"], load=lambda _: specs)
+    commands = CommandTable({}, unlisted=["samples"], load=lambda _: specs)
     chosen = {"toolsets": (), "naming": "underscore"} | settings
     return App(Memory(open), commands, **chosen)
 

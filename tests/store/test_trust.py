@@ -8,7 +8,8 @@ import pytest
 from mimo.errors import LaterFormat, StorageFailed
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_ends, reflog_entries
-from mimo.store.projects import known_owner, locate, own_name
+from mimo.store.location import locate
+from mimo.store.projects import known_owner, own_name
 from mimo.store.trust import Trust
 from tests.conftest import git
 

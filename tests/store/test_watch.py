@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from mimo.store import inotify, walk
+from mimo.store import inotify, watch
 from mimo.store.inotify import Changes, Lost
-from mimo.store.walk import Watch
+from mimo.store.watch import Watch
 
 
 @pytest.fixture
@@ -160,25 +160,25 @@ def test_a_project_below_folders_with_the_names_of_minds_own_is_reported_to_the_
 
     writing = threading.Thread(target=write)
     writing.start()
-    assert path in next(walk.changes([folder], stop=stop, recursive=True))
+    assert path in next(watch.changes([folder], stop=stop, recursive=True))
     stop.set()
     writing.join()
 
 
 def test_an_empty_set_is_yielded_if_nothing_changes(folder, monkeypatch):
-    monkeypatch.setattr(walk, "_LONGEST_SLEEP_MS", 50)
+    monkeypatch.setattr(watch, "_LONGEST_SLEEP_MS", 50)
     for folders in ([folder], []):
         stop = threading.Event()
         giving_up = threading.Timer(30, stop.set)
         giving_up.start()
-        assert next(walk.changes(folders, stop=stop, recursive=True), None) == frozenset()
+        assert next(watch.changes(folders, stop=stop, recursive=True), None) == frozenset()
         giving_up.cancel()
 
 
 def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):
     settled.settle()
-    monkeypatch.setattr(walk, "_TRUSTED_LOCALLY_SECONDS", 0.0)
-    monkeypatch.setattr(walk, "_TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "_TRUSTED_LOCALLY_SECONDS", 0.0)
+    monkeypatch.setattr(watch, "_TRUSTED_SECONDS", 0.0)
     settled.settle()
 
     assert settled.changed()
@@ -194,7 +194,7 @@ def test_it_is_valid_for_longer_on_local_file_systems(monkeypatch, tmp_path, typ
         for n, kind in enumerate(types.split(), 1)
     )
     (tmp_path / "mountinfo").write_text(mounts, encoding="utf-8")
-    monkeypatch.setattr(walk, "_MOUNTS", str(tmp_path / "mountinfo"))
+    monkeypatch.setattr(watch, "_MOUNTS", str(tmp_path / "mountinfo"))
     monkeypatch.setattr(Path, "stat", lambda path: Status(devices[path.name]))
     watching = Watch([Path(name) for name in devices])
 

@@ -7,8 +7,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mimo.guard.audit import QUANTILES, AuditLog, Labels, Totals
+from mimo.guard.audit import AuditLog
 from mimo.guard.chain import Fault, Link, Placed, faults
+from mimo.guard.totals import QUANTILES, Labels, Totals
 from mimo.mind import Mind
 from mimo.store.events import Event
 

@@ -12,9 +12,10 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
-from mimo.guard.audit import Status, number_of
+from mimo.guard.audit import Status
 from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
+from mimo.guard.totals import number_of
 from mimo.index import survey
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -35,11 +36,11 @@ class AuditRow:
     status: str
     namespace: Omitted[str]
     key: Omitted[str]
-    agent: Annotated[Omitted[str], Out("The calling program; omitted for a person", omit=True)]
-    user: Annotated[Omitted[str], Out("The user of a team's server", omit=True)]
+    agent: Annotated[Omitted[str], Out("The calling program; omitted for a person")]
+    user: Annotated[Omitted[str], Out("The user of a team's server")]
     session: Omitted[str]
-    error: Annotated[Omitted[str], Out("The code of the error", omit=True)]
-    reason: Annotated[Omitted[str], Out("Why it was denied", omit=True)]
+    error: Annotated[Omitted[str], Out("The code of the error")]
+    reason: Annotated[Omitted[str], Out("Why it was denied")]
     redactions: Annotated[int, Out("Secrets and personal data redacted in the answer")]
     seconds: float
 
@@ -115,7 +116,7 @@ class Metrics:
 
     tools: tuple[ToolMetrics, ...]
     memories: Annotated[dict[str, int], Out("Number of memories of each type")]
-    text: Annotated[Omitted[str], Out("All metrics in the `format`", omit=True)]
+    text: Annotated[Omitted[str], Out("All metrics in the `format`")]
 
 
 @command(

@@ -59,9 +59,9 @@ class FileRow:
 
     file: str
     action: Annotated[Action, Out("`yours` if the user must do it")]
-    note: Annotated[Omitted[str], Out("Remark on the change", omit=True)] = None
-    backup: Annotated[Omitted[str], Out("Copy of the earlier content", omit=True)] = None
-    diff: Annotated[Omitted[str], Out("The change as a unified diff", omit=True)] = None
+    note: Annotated[Omitted[str], Out("Remark on the change")] = None
+    backup: Annotated[Omitted[str], Out("Copy of the earlier content")] = None
+    diff: Annotated[Omitted[str], Out("The change as a unified diff")] = None
 
 
 @frozen
@@ -72,7 +72,7 @@ class ClientRow:
     title: str
     found: Annotated[bool, Out("Whether it seems to be installed on this machine")]
     installed: Annotated[tuple[Scope, ...], Out("Scopes in which its configuration has the server")]
-    problem: Annotated[Omitted[str], Out("Why its configuration can't be read", omit=True)] = None
+    problem: Annotated[Omitted[str], Out("Why its configuration can't be read")] = None
 
 
 @frozen

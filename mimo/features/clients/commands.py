@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from mimo.commands import all_commands, listed
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, for_people
 from mimo.config import DEFAULT, SEVERAL, setting
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
@@ -12,7 +12,6 @@ from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
-from mimo.guard.policy import Operation
 from mimo.mind import Mind, Question
 from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
@@ -30,33 +29,28 @@ DryRun = Annotated[bool, Arg("Show the changes without making them")]
 class Installation:
     """The result of an installation, or the state of all clients if none was named."""
 
-    client: Annotated[Omitted[ClientName], Out("The client that was named", omit=True)] = None
-    scope: Annotated[Omitted[Scope], Out("The scope of the installation", omit=True)] = None
+    client: Annotated[Omitted[ClientName], Out("The client that was named")] = None
+    scope: Annotated[Omitted[Scope], Out("The scope of the installation")] = None
     dry_run: bool = False
     files: tuple[FileRow, ...] = ()
-    then: Annotated[Omitted[str], Out("The next step in the client", omit=True)] = None
+    then: Annotated[Omitted[str], Out("The next step in the client")] = None
     capture: Annotated[
-        Omitted[bool],
-        Out("Whether its hooks may ask the agent what a session leaves; if they can", omit=True),
+        Omitted[bool], Out("Whether its hooks may ask the agent what a session leaves; if they can")
     ] = None
     toolsets: Annotated[
         tuple[str, ...], Out("Groups of tools that the server lists; none for the documented ones")
     ] = ()
-    tools: Annotated[Omitted[int], Out("Number of tools that the server lists", omit=True)] = None
+    tools: Annotated[Omitted[int], Out("Number of tools that the server lists")] = None
     clients: tuple[ClientRow, ...] = ()
-    notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("A problem that remains")] = None
 
 
-@command(
+@for_people(
     "mind_install",
     cli="install",
     effect=Effect.WRITE,
     any_format=True,
     idempotent=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=(
         "mind install",
@@ -161,16 +155,12 @@ def _groups(name: str) -> tuple[str, ...]:
     return () if name == DEFAULT else (name,)
 
 
-@command(
+@for_people(
     "mind_uninstall",
     cli="uninstall",
     effect=Effect.DESTROY,
     any_format=True,
     idempotent=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
 )

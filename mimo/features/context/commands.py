@@ -113,9 +113,7 @@ class WorkContext:
     task_id: Omitted[str]
     start_time: Omitted[datetime]
     memory_usage: Omitted[MemoryUsage]
-    tool_history: Annotated[
-        Omitted[tuple[ToolUse, ...]], Out("The last calls of this session", omit=True)
-    ]
+    tool_history: Annotated[Omitted[tuple[ToolUse, ...]], Out("The last calls of this session")]
 
 
 @command(

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, for_people
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
 from mimo.features.daemon import process
@@ -15,9 +15,7 @@ from mimo.mind import Mind
 from mimo.rendering import Screen, accent, dim, good
 from mimo.rendering.results import render
 
-_command = partial(
-    command, toolset="extra", surfaces=Surface.CLI, needs_project=False, any_format=True
-)
+_command = partial(for_people, any_format=True)
 
 NOT_RUNNING = 4
 """Exit status of `mind daemon status` while none runs."""
@@ -66,7 +64,6 @@ class DaemonLog:
     "daemon_start",
     cli="daemon start",
     effect=Effect.WRITE,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(StorageFailed,),
     examples=("mind daemon start",),
 )
@@ -84,7 +81,6 @@ def start(mind: Mind) -> DaemonStarted:
     "daemon_stop",
     cli="daemon stop",
     effect=Effect.WRITE,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(DaemonNotRunning, StorageFailed),
     examples=("mind daemon stop",),
 )
@@ -97,7 +93,6 @@ def stop(mind: Mind) -> DaemonStopped:
     "daemon_restart",
     cli="daemon restart",
     effect=Effect.WRITE,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(StorageFailed,),
     examples=("mind daemon restart",),
 )
@@ -152,7 +147,6 @@ def logs(
     "daemon_run",
     cli="daemon run",
     effect=Effect.WRITE,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(StorageFailed,),
     examples=("mind daemon run",),
 )

@@ -21,7 +21,7 @@ from mimo.features.daemon import Running
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.operations.listening import Listener, Memory
-from mimo.store import projects, walk
+from mimo.store import projects, watch
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -274,7 +274,7 @@ class Loop:
     def _wait(self, folders: Sequence[Path], recursive: bool, stop: threading.Event) -> None:
         """Reports changes, in a thread of its own; if that fails, `check` compares the files."""
         try:
-            for changed in walk.changes(folders, stop=stop, recursive=recursive):
+            for changed in watch.changes(folders, stop=stop, recursive=recursive):
                 if stop.is_set():
                     return
                 if changed:

@@ -105,17 +105,14 @@ class Checkpoint:
     next_steps: Annotated[Json, Out("A text or a list of steps, as given; null if none")]
     timestamp: datetime | None
     id: Omitted[str] = None
-    age: Annotated[Omitted[str], Out("Its age in words", omit=True)] = None
+    age: Annotated[Omitted[str], Out("Its age in words")] = None
     made: Annotated[
-        Omitted[Whose],
-        Out("Where it was made: this branch, this machine or elsewhere", omit=True),
+        Omitted[Whose], Out("Where it was made: this branch, this machine or elsewhere")
     ] = None
     branch: Omitted[str] = None
-    by: Annotated[Omitted[str], Out("The program that saved it", omit=True)] = None
-    author: Annotated[
-        Omitted[str], Out("Author of its commit, if it was made elsewhere", omit=True)
-    ] = None
-    trust: Annotated[Omitted[Trust], Out(omit=True)] = None
+    by: Annotated[Omitted[str], Out("The program that saved it")] = None
+    author: Annotated[Omitted[str], Out("Author of its commit, if it was made elsewhere")] = None
+    trust: Omitted[Trust] = None
     file: Omitted[str] = None
     recent: Annotated[
         Omitted[tuple[RecentMemory, ...]],
@@ -148,7 +145,7 @@ class RelatedLink:
     target: str
     type: str
     trust: Untrusted
-    given: Annotated[Omitted[str], Out("The words given for the type", omit=True)] = None
+    given: Annotated[Omitted[str], Out("The words given for the type")] = None
 
 
 @frozen

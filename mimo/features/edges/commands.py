@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from mimo.commands.common import File, Private, Trust, TrustLabel
+from mimo.commands.common import File, Private, Trust, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
 from mimo.features.edges import checking, sources, storage
@@ -64,7 +64,7 @@ class EdgeWarnings:
     """The edges that apply, by confidence."""
 
     edges: tuple[EdgeWarning, ...]
-    notice: Annotated[Omitted[str], Out(omit=True)] = None
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -192,7 +192,7 @@ def _shared(edge: Edge, *, of_stack: bool = False) -> dict[str, Any]:
         "title": edge.title,
         "severity": edge.severity,
         "source": Source.PROJECT if edge.of_project else of_user,
-        "trust": TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED,
+        "trust": label_of(edge.trusted),
     }
 
 
@@ -212,9 +212,9 @@ class EdgePatterns:
     context: tuple[str, ...]
     intent: tuple[str, ...]
     code: Annotated[tuple[str, ...], Out("Regular expressions, in the syntax of RE2")]
-    tasks: Annotated[
-        Omitted[tuple[str, ...]], Out("Phrases for the tasks in which it occurs", omit=True)
-    ] = None
+    tasks: Annotated[Omitted[tuple[str, ...]], Out("Phrases for the tasks in which it occurs")] = (
+        None
+    )
 
 
 @frozen
@@ -231,7 +231,7 @@ class EdgeDetails:
     created_at: datetime
     verified_count: int
     file: File
-    notice: Annotated[Omitted[str], Out(omit=True)] = None
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -431,7 +431,7 @@ class EdgesChecked:
 
     findings: tuple[EdgeFinding, ...]
     files: Annotated[int, Out("Number of files that were checked")]
-    document: Annotated[Omitted[str], Out("The report in the `format`", omit=True)] = None
+    document: Annotated[Omitted[str], Out("The report in the `format`")] = None
 
     @property
     def exit_status(self) -> int:

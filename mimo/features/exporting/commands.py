@@ -78,9 +78,7 @@ class ExportWritten:
     private: Annotated[int, Out("Number of private memories in it")]
     untrusted: Annotated[int, Out("Number of unapproved memories in it")]
     left_out: Left
-    user: Annotated[
-        Omitted[bool], Out("True for the user's memory for all projects", omit=True)
-    ] = None
+    user: Annotated[Omitted[bool], Out("True for the user's memory for all projects")] = None
     notice: Omitted[str] = None
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.file import render
-from mimo.memory.codec.front_matter import emitted_lines, moment
+from mimo.memory.codec.front_matter import emitted_lines
 from mimo.memory.exchange import (
     LINKS,
     Exported,
@@ -27,6 +27,7 @@ from mimo.memory.exchange import (
 )
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Section
 from mimo.memory.note import first_sentence, plain
+from mimo.text.calendar import iso_utc
 from mimo.text.clean import escaped
 
 TYPE_CHECKING = False
@@ -194,7 +195,7 @@ def _observations(exported: Exported) -> Iterator[str]:
         "tags": ", ".join(memory.tags),
         "source": memory.source,
         "by": memory.by,
-        "created": moment(memory.created),
+        "created": iso_utc(memory.created),
     }
     yield from (f"{name}: {text}" for name, text in facts.items() if text)
 
@@ -300,7 +301,7 @@ def _concept(exported: Exported, names: Mapping[str, str]) -> bytes:
         "description": about(memory) or None,
         "tags": list(memory.tags) or None,
         "status": _lifecycle(exported),
-        "generated": {"by": _actor(memory.by), "at": moment(memory.created)},
+        "generated": {"by": _actor(memory.by), "at": iso_utc(memory.created)},
         "sources": [{"resource": memory.source}] if memory.source else None,
         "id": memory.id,
         "topic": memory.topic,

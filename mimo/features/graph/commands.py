@@ -159,7 +159,7 @@ class Arc:
     source: str
     target: str
     type: str
-    given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
+    given: Annotated[Omitted[str], Out("The words given for the type", "as")]
     confidence: Omitted[float]
     trust: Untrusted
 
@@ -173,10 +173,8 @@ class LinkGraph:
     links: tuple[Arc, ...]
     missing: Annotated[tuple[Arc, ...], Out("Links whose target does not exist")]
     cut: Annotated[bool, Out("Whether `limit` left memories out")]
-    drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
-    notice: Annotated[
-        Omitted[str], Out("Why links are missing, or what a drawing omits", omit=True)
-    ] = None
+    drawing: Annotated[Omitted[str], Out("The graph as text in the `format`")]
+    notice: Annotated[Omitted[str], Out("Why links are missing, or what a drawing omits")] = None
 
 
 @command(

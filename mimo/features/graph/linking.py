@@ -27,7 +27,7 @@ class ChangedLink:
     source: Annotated[str, Out("Id of the memory that holds the link, the newer one")]
     source_title: str
     type: str
-    given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
+    given: Annotated[Omitted[str], Out("The words given for the type", "as")]
     target: str
     target_title: str
     trust: Untrusted
@@ -40,7 +40,7 @@ class Linked:
 
     links: tuple[ChangedLink, ...]
     removed: bool
-    already: Annotated[Omitted[bool], Out("True if it existed, so nothing was written", omit=True)]
+    already: Annotated[Omitted[bool], Out("True if it existed, so nothing was written")]
     undo: Undo = None
     notice: Omitted[str] = None
 

@@ -48,8 +48,8 @@ class DiffRow:
     file: File
     fields: Annotated[tuple[str, ...], Out("Names of its changed fields")] = ()
     outcome: Omitted[Outcome] = None
-    outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed", omit=True)] = None
-    outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed", omit=True)] = None
+    outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed")] = None
+    outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed")] = None
     supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
     contradicts: Annotated[tuple[str, ...], Out("Ids that it newly contradicts")] = ()
 

@@ -328,10 +328,9 @@ def _is_current(scene: Scene, note: Note) -> bool:
     for path, ingested in IngestedFiles(scene.root).read().items():
         if ingested.kept == note.digest:
             try:
-                status = (scene.root / path).lstat()
+                return ingested.is_of((scene.root / path).lstat())
             except OSError:
                 return False
-            return (status.st_size, status.st_mtime_ns) == (ingested.size, ingested.mtime_ns)
     return True
 
 

@@ -54,10 +54,12 @@ def log_path(home: Path) -> Path:
 
 def log_line(home: Path, now: datetime, text: str) -> None:
     """Adds one line to the log; a failure to write it is ignored."""
+    from mimo.text.calendar import iso_utc
+
     path = log_path(home)
     line = " ".join(clean(text).split())[:_MAX_LINE]
     with suppress(OSError, MindError):
-        stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
+        stamp = iso_utc(now, "seconds")
         append_log.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
         if path.stat().st_size > MAX_LOG_BYTES:
             end = disk.read(path)[-MAX_LOG_BYTES // 2 :]

@@ -234,9 +234,7 @@ def update_changed(mind: Mind) -> Report | None:
     for path, seen in IngestedFiles(mind.project.root).read().items():
         place = freshness.place_of(mind, path)
         with suppress(OSError):
-            status = place.lstat()
-            is_changed = (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
-            if is_changed and place.is_relative_to(root):
+            if not seen.is_of(place.lstat()) and place.is_relative_to(root):
                 changed.append(path)
     if not changed:
         return None

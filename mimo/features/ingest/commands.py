@@ -50,12 +50,12 @@ class FileRow:
     file_size: int
     strategy_used: Omitted[str] = None
     source_id: Omitted[str] = None
-    file: Annotated[Omitted[str], Out("The file that holds its chunks", omit=True)] = None
+    file: Annotated[Omitted[str], Out("The file that holds its chunks")] = None
     already_ingested: Omitted[bool] = None
-    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
-    skipped: Annotated[Omitted[str], Out("Why it was skipped", omit=True)] = None
-    code: Annotated[Omitted[str], Out("The code of that error", omit=True)] = None
-    hint: Annotated[Omitted[str], Out("What to do about it", omit=True)] = None
+    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced")] = None
+    skipped: Annotated[Omitted[str], Out("Why it was skipped")] = None
+    code: Annotated[Omitted[str], Out("The code of that error")] = None
+    hint: Annotated[Omitted[str], Out("What to do about it")] = None
 
 
 @frozen
@@ -67,21 +67,18 @@ class Ingested:
     file_size: Annotated[int, Out("In bytes; the sum for several files")]
     strategy_used: Annotated[str, Out("The strategy used; `mixed` if the files differ")]
     ids: Annotated[tuple[str, ...], Out("Ids of the chunks, in the order of the text", page=20)]
-    source_id: Annotated[Omitted[str], Out("Id for all of its chunks", omit=True)] = None
-    file: Annotated[Omitted[str], Out("The file that holds its chunks", omit=True)] = None
+    source_id: Annotated[Omitted[str], Out("Id for all of its chunks")] = None
+    file: Annotated[Omitted[str], Out("The file that holds its chunks")] = None
     already_ingested: Annotated[
-        Omitted[bool], Out("True if it was ingested before and is unchanged", omit=True)
+        Omitted[bool], Out("True if it was ingested before and is unchanged")
     ] = None
-    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
-    dry_run: Annotated[Omitted[bool], Out("True if nothing was written", omit=True)] = None
-    chunks: Annotated[
-        Omitted[tuple[ChunkRow, ...]], Out("The chunks of a dry run", omit=True, page=20)
-    ] = None
+    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced")] = None
+    dry_run: Annotated[Omitted[bool], Out("True if nothing was written")] = None
+    chunks: Annotated[Omitted[tuple[ChunkRow, ...]], Out("The chunks of a dry run", page=20)] = None
     files: Annotated[
-        Omitted[tuple[FileRow, ...]],
-        Out("Each file, if there can be several", omit=True, page=20),
+        Omitted[tuple[FileRow, ...]], Out("Each file, if there can be several", page=20)
     ] = None
-    failed: Annotated[Omitted[int], Out("Number of named files skipped", omit=True)] = None
+    failed: Annotated[Omitted[int], Out("Number of named files skipped")] = None
     notice: Omitted[str] = None
 
     @property

@@ -18,11 +18,11 @@ from mimo.frozen import frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import BLANK, trim
 from mimo.memory.codec.file import read_moment
-from mimo.memory.codec.front_matter import moment
 from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.memory.model import Memory, Record
 from mimo.privacy.secrets import secrets_in
 from mimo.store.files import PRIVATE
+from mimo.text.calendar import iso_utc
 from mimo.text.phrases import cut
 
 TAG = "item"
@@ -67,7 +67,7 @@ def written(memory: Memory, item: Item) -> Memory:
         header["searched"] = False
     extra = {**memory.extra, _HEADER: header}
     if item.updated > item.created:
-        extra[_UPDATED] = moment(item.updated)
+        extra[_UPDATED] = iso_utc(item.updated)
     return replace(
         memory,
         content=_text(item.value),

@@ -4,7 +4,7 @@ from pathlib import Path, PurePath
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import modules
 from mimo.features.modules import FoundModule, InstalledModule
@@ -30,7 +30,7 @@ class ModuleRow:
     version: Omitted[str]
     entrypoint: Omitted[str]
     commands: tuple[str, ...]
-    reason: Annotated[Omitted[str], Out("Why it does not run", omit=True)]
+    reason: Annotated[Omitted[str], Out("Why it does not run")]
 
 
 @frozen
@@ -41,16 +41,12 @@ class ModuleList:
     modules: tuple[ModuleRow, ...]
 
 
-@command(
+@for_people(
     "mind_module_install",
     cli="module install",
     effect=Effect.WRITE,
     any_format=True,
     idempotent=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind module install", "mind module install --target ~/shop"),
 )
@@ -67,13 +63,10 @@ def install(
     return modules.install(_root(mind, target), force=force)
 
 
-@command(
+@for_people(
     "mind_module_list",
     cli="module list",
     effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
     errors=(StorageFailed,),
     examples=("mind module list",),

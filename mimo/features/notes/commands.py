@@ -53,7 +53,7 @@ class Removed:
     title: str
     trust: Untrusted
     file: File
-    chunks: Annotated[Omitted[int], Out("Number of chunks removed with it", omit=True)] = None
+    chunks: Annotated[Omitted[int], Out("Number of chunks removed with it")] = None
     undo: Undo = None
 
 

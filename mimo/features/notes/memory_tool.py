@@ -115,11 +115,9 @@ class FoundMemory:
     trust: Trust
     file: File
     line: Annotated[int, Out("Line of the best passage")]
-    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
-        None
-    )
-    passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage")] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
@@ -152,7 +150,7 @@ class ListedMemory:
     protected: Annotated[bool, Out("Whether it never fades")]
     trust: Trust
     file: File
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning")] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     private: Omitted[bool] = None

@@ -108,7 +108,7 @@ class MemoryDetails:
     stale: Stale = None
     scope: Owner = None
     digest: Annotated[
-        Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`", omit=True)
+        Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`")
     ] = None
 
 
@@ -131,9 +131,9 @@ class MemoryRow:
     private: Omitted[bool] = None
     stale: Stale = None
     scope: Owner = None
-    project: Annotated[Omitted[str], Out("Name of the project, in a list of all", omit=True)] = None
+    project: Annotated[Omitted[str], Out("Name of the project, in a list of all")] = None
     chunks: Annotated[
-        Omitted[int], Out("Number of chunks of an ingested file, whose id the row has", omit=True)
+        Omitted[int], Out("Number of chunks of an ingested file, whose id the row has")
     ] = None
 
 
@@ -147,11 +147,11 @@ class MemoryRows:
         Out("Number of rows that pass the filters, on all pages; an ingested file is one of them"),
     ]
     offset: int
-    chunks: Annotated[
-        Omitted[int], Out("Number of chunks in the ingested files, on all pages", omit=True)
-    ] = None
-    unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
-    notice: Annotated[Omitted[str], Out("The revision and the days shown", omit=True)] = None
+    chunks: Annotated[Omitted[int], Out("Number of chunks in the ingested files, on all pages")] = (
+        None
+    )
+    unreadable: Annotated[Omitted[int], Out("Files that could not be read")] = None
+    notice: Annotated[Omitted[str], Out("The revision and the days shown")] = None
 
 
 @command(

@@ -31,24 +31,22 @@ class ChangeRow:
     id: str
     time: datetime
     command: Annotated[str, Out("The words after `mind`")]
-    by: Annotated[Omitted[str], Out("The agent that called it", omit=True)]
-    undoes: Annotated[Omitted[str], Out("The change that it undid", omit=True)]
-    files: Annotated[Omitted[tuple[str, ...]], Out("The files that it changed", omit=True)] = None
-    undone: Annotated[Omitted[bool], Out("Whether it was undone", omit=True)] = None
+    by: Annotated[Omitted[str], Out("The agent that called it")]
+    undoes: Annotated[Omitted[str], Out("The change that it undid")]
+    files: Annotated[Omitted[tuple[str, ...]], Out("The files that it changed")] = None
+    undone: Annotated[Omitted[bool], Out("Whether it was undone")] = None
 
 
 @frozen
 class Undone:
     """The change that was undone, or the changes that can be."""
 
-    change: Annotated[ChangeRow | None, Out("The change that was undone", omit=True)] = None
-    files: Annotated[Omitted[tuple[UndoneFile, ...]], Out("Its files", omit=True)] = None
-    redo: Annotated[Omitted[str], Out("Id for `mind undo ID` to redo the change", omit=True)] = None
-    dry_run: Annotated[Omitted[bool], Out("True if nothing was changed", omit=True)] = None
-    changes: Annotated[
-        Omitted[tuple[ChangeRow, ...]], Out("With `list`: newest first", omit=True)
-    ] = None
-    purged: Annotated[Omitted[int], Out("Changes removed from the trash", omit=True)] = None
+    change: Annotated[Omitted[ChangeRow], Out("The change that was undone")] = None
+    files: Annotated[Omitted[tuple[UndoneFile, ...]], Out("Its files")] = None
+    redo: Annotated[Omitted[str], Out("Id for `mind undo ID` to redo the change")] = None
+    dry_run: Annotated[Omitted[bool], Out("True if nothing was changed")] = None
+    changes: Annotated[Omitted[tuple[ChangeRow, ...]], Out("With `list`: newest first")] = None
+    purged: Annotated[Omitted[int], Out("Changes removed from the trash")] = None
 
 
 @command(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from mimo import disk
-from mimo.commands.common import Limit, TrustLabel
+from mimo.commands.common import Limit, TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing, library
@@ -77,16 +77,14 @@ Text = Annotated[str | None, Arg("The whole Markdown of the procedure", agents="
 Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
-Log = Annotated[
-    tuple[str, ...] | None, Out("The lines of its log steps", omit=True, page=LAST_STEPS)
-]
+Log = Annotated[Omitted[tuple[str, ...]], Out("The lines of its log steps", page=LAST_STEPS)]
 
 
 WaitsFor = Annotated[
-    tuple[str, ...] | None,
-    Out("Events, one of which must be sent to it; then resume it if it is interrupted", omit=True),
+    Omitted[tuple[str, ...]],
+    Out("Events, one of which must be sent to it; then resume it if it is interrupted"),
 ]
-Asks = Annotated[str | None, Out("Its question", omit=True)]
+Asks = Annotated[Omitted[str], Out("Its question")]
 
 
 @frozen
@@ -105,22 +103,20 @@ class Ran:
 
     execution_id: str
     status: Status
-    pid: Annotated[str | None, Out("Of an async run: the process that runs it", omit=True)] = None
-    final_state: Annotated[str | None, Out("The state it ended in", omit=True)] = None
-    context: Annotated[dict[str, Json] | None, Out("The context at the end", omit=True)] = None
+    pid: Annotated[Omitted[str], Out("Of an async run: the process that runs it")] = None
+    final_state: Annotated[Omitted[str], Out("The state it ended in")] = None
+    context: Annotated[Omitted[dict[str, Json]], Out("The context at the end")] = None
     history: Annotated[
-        tuple[Moved, ...] | None, Out("All transitions, in order", omit=True, page=LAST_STEPS)
+        Omitted[tuple[Moved, ...]], Out("All transitions, in order", page=LAST_STEPS)
     ] = None
-    duration_ms: Annotated[int | None, Out("Milliseconds it took", omit=True)] = None
-    error: Annotated[str | None, Out("Why it failed or was interrupted", omit=True)] = None
+    duration_ms: Annotated[Omitted[int], Out("Milliseconds it took")] = None
+    error: Annotated[Omitted[str], Out("Why it failed or was interrupted")] = None
     waits_for: WaitsFor = None
     question: Asks = None
     notice: Omitted[str] = None
     log: Log = None
-    rollback: Annotated[str | None, Out("The run that undid this failed one", omit=True)] = None
-    warnings: Annotated[
-        tuple[str, ...] | None, Out("Violations of the context's schema", omit=True)
-    ] = None
+    rollback: Annotated[Omitted[str], Out("The run that undid this failed one")] = None
+    warnings: Annotated[Omitted[tuple[str, ...]], Out("Violations of the context's schema")] = None
 
     @property
     def exit_status(self) -> int:
@@ -143,7 +139,7 @@ class Progress:
     waits_for: WaitsFor = None
     question: Asks = None
     log: Log = None
-    rollback: Annotated[str | None, Out("The run that undoes this failed one", omit=True)] = None
+    rollback: Annotated[Omitted[str], Out("The run that undoes this failed one")] = None
 
 
 @frozen
@@ -224,7 +220,7 @@ class Definition:
     rollback_procedure: Omitted[str]
     trust: Trusted
     file: str
-    diagram: Annotated[str | None, Out("The states as a Mermaid diagram", omit=True)] = None
+    diagram: Annotated[Omitted[str], Out("The states as a Mermaid diagram")] = None
 
 
 @frozen
@@ -647,8 +643,7 @@ def check(
 
 
 def _trust(mind: Mind, file: ProcedureFile, procedure: Procedure) -> TrustLabel:
-    approved = library.is_approved(mind, file.data, procedure)
-    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+    return label_of(library.is_approved(mind, file.data, procedure))
 
 
 def _rows(file: ProcedureFile, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:

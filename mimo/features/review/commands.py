@@ -67,12 +67,12 @@ class ReviewChoice:
 
     number: Annotated[int, Out("Its number for `mind review settle ID --take`, from 1")]
     text: str
-    id: Annotated[Omitted[str], Out("Its id, if it is a memory of its own", omit=True)] = None
+    id: Annotated[Omitted[str], Out("Its id, if it is a memory of its own")] = None
     title: Omitted[str] = None
     created_at: Omitted[datetime] = None
     by: Omitted[str] = None
-    trust: Annotated[Trust | None, Out(omit=True)] = None
-    obstacle: Annotated[Omitted[str], Out("Why it can't be taken", omit=True)] = None
+    trust: Omitted[Trust] = None
+    obstacle: Annotated[Omitted[str], Out("Why it can't be taken")] = None
 
 
 @frozen
@@ -88,18 +88,16 @@ class ReviewItem:
     """One item that needs a decision."""
 
     kind: Waiting
-    id: Annotated[Omitted[str], Out("The memory; omitted for an unreadable file", omit=True)]
-    type: Annotated[Kind | None, Out(omit=True)]
+    id: Annotated[Omitted[str], Out("The memory; omitted for an unreadable file")]
+    type: Omitted[Kind]
     title: Omitted[str]
     why: Annotated[str, Out("Why it needs a decision")]
-    field: Annotated[Omitted[str], Out("The field with several versions", omit=True)]
-    against: Annotated[Omitted[str], Out("The other memory of a pair", omit=True)]
+    field: Annotated[Omitted[str], Out("The field with several versions")]
+    against: Annotated[Omitted[str], Out("The other memory of a pair")]
     choices: tuple[ReviewChoice, ...]
-    others: Annotated[
-        Omitted[tuple[ReviewField, ...]], Out("Other fields with several versions", omit=True)
-    ]
+    others: Annotated[Omitted[tuple[ReviewField, ...]], Out("Other fields with several versions")]
     actions: Annotated[tuple[str, ...], Out("Commands that resolve it; choose one")]
-    trust: Annotated[Trust | None, Out(omit=True)]
+    trust: Omitted[Trust]
     file: File
     line: Omitted[int]
     scope: Owner = None
@@ -112,12 +110,9 @@ class Review:
     items: tuple[ReviewItem, ...]
     total: Annotated[int, Out("Number of items, before the limit")]
     counts: Annotated[dict[str, int], Out("Number of items of each kind")]
-    arrived: Annotated[
-        FirstLook | None, Out("A summary of what is not approved here", omit=True)
-    ] = None
+    arrived: Annotated[Omitted[FirstLook], Out("A summary of what is not approved here")] = None
     fading: Annotated[
-        Omitted[int],
-        Out("Number of fading memories, if they are not among the items", omit=True),
+        Omitted[int], Out("Number of fading memories, if they are not among the items")
     ] = None
     notice: Omitted[str] = None
 
@@ -142,10 +137,8 @@ class TrustState:
     trust: Annotated[str, Out("A description of the trust in the files here")]
     approved: Annotated[int, Out("Number of files whose current text is approved")]
     total: Annotated[int, Out("Number of files that can be approved")]
-    changed: Annotated[Omitted[tuple[str, ...]], Out("The given ids", omit=True)] = None
-    left: Annotated[FirstLook | None, Out("A summary of what is not approved yet", omit=True)] = (
-        None
-    )
+    changed: Annotated[Omitted[tuple[str, ...]], Out("The given ids")] = None
+    left: Annotated[Omitted[FirstLook], Out("A summary of what is not approved yet")] = None
 
 
 @command(

@@ -48,8 +48,8 @@ class SecretRow:
     file: Annotated[str, Out("Its file, relative to the project")]
     line: Annotated[int, Out("From 1")]
     excerpt: Annotated[str, Out("Its surroundings, with the secret masked")]
-    commit: Annotated[Omitted[str], Out("The first commit that has it", omit=True)] = None
-    trash: Annotated[Omitted[str], Out("The change in the trash that keeps it", omit=True)] = None
+    commit: Annotated[Omitted[str], Out("The first commit that has it")] = None
+    trash: Annotated[Omitted[str], Out("The change in the trash that keeps it")] = None
 
 
 @frozen
@@ -59,9 +59,7 @@ class Scanned:
     clean: Annotated[bool, Out("Whether no secret was found")]
     found: tuple[SecretRow, ...]
     files: Annotated[int, Out("Number of files scanned; with `history`, of their states")]
-    unread: Annotated[Omitted[tuple[str, ...]], Out("Files that could not be read", omit=True)] = (
-        None
-    )
+    unread: Annotated[Omitted[tuple[str, ...]], Out("Files that could not be read")] = None
 
     @property
     def exit_status(self) -> int:

@@ -18,11 +18,11 @@ from mimo.commands.common import (
     Tagged,
     TimeFilter,
     Trust,
-    TrustLabel,
     Types,
     Warning,
     Weak,
     facts_of,
+    label_of,
     narrowed,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
@@ -96,18 +96,16 @@ class SearchResult:
     tags: Tagged
     trust: Trust
     scope: Annotated[
-        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index", omit=True)
+        Omitted[str], Out("`user`: of the user's own memory; `org`: of the shared index")
     ] = None
-    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
-        None
-    )
-    passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
-    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148")] = None
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that")] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
     competing: Competing = None
-    private: Annotated[Omitted[bool], Out("Whether it is kept out of git", omit=True)] = None
+    private: Annotated[Omitted[bool], Out("Whether it is kept out of git")] = None
     stale: Stale = None
     weak: Weak = None
 
@@ -267,11 +265,10 @@ def _of_organisation(
     names = _names(types)
     scored += [(match.hit.score, _shared_row(match, names)) for match in others]
     scored.sort(key=itemgetter(0), reverse=True)
-    rows = [row for _, row in scored]
-    if options.threshold is None and rows:
-        sure = [row for row in rows if not row.weak]
-        rows = sure or rows[: finding.NEAREST]
-        notice = notices(notice, None if sure else finding.WEAK)
+    rows, remark = finding.sure_or_nearest(
+        [row for _, row in scored], options, lambda row: row.weak
+    )
+    notice = notices(notice, remark)
     if not projects:
         notice = notices(notice, "no other project in the shared index can be read by you")
     return rows[: options.limit], notices(mind.notice, notice)
@@ -295,7 +292,7 @@ def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult
         relevance=round(hit.score, 4),
         date=memory.created,
         tags=memory.tags,
-        trust=TrustLabel.TRUSTED if match.approved else TrustLabel.UNTRUSTED,
+        trust=label_of(match.approved),
         scope=Scope.ORG,
         source=memory.source,
         passage=None if is_long or is_whole else hit.passage,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, for_people
 from mimo.errors import Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import tokens
@@ -40,8 +40,8 @@ class TokenRow:
     email: str
     scope: Scope
     projects: Annotated[tuple[str, ...], Out("Names or paths of projects; empty for all")]
-    role: Annotated[Omitted[str], Out("The PostgreSQL role", omit=True)]
-    expires: Annotated[Omitted[datetime], Out("Time of expiry", omit=True)]
+    role: Annotated[Omitted[str], Out("The PostgreSQL role")]
+    expires: Annotated[Omitted[datetime], Out("Time of expiry")]
     expired: Annotated[bool, Out("Whether the token has expired")]
 
 
@@ -61,15 +61,11 @@ class TokenRemoved:
     file: str
 
 
-@command(
+@for_people(
     "mind_token_add",
     cli="token add",
     effect=Effect.WRITE,
     any_format=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Conflict, Denied, Invalid, StorageFailed),
     examples=(
         "mind token add ana --email ana@example.org",
@@ -127,13 +123,10 @@ def add(
     )
 
 
-@command(
+@for_people(
     "mind_token_list",
     cli="token list",
     effect=Effect.READ,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
     errors=(Invalid, StorageFailed),
     examples=("mind token list",),
@@ -159,15 +152,11 @@ def list_(mind: Mind, *, file: TokensFile = None) -> TokenRows:
     return TokenRows(tokens=rows, file=str(path))
 
 
-@command(
+@for_people(
     "mind_token_rm",
     cli="token rm",
     effect=Effect.WRITE,
     any_format=True,
-    toolset="extra",
-    needs_project=False,
-    surfaces=Surface.CLI,
-    needs=Needs(Operation.WRITE, person=True),
     errors=(Denied, NotFound, Invalid, StorageFailed),
     examples=("mind token rm ana",),
 )

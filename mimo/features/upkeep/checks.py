@@ -439,7 +439,7 @@ def _(result: Diagnosis, screen: Screen) -> None:
     for check in result.checks:
         line = f":{check.line}" if check.line else ""
         place = f"{check.file}{line}  " if check.file else ""
-        screen.line(_MARKS[check.verdict], dim(f"{check.name:<9}"), place, check.message)
+        screen.line(_MARKS[check.verdict], dim(f"{check.name:<8} "), place, check.message)
         if check.hint and check.verdict is not Verdict.OK and not check.file:
             screen.line(dim(f"hint: {check.hint}"), indent=17)
     screen.blank()

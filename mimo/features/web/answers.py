@@ -26,6 +26,7 @@ from mimo.commands.common import (
     Warning,
     Weak,
     facts,
+    label_of,
     narrowed,
 )
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
@@ -501,7 +502,7 @@ def _pitfall(edge: Edge) -> Pitfall:
         severity=edge.severity,
         source="project" if edge.of_project else "global",
         stack_tags=edge.stack_tags,
-        trust=TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED,
+        trust=label_of(edge.trusted),
         file=edge.file,
         line=edge.line,
     )

@@ -31,7 +31,7 @@ from mimo.features.web import answers, static_files
 from mimo.features.web.gate import Gate
 from mimo.features.web.markdown import tree
 from mimo.mind import Mind
-from mimo.store import walk
+from mimo.store import watch
 from mimo.text.clean import clean
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class Changes:
             while not self._stop.is_set():
                 watched = folders()
                 with suppress(FileNotFoundError):  # One was removed since they were listed.
-                    for changed in walk.changes(watched, stop=self._stop, recursive=True):
+                    for changed in watch.changes(watched, stop=self._stop, recursive=True):
                         # The system watches a removed folder no more, even if it comes back.
                         is_other = not changed.isdisjoint(watched) or folders() != watched
                         if changed or is_other:

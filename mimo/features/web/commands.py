@@ -36,7 +36,7 @@ class ReportWritten:
     memories: Annotated[int, Out("Number of memories in it")]
     pitfalls: Annotated[int, Out("Number of pitfalls in it")]
     bytes: int
-    document: Annotated[Omitted[str], Out("Its text, for standard output", omit=True)] = None
+    document: Annotated[Omitted[str], Out("Its text, for standard output")] = None
 
 
 @command(

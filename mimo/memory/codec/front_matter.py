@@ -22,6 +22,7 @@ from typing import Any
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory.codec.document import Syntax, Unreadable
+from mimo.text.calendar import iso_utc
 
 GONE: Any = object()
 """The value of a key that is to be removed."""
@@ -90,11 +91,6 @@ def scalar(text: str, *, nested: bool = False) -> str:
     return _UNPRINTABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", quoted)
 
 
-def moment(when: datetime) -> str:
-    """Returns a time as ISO 8601 in UTC with `Z`."""
-    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def _key(key: object) -> str:
     if not isinstance(key, str):
         raise Invalid(f"a header key must be text, not `{key!r}`")
@@ -114,7 +110,7 @@ def _atom(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
-        return moment(value)
+        return iso_utc(value)
     if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         text = repr(value)
         if type(resolve(text)) is type(value):
@@ -524,7 +520,7 @@ def _json_like(value: Any, depth: int) -> Any:
     if isinstance(value, list):
         return [_json_like(item, depth + 1) for item in value]
     if isinstance(value, datetime):
-        return moment(value) if value.tzinfo else moment(value.replace(tzinfo=UTC))
+        return iso_utc(value if value.tzinfo else value.replace(tzinfo=UTC))
     if isinstance(value, date | time):
         return value.isoformat()
     return value

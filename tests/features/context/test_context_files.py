@@ -204,7 +204,7 @@ def told_to_leave_it(mind: Mind) -> None:
 
 @pytest.fixture
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
-    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
     made = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
     made.update_projects()
     yield made

@@ -34,7 +34,7 @@ def everywhere(mind: Mind) -> Mind:
 @pytest.fixture
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of a daemon that gets its changes from the test."""
-    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
     loop = Loop(everywhere(mind))
     loop.update_projects()
     yield loop
@@ -158,7 +158,7 @@ def watched(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         stop.wait()
         yield from ()
 
-    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    monkeypatch.setattr("mimo.store.watch.changes", changes)
     return folders
 
 
@@ -222,7 +222,7 @@ def test_a_changed_pause_between_checks_holds_at_once(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_checked, path = threading.Event(), mind.home / "config.toml"
-    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
     monkeypatch.setattr(Loop, "check", lambda _: is_checked.set())
     loop = Loop(everywhere(mind))
     thread = threading.Thread(target=loop.run)
@@ -241,7 +241,7 @@ def test_it_counts_as_started_before_the_first_index_is_made(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watched: list[tuple[str, ...]] = []
-    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
 
     def note(_: Mind) -> refresh.Refreshed:
         watched.append(watched_projects(mind.home))
@@ -266,7 +266,7 @@ def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.Mo
     def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
         raise OSError(28, "inotify watch limit reached")
 
-    monkeypatch.setattr("mimo.store.walk.changes", fails)
+    monkeypatch.setattr("mimo.store.watch.changes", fails)
     loop = Loop(everywhere(mind))
     loop.update_projects()
     until(loop.is_blind)
@@ -287,7 +287,7 @@ def busy(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
         while not stop.wait(0.02):
             yield frozenset() if recursive else frozenset({mind.project.root / "build.log"})
 
-    monkeypatch.setattr("mimo.store.walk.changes", always)
+    monkeypatch.setattr("mimo.store.watch.changes", always)
     (mind.home / "config.toml").write_text("[daemon]\ncheck_seconds = 1\n", encoding="utf-8")
     loop = Loop(everywhere(mind))
     thread = threading.Thread(target=loop.run)

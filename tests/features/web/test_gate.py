@@ -190,7 +190,7 @@ def test_other_folders_are_watched_after_a_change(
         current.append(tmp_path / "docs")  # An include setting names them now.
         yield frozenset()
 
-    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    monkeypatch.setattr("mimo.store.watch.changes", changes)
     client.changes._watch(lambda: [*current])
 
     assert watched == [[tmp_path], [tmp_path, tmp_path / "docs"]]
@@ -217,7 +217,7 @@ def test_a_folder_that_comes_back_is_watched_again(
             case _:
                 stop.set()
 
-    monkeypatch.setattr("mimo.store.walk.changes", changes)
+    monkeypatch.setattr("mimo.store.watch.changes", changes)
     home.mkdir()
     store.mkdir()
     client.changes._watch(lambda: [path for path in (home, store) if path.is_dir()])

@@ -497,7 +497,8 @@ class Mind:
     @property
     def is_outdated(self) -> bool:
         """True if the settings were changed, or the project was removed, since they were read."""
-        if self._project is not None and not self._project.store.is_dir():
+        # A folder that can't be looked up now counts as removed.
+        if self._project and not os.path.isdir(self._project.store):  # noqa: PTH112 - raises nothing
             return True
         stamps = self._parts.get("settings")
         return stamps is not None and stamps != self._settings_stamps()

@@ -266,9 +266,15 @@ class Hosting:
         try:
             async with hosted.sessions.run(), anyio.create_task_group() as tasks:
                 if hosted.memory.repository and hosted.memory.repository.pushes:
-                    await tasks.start(_exchange, hosted.memory.repository)
+                    exchange = hosted.memory.repository.exchange
+                    await anyio.to_thread.run_sync(exchange)  # Before the first answer.
+                    tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
                 if root is not None:
-                    tasks.start_soon(_share, hosted.memory)
+                    # Pushes new commits to the shared index if the project was pushed before.
+                    memory = hosted.memory.mind
+                    tasks.start_soon(
+                        _now_and_then, SHARE_SECONDS, lambda: sharing.push_later(memory())
+                    )
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -377,13 +383,18 @@ class Hosting:
         return project.root if project and project.root in roots else None
 
 
-async def _exchange(repository: Repository, *, task_status: TaskStatus[None]) -> None:
-    """Exchanges commits now and then, for the first time before the first answer."""
-    await anyio.to_thread.run_sync(repository.exchange)
-    task_status.started()
+async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
+    """Does work of one project after each pause; a failure is logged, since others go on."""
+    problem = ""
     while True:
-        await anyio.sleep(EXCHANGE_SECONDS)
-        await anyio.to_thread.run_sync(repository.exchange)
+        await anyio.sleep(seconds)
+        before, problem = problem, ""
+        try:
+            await anyio.to_thread.run_sync(work)
+        except Exception as error:  # noqa: BLE001 - it would end the server
+            problem = type(error).__name__
+            if problem != before:
+                log.warning("work between the calls failed: %s", problem)
 
 
 def _answers(mind: Mind) -> bool:
@@ -401,14 +412,6 @@ def _is_behind(memory: Memory) -> bool:
     with suppress(MindError):
         return sharing.is_behind(memory.mind())
     return False
-
-
-async def _share(memory: Memory) -> None:
-    """Starts pushes of new commits to the shared index, if the project was pushed before."""
-    while True:
-        await anyio.sleep(SHARE_SECONDS)
-        with suppress(MindError):
-            await anyio.to_thread.run_sync(lambda: sharing.push_later(memory.mind()))
 
 
 class Unnamed(App):

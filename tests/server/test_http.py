@@ -281,6 +281,33 @@ def test_of_many_projects_the_least_recently_used_is_closed(
     ]
 
 
+def test_work_that_fails_for_one_project_ends_no_other(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.SHARE_SECONDS", 0.01)
+    tried = []
+
+    def refused(mind: object) -> None:
+        tried.append(mind)
+        raise PermissionError
+
+    monkeypatch.setattr("mimo.operations.sharing.push_later", refused)
+    hosting, gate = hosting_of(home)
+
+    async def wait() -> int:
+        async with hosting.running(), inside(gate) as client:
+            await client.post("/mcp/shop", json=INITIALIZE)
+            with anyio.fail_after(20):
+                while len(tried) < 3:
+                    await anyio.sleep(0.01)
+            return (await client.post("/mcp/shop", json=INITIALIZE)).status_code
+
+    assert anyio.run(wait) == 200
+    assert [record.args for record in caplog.records if record.name == "mind.http"] == [
+        ("PermissionError",)
+    ]
+
+
 @pytest.mark.parametrize("name", ["100%41", "C#", "a?b", "both%3F?"])
 def test_the_name_in_a_url_is_decoded_once(home: Path, tmp_path: Path, name: str) -> None:
     root = tmp_path / name

@@ -296,7 +296,9 @@ def _logged(root: Path, failure: str = "") -> Iterator[None]:
 
 def _memory_folders(mind: Mind) -> list[Path]:
     """Returns the folders with memories of a project, which are watched recursively."""
-    return [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
+    folders = mind.store.folders()
+    # One that can't be looked up now counts as missing.
+    return [each for each in folders if os.path.isdir(each)] or [mind.folder]  # noqa: PTH112
 
 
 def _is_below(path: Path, folders: Sequence[Path]) -> bool:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,6 +169,25 @@ def test_an_included_folder_is_watched_as_soon_as_a_check_finds_it(
     loop.take(set_project(mind, 'include = ["docs/*.md"]'))
     assert project / "docs" not in watched
     (project / "docs").mkdir()
+    loop.check()
+    until(lambda: project / "docs" in watched)
+
+
+def test_an_included_folder_out_of_reach_does_not_end_the_loop(
+    loop: Loop, mind: Mind, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "docs").mkdir()
+    stat = os.stat
+
+    def refused(path: Any, *args: Any, **named: Any) -> os.stat_result:
+        if os.fspath(path) == str(project / "docs"):
+            raise PermissionError
+        return stat(path, *args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", refused)
+        loop.take(set_project(mind, 'include = ["docs/*.md"]'))
+    assert project / "docs" not in watched
     loop.check()
     until(lambda: project / "docs" in watched)
 

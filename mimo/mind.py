@@ -41,6 +41,9 @@ T = TypeVar("T")
 _MOST_PAST = 4
 """The number of earlier revisions that stay open: each takes seven open files."""
 
+_RETRY_SECONDS = 600.0
+"""The time after which an index that could not be used is tried again."""
+
 Clock = Callable[[], datetime]
 
 Progress = Callable[[str, int, int], None]
@@ -690,4 +693,19 @@ class Mind:
     def use_index(self, index: Index, *, notice: str) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
+        self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)
+
+    def retry_index(self) -> bool:
+        """Gives up such a replacement after some minutes, since the cause may have passed.
+
+        Returns whether it did; the next use opens the index again.
+        """
+        with self._opening:
+            replaced = self._parts.get("index_replaced")
+            if replaced is None or self.timer.monotonic() - replaced < _RETRY_SECONDS:
+                return False
+            del self._parts["index_replaced"]
+            self._parts.pop("index", None)
+        self.note("index", None)
+        return True

@@ -14,7 +14,7 @@ from mimo.features.notes.commands import add, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.commands import config, doctor
-from mimo.mind import Mind
+from mimo.mind import Mind, Timer
 from mimo.store import projects
 from mimo.store.init import init
 
@@ -143,3 +143,27 @@ def test_search_answers_with_a_notice_if_the_home_is_unusable(mind):
 
     assert results.total == 1
     assert "index could not be used" in (results.notice or "")
+
+
+def test_a_server_tries_an_unusable_index_again_after_some_minutes(mind):
+    add(mind, "tea is hot")
+    owner = mind.home / "index-owner"
+    aside = owner.rename(mind.home / "aside")
+    owner.mkdir()
+    seconds = 0.0
+    server = mind.reopened()
+    server.timer = Timer(monotonic=lambda: seconds)
+    server.watch()
+    search(server, "tea")
+    owner.rmdir()
+    aside.rename(owner)
+    (mind.folder / "facts" / "milk.md").write_text("Milk is cold\n", encoding="utf-8")
+
+    seconds = 60.0
+    assert "index could not be used" in (search(server, "milk").notice or "")
+    seconds = 900.0
+    results = search(server, "milk")
+
+    assert (results.total, results.notice) == (1, None)
+    assert server.index.file
+    server.close()

@@ -50,6 +50,20 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of a step, the number of finished items, and the total."""
 
 
+_OF_CALL = (
+    "author",
+    "agent",
+    "member",
+    "allows_secrets",
+    "counts_uses",
+    "client_session",
+    "progress",
+    "halted",
+    "reads_once",
+)
+"""The attributes of a call, which its views of other memories have, too."""
+
+
 class Question(NamedTuple):
     """A question that only a person can answer."""
 
@@ -144,8 +158,6 @@ class Mind:
         """True for a call that only reads: all its answers come from one state of the files."""
         self.is_fresh = False
         """True if such a call has refreshed the index."""
-        self.shared_role: str | None = None
-        """The role of the database whose rights the caller has; None for that of the connection."""
         self.counts_uses = True
         """False for a caller that passes by memories: its answers do not keep them from fading."""
         self.client_session: Session | None = None
@@ -327,12 +339,9 @@ class Mind:
         if project is None or project.root != registered.path:
             return None
 
-        def parts() -> dict[str, Any]:
-            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
-
         if stays:
-            return self.beside(registered.path, parts, project)
-        other = self._view(parts=parts(), project=project)
+            return self.beside(registered.path, self._parts_elsewhere, project)
+        other = self._view(parts=self._parts_elsewhere(), project=project)
         other.is_fresh = False
         return other
 
@@ -352,14 +361,14 @@ class Mind:
         if project is None:
             return None
 
-        def parts() -> dict[str, Any]:
-            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
-
-        user = self.beside(project.root, parts, project)
+        user = self.beside(project.root, self._parts_elsewhere, project)
         user.is_users, user.author = True, self.agent
         user.note("trust", None)
         user._missing = user._refused = None  # noqa: SLF001 - of our own class
         return user
+
+    def _parts_elsewhere(self) -> dict[str, Any]:
+        return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
 
     @property
     def is_outside(self) -> bool:
@@ -386,10 +395,9 @@ class Mind:
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
             self._others[key] = other  # The last one is that used last.
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
-            view.author, view.agent = self.author, self.agent
-            view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
-            view.counts_uses, view.client_session = self.counts_uses, self.client_session
-            view.member = self.member
+            view.is_fresh = False
+            for name in _OF_CALL:
+                setattr(view, name, getattr(self, name))
         for each in closed:
             each.close()
         return view

@@ -125,6 +125,17 @@ def test_other_projects_are_opened_once_for_all_callers(mind, tmp_path, home):
     assert second.index is first.index
 
 
+def test_another_memory_has_the_progress_and_the_rights_of_its_caller(mind):
+    mind.user(make=True)
+    first, second = mind.heard(lambda *_: None, None), mind.heard(None, None)
+    first.allows_secrets = True
+
+    assert first.user().progress is first.progress
+    assert first.user().allows_secrets
+    assert second.user().progress is None
+    assert not second.user().allows_secrets
+
+
 def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(mind, tmp_path):
     config(mind, "embedding.model", str(tmp_path / "nowhere"))
 

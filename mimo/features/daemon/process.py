@@ -101,8 +101,7 @@ class Loop:
         self._blind.set()
         for root in tuple(self.active):
             self._end_session(root)
-        for mind in self._projects.values():
-            mind.close()
+        self._mind.close()  # And with it the memories of the projects and of the user.
         for root in tuple(self._asked):
             self._stop_listening(root)
         log.info("ended")

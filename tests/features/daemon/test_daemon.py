@@ -56,6 +56,20 @@ def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
     assert count(mind) == 1
 
 
+def test_its_end_closes_the_index_of_each_memory(mind: Mind, loop: Loop) -> None:
+    user = mind.user(make=True)
+    assert user
+    loop.check()
+    opened = [*loop._projects.values(), loop._user]
+    journals = [each.index_folder / "index.db-wal" for each in opened if each]
+    assert [path.exists() for path in journals] == [True, True]
+
+    loop.end()
+    loop.run()
+
+    assert [path.exists() for path in journals] == [False, False]
+
+
 def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, mind: Mind) -> None:
     user = mind.user(make=True)
     assert user

@@ -6,6 +6,7 @@ unknown, so no session reaches two memories.
 
 import gc
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection
@@ -27,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
+from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Answers, Mind
@@ -35,7 +37,7 @@ from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
 from mimo.server.app import App, Context
 from mimo.store import projects
-from mimo.store.projects import Registered
+from mimo.store.files import CONFIG
 
 log = logging.getLogger("mind.http")
 
@@ -340,13 +342,10 @@ class Hosting:
         """Returns whether a request may work on a project."""
         return member is None or member.may_open(root, projects.registered(self._home).projects)
 
-    def _permitted(self, member: Member | None) -> list[Registered]:
-        registered = projects.registered(self._home).projects
-        return [item for item in registered if not member or member.may_open(item.path, registered)]
-
     def _root(self, name: str, member: Member | None) -> Path:
-        registered = self._permitted(member)
-        matches = [item.path for item in registered if name in (item.name, str(item.path))]
+        registered = projects.registered(self._home).projects
+        named = [item.path for item in registered if name in (item.name, str(item.path))]
+        matches = [path for path in named if not member or member.may_open(path, registered)]
         if len(matches) > 1:
             paths = ", ".join(f"`{path}`" for path in matches)
             raise Conflict(
@@ -360,10 +359,18 @@ class Hosting:
             )
         if matches[0] in self._copies:
             return matches[0]  # Its exchange may bring back what a commit of others has removed.
+        # An open project was checked before, and is again when its settings change.
+        if matches[0] in self._hosted and os.path.lexists(matches[0] / STORE / CONFIG):
+            return matches[0]
         return projects.explicit(matches[0], self._home).root
 
     def _names(self, member: Member | None = None) -> str:
-        names = [f"`{item.name}`" for item in self._permitted(member)]
+        registered = projects.registered(self._home).projects
+        names = [
+            f"`{item.name}`"
+            for item in registered
+            if not member or member.may_open(item.path, registered)
+        ]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import shutil
 import signal
 import socket
 import stat
@@ -26,7 +27,7 @@ from starlette.responses import JSONResponse
 from uvicorn.server import ServerState
 
 from mimo.commands import all_commands
-from mimo.errors import Invalid
+from mimo.errors import Invalid, NoProject
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
@@ -34,6 +35,7 @@ from mimo.server.app import App
 from mimo.server.hosting import Hosting
 from mimo.server.http import PORT, Gate, place_of, token_of
 from mimo.store.init import init
+from mimo.store.projects import unregister
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
 
@@ -251,6 +253,31 @@ def test_a_project_is_followed_until_its_sessions_have_ended(project: Path, home
             return [before, unused(hosting)]
 
     assert anyio.run(follow) == [[], [project]]
+
+
+def test_an_open_project_whose_folder_is_deleted_is_refused(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home)
+
+    async def ask() -> list[int]:
+        statuses = []
+        async with hosting.running(), inside(gate) as client:
+            for change in (lambda: None, lambda: shutil.rmtree(project / ".mind")):
+                change()
+                answer = await client.post("/mcp/shop", json=INITIALIZE)
+                statuses.append(answer.status_code)
+        return statuses
+
+    assert anyio.run(ask) == [200, 404]
+
+
+def test_a_project_is_unknown_as_soon_as_it_is_forgotten(project: Path, home: Path) -> None:
+    hosting, _ = hosting_of(home)
+    assert hosting.named(("shop",)) == project
+
+    unregister(home, [project])
+
+    with pytest.raises(NoProject):
+        hosting.named(("shop",))
 
 
 def test_of_many_projects_the_least_recently_used_is_closed(

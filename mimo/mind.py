@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from _thread import RLock
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
-from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, Registry, stamp
+from mimo.surroundings import Ask, Clock, Progress, Timer
 
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
@@ -44,46 +43,15 @@ _MOST_PAST = 4
 _RETRY_SECONDS = 600.0
 """The time after which an index that could not be used is tried again."""
 
-Clock = Callable[[], datetime]
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, the number of finished items, and the total."""
-
 
 _OF_CALL = (
-    "author",
-    "agent",
-    "member",
-    "allows_secrets",
-    "counts_uses",
-    "client_session",
-    "progress",
-    "halted",
-    "reads_once",
-)
+    "author agent member allows_secrets counts_uses client_session progress halted reads_once"
+).split()
 """The attributes of a call, which its views of other memories have, too."""
-
-
-class Question(NamedTuple):
-    """A question that only a person can answer."""
-
-    text: str
-    choices: tuple[str, ...]
-
-
-Ask = Callable[[Question, float], str | None]
-"""Asks a question, and returns the choice; None if there is none within the given seconds."""
 
 
 Answers = Callable[["Mind", Mapping[str, Any]], "dict[str, Any] | None"]
 """Returns the reply to another process; None if that process must do the work itself."""
-
-
-class Timer(NamedTuple):
-    """Functions that measure time and wait."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
 
 class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
@@ -103,8 +71,8 @@ class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
         """Returns the part, and opens it if no view has done so."""
         if mind is None:
             return self
-        parts = mind._parts  # noqa: SLF001 - of the same module
-        with mind._opening:  # noqa: SLF001 - as above
+        parts = mind._parts
+        with mind._opening:
             if self._name not in parts:
                 parts[self._name] = self._open(mind)
             value: T = parts[self._name]
@@ -280,24 +248,24 @@ class Mind:
         """
         own = ("guard", "session", "values", "events")
         view = self._view(parts={k: v for k, v in self._parts.items() if k not in own})
-        view._notices = dict(self._notices)  # noqa: SLF001 - of our own class
+        view._notices = dict(self._notices)
         view.environ = environ
         self.user()
         users = projects.user_root(self.home)
         shared = self._others.get(users)
         if shared is not None:
-            view._others[users] = shared  # noqa: SLF001 - as above
-        opened = set(view._parts)  # noqa: SLF001 - as above
+            view._others[users] = shared
+        opened = set(view._parts)
         try:
             yield view
         finally:
             with suppress(MindError, OSError):
                 view.accesses.flush()
-            for name in view._parts.keys() - opened:  # noqa: SLF001 - as above
-                if close := getattr(view._parts[name], "close", None):  # noqa: SLF001 - as above
+            for name in view._parts.keys() - opened:
+                if close := getattr(view._parts[name], "close", None):
                     close()
-            while view._others:  # noqa: SLF001 - as above
-                other = view._others.popitem()[1]  # noqa: SLF001 - as above
+            while view._others:
+                other = view._others.popitem()[1]
                 if other is not shared:
                     other.close()
 
@@ -308,7 +276,7 @@ class Mind:
     def outside(self) -> Mind:
         """Returns a view without a project."""
         view = self._view(parts={})
-        view._project = view._missing = None  # noqa: SLF001 - of our own class
+        view._project = view._missing = None
         return view
 
     def is_of_home(self, path: Path) -> bool:
@@ -364,7 +332,7 @@ class Mind:
         user = self.beside(project.root, self._parts_elsewhere, project)
         user.is_users, user.author = True, self.agent
         user.note("trust", None)
-        user._missing = user._refused = None  # noqa: SLF001 - of our own class
+        user._missing = user._refused = None
         return user
 
     def _parts_elsewhere(self) -> dict[str, Any]:
@@ -394,7 +362,7 @@ class Mind:
                 past = [key for key, each in self._others.items() if each.is_past]
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
             self._others[key] = other  # The last one is that used last.
-            view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
+            view = other._view(parts=other._parts)
             view.is_fresh = False
             for name in _OF_CALL:
                 setattr(view, name, getattr(self, name))
@@ -693,7 +661,7 @@ class Mind:
         with suppress(MindError, OSError):
             if index and (handle := index.handle(id)):
                 return handle
-            index = users._parts.get("index") if users else None  # noqa: SLF001 - of our own class
+            index = users._parts.get("index") if users else None
             if index and (handle := index.handle(id)):
                 return handle if self.is_outside else self.index.apart(handle, id)
         return Handle(handle_of(id), 0)

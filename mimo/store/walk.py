@@ -464,8 +464,8 @@ def changes(
     """Yields sets of paths that changed below the folders within about a tenth of a second.
 
     Sleeps in between, yields an empty set if nothing has changed for some seconds, and ends soon
-    after `stop` is set. Raises `OSError` if there are too many
-    files to watch, and `RuntimeError` if the system can't watch files.
+    after `stop` is set. Raises `OSError` if there are too many files to watch, and `RuntimeError`
+    if the system can't watch files.
     """
     from watchfiles import watch
 

@@ -14,9 +14,10 @@ from mimo.features.notes.commands import add, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.commands import config, doctor
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.surroundings import Timer
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])

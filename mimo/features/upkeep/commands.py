@@ -21,7 +21,7 @@ from mimo.features.upkeep import Check, Verdict
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Filter, Kind
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
 from mimo.operations import (
     across,
     encoding,
@@ -35,6 +35,7 @@ from mimo.operations import (
 from mimo.operations.overview import Health
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
+from mimo.surroundings import Question
 from mimo.text.clean import one_line
 
 _ANSWERS = ("yes", "no")

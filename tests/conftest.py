@@ -62,7 +62,7 @@ def descriptors() -> int:
 
 
 def wait_until_forgotten(process: int) -> None:
-    """Waits until a process has ended and is no zombie of this one."""
+    """Waits until a process has ended and is not a zombie of this one."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from _thread import RLock
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
-from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, Registry
+from mimo.surroundings import Ask, Clock, Progress, Timer
 
 if TYPE_CHECKING:
     from mimo.guard.audit import Session
@@ -41,32 +40,18 @@ T = TypeVar("T")
 _MOST_PAST = 4
 """The number of earlier revisions that stay open: each takes seven open files."""
 
-Clock = Callable[[], datetime]
-
-Progress = Callable[[str, int, int], None]
-"""Called with the name of a step, the number of finished items, and the total."""
+_RETRY_SECONDS = 600.0
+"""The time after which an index that could not be used is tried again."""
 
 
-class Question(NamedTuple):
-    """A question that only a person can answer."""
-
-    text: str
-    choices: tuple[str, ...]
-
-
-Ask = Callable[[Question, float], str | None]
-"""Asks a question, and returns the choice; None if there is none within the given seconds."""
+_OF_CALL = (
+    "author agent member allows_secrets counts_uses client_session progress halted reads_once"
+).split()
+"""The attributes of a call, which its views of other memories have, too."""
 
 
 Answers = Callable[["Mind", Mapping[str, Any]], "dict[str, Any] | None"]
 """Returns the reply to another process; None if that process must do the work itself."""
-
-
-class Timer(NamedTuple):
-    """Functions that measure time and wait."""
-
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
 
 
 class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
@@ -86,8 +71,8 @@ class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
         """Returns the part, and opens it if no view has done so."""
         if mind is None:
             return self
-        parts = mind._parts  # noqa: SLF001 - of the same module
-        with mind._opening:  # noqa: SLF001 - as above
+        parts = mind._parts
+        with mind._opening:
             if self._name not in parts:
                 parts[self._name] = self._open(mind)
             value: T = parts[self._name]
@@ -141,8 +126,6 @@ class Mind:
         """True for a call that only reads: all its answers come from one state of the files."""
         self.is_fresh = False
         """True if such a call has refreshed the index."""
-        self.shared_role: str | None = None
-        """The role of the database whose rights the caller has; None for that of the connection."""
         self.counts_uses = True
         """False for a caller that passes by memories: its answers do not keep them from fading."""
         self.client_session: Session | None = None
@@ -265,24 +248,24 @@ class Mind:
         """
         own = ("guard", "session", "values", "events")
         view = self._view(parts={k: v for k, v in self._parts.items() if k not in own})
-        view._notices = dict(self._notices)  # noqa: SLF001 - of our own class
+        view._notices = dict(self._notices)
         view.environ = environ
         self.user()
         users = projects.user_root(self.home)
         shared = self._others.get(users)
         if shared is not None:
-            view._others[users] = shared  # noqa: SLF001 - as above
-        opened = set(view._parts)  # noqa: SLF001 - as above
+            view._others[users] = shared
+        opened = set(view._parts)
         try:
             yield view
         finally:
             with suppress(MindError, OSError):
                 view.accesses.flush()
-            for name in view._parts.keys() - opened:  # noqa: SLF001 - as above
-                if close := getattr(view._parts[name], "close", None):  # noqa: SLF001 - as above
+            for name in view._parts.keys() - opened:
+                if close := getattr(view._parts[name], "close", None):
                     close()
-            while view._others:  # noqa: SLF001 - as above
-                other = view._others.popitem()[1]  # noqa: SLF001 - as above
+            while view._others:
+                other = view._others.popitem()[1]
                 if other is not shared:
                     other.close()
 
@@ -293,7 +276,7 @@ class Mind:
     def outside(self) -> Mind:
         """Returns a view without a project."""
         view = self._view(parts={})
-        view._project = view._missing = None  # noqa: SLF001 - of our own class
+        view._project = view._missing = None
         return view
 
     def is_of_home(self, path: Path) -> bool:
@@ -324,12 +307,9 @@ class Mind:
         if project is None or project.root != registered.path:
             return None
 
-        def parts() -> dict[str, Any]:
-            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
-
         if stays:
-            return self.beside(registered.path, parts, project)
-        other = self._view(parts=parts(), project=project)
+            return self.beside(registered.path, self._parts_elsewhere, project)
+        other = self._view(parts=self._parts_elsewhere(), project=project)
         other.is_fresh = False
         return other
 
@@ -349,14 +329,14 @@ class Mind:
         if project is None:
             return None
 
-        def parts() -> dict[str, Any]:
-            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
-
-        user = self.beside(project.root, parts, project)
+        user = self.beside(project.root, self._parts_elsewhere, project)
         user.is_users, user.author = True, self.agent
         user.note("trust", None)
-        user._missing = user._refused = None  # noqa: SLF001 - of our own class
+        user._missing = user._refused = None
         return user
+
+    def _parts_elsewhere(self) -> dict[str, Any]:
+        return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
 
     @property
     def is_outside(self) -> bool:
@@ -382,11 +362,10 @@ class Mind:
                 past = [key for key, each in self._others.items() if each.is_past]
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
             self._others[key] = other  # The last one is that used last.
-            view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
-            view.author, view.agent = self.author, self.agent
-            view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
-            view.counts_uses, view.client_session = self.counts_uses, self.client_session
-            view.member = self.member
+            view = other._view(parts=other._parts)
+            view.is_fresh = False
+            for name in _OF_CALL:
+                setattr(view, name, getattr(self, name))
         for each in closed:
             each.close()
         return view
@@ -497,7 +476,8 @@ class Mind:
     @property
     def is_outdated(self) -> bool:
         """True if the settings were changed, or the project was removed, since they were read."""
-        if self._project is not None and not self._project.store.is_dir():
+        # A folder that can't be looked up now counts as removed.
+        if self._project and not os.path.isdir(self._project.store):  # noqa: PTH112 - raises nothing
             return True
         stamps = self._parts.get("settings")
         return stamps is not None and stamps != self._settings_stamps()
@@ -681,7 +661,7 @@ class Mind:
         with suppress(MindError, OSError):
             if index and (handle := index.handle(id)):
                 return handle
-            index = users._parts.get("index") if users else None  # noqa: SLF001 - of our own class
+            index = users._parts.get("index") if users else None
             if index and (handle := index.handle(id)):
                 return handle if self.is_outside else self.index.apart(handle, id)
         return Handle(handle_of(id), 0)
@@ -689,4 +669,19 @@ class Mind:
     def use_index(self, index: Index, *, notice: str) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
+        self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)
+
+    def retry_index(self) -> bool:
+        """Gives up such a replacement after some minutes, since the cause may have passed.
+
+        Returns whether it did; the next use opens the index again.
+        """
+        with self._opening:
+            replaced = self._parts.get("index_replaced")
+            if replaced is None or self.timer.monotonic() - replaced < _RETRY_SECONDS:
+                return False
+            del self._parts["index_replaced"]
+            self._parts.pop("index", None)
+        self.note("index", None)
+        return True

@@ -3,6 +3,7 @@
 import gc
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,11 +15,12 @@ from hypothesis import HealthCheck, settings
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.memory.ids import handle_of
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
 from mimo.operations.asking import MARKS, NAMED
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
+from mimo.surroundings import Timer
 
 settings.register_profile(
     "default",
@@ -57,6 +59,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def descriptors() -> int:
     """Returns the number of open files of this process."""
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 - faster than a Path
+
+
+def wait_until_forgotten(process: int) -> None:
+    """Waits until a process has ended and is not a zombie of this one."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"process {process} is still there")
 
 
 class _Descriptors:

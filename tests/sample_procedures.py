@@ -7,8 +7,9 @@ from unittest.mock import patch
 from mimo.features.procedures import calling, executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.storage import Execution
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
 from mimo.store import files
+from mimo.surroundings import Timer
 
 GREET = """\
 initial_state: greet

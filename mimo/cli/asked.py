@@ -150,7 +150,7 @@ def serve_the_next(mind: Mind) -> None:
     with suppress(MindError, OSError):
         if mind.index.count(Filter()) < MANY:
             return
-        from mimo.operations.syncing import start
+        from mimo.operations.background import start
         from mimo.store.locks import is_held
 
         if not is_held(standby_lock(mind)):

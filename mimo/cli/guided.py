@@ -23,7 +23,7 @@ from mimo.features.review.actions import (
 )
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.rendering import Part, Screen, Setting, accent, dim, strong
 from mimo.rendering.results import count, screen_for, setting_of, show_on
 from mimo.text.clean import clean
@@ -45,9 +45,9 @@ class Walk:
     call: Call
     options: Mapping[str, Any]
     setting: Setting
-    skipped: list[tuple[Any, ...]]
-    resolved: list[str]
-    read: dict[str, MemoryDetails]
+    skipped: list[tuple[Any, ...]] = field(default_factory=list)
+    resolved: list[str] = field(default_factory=list)
+    read: dict[str, MemoryDetails] = field(default_factory=dict)
     """The whole memories that were shown, by id."""
 
     def screen(self) -> Screen:
@@ -70,14 +70,7 @@ def review(
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    walk = Walk(
-        call=call,
-        options=options,
-        setting=setting_of(mind, options),
-        skipped=[],
-        resolved=[],
-        read={},
-    )
+    walk = Walk(call=call, options=options, setting=setting_of(mind, options))
     try:
         if _go_through(walk, arguments) and _wants_fading(walk, arguments):
             arguments = {**arguments, "kinds": [Waiting.FADING.value]}
@@ -116,14 +109,7 @@ def trust(
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
     look = look_of(user or mind) if is_asked else None
     if look is not None:
-        walk = Walk(
-            call=call,
-            options=options,
-            setting=setting_of(mind, options),
-            skipped=[],
-            resolved=[],
-            read={},
-        )
+        walk = Walk(call=call, options=options, setting=setting_of(mind, options))
         screen = walk.screen()
         show_look(look, screen)
         screen.blank()

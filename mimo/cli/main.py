@@ -21,8 +21,9 @@ from mimo.rendering import complain, is_terminal
 
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
-    from mimo.mind import Mind, Question
+    from mimo.mind import Mind
     from mimo.rendering import Setting
+    from mimo.surroundings import Question
 
 Open = Callable[[Path | None], "Mind"]
 """Opens the memory of a named project, or of the one around the working directory."""

@@ -6,7 +6,6 @@ watches the files and answers the next ones. It ends when it was not asked for a
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from contextlib import suppress
@@ -15,8 +14,8 @@ from pathlib import Path
 from mimo.cli.answering import reply
 from mimo.cli.asked import standby_lock
 from mimo.errors import MindError
-from mimo.mind import Mind
 from mimo.operations import refresh
+from mimo.operations.background import opened
 from mimo.operations.listening import Listener, Memory
 from mimo.store.locks import holding
 
@@ -29,11 +28,7 @@ def serve(root: Path, home: Path, idle: float) -> None:
 
     Does nothing if another process of this kind serves the project.
     """
-
-    def opened() -> Mind:
-        return Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
-
-    memory = Memory(opened)
+    memory = Memory(lambda: opened(root, home))
     with holding(standby_lock(memory.mind())) as ours:
         if not ours:
             return

@@ -5,6 +5,7 @@ its place in `mind help --all`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from mimo.commands.arguments import nearest
 from mimo.commands.spec import Spec, Surface
@@ -345,6 +346,7 @@ class CommandTable:
         return {name: tuple(specs) for name, specs in tools.items()}
 
 
+@cache
 def all_commands() -> "CommandTable":
     """Returns the table of all commands."""
     return CommandTable(

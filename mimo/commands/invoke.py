@@ -59,7 +59,6 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         mind.check()
     mind = mind.acting_as(_author(caller))
     mind.agent, mind.member = _agent(caller), caller.member
-    mind.shared_role = caller.member.role if caller.member else None
     mind.allows_secrets = caller.allows_secrets
     mind.reads_once = spec.effect is Effect.READ
     for subject in ("trust", "checkpoint", "time"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from mimo import disk, sqlite
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
-from mimo.index.pages import Held, Pages
+from mimo.index.pages import SHORTAGES, Held, Pages
 from mimo.sqlite import Connection, is_busy
 from mimo.text.clean import compiled
 
@@ -141,7 +141,8 @@ class Database:
         if number != schema.FORMAT or meta.get("owner") != owner:
             return State.UNUSABLE
         try:
-            self._verify()
+            with translated(self.path):
+                self._verify()
         except IndexDamaged:
             return State.UNUSABLE
         return State.USABLE
@@ -298,11 +299,13 @@ def translated(path: Path | None) -> Iterator[None]:
             f" {WRITE_WAIT_SECONDS:g} s",
             hint="your files are safe; the next command indexes them",
         ) from error
-    except (
-        OSError,
-        UnicodeDecodeError,
-    ) as error:  # The latter is SQLite's, about a damaged schema.
+    except UnicodeDecodeError as error:  # SQLite's, about a damaged schema.
         raise _damaged(path, error) from error
+    except OSError as error:
+        if error.errno not in SHORTAGES:
+            raise _damaged(path, error) from error
+        hint = "close some programs, then try again"
+        raise _unusable(path, error.strerror, hint) from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
             raise  # A bug in our code.
@@ -310,10 +313,12 @@ def translated(path: Path | None) -> Iterator[None]:
             raise _damaged(path, error) from error
         if path and is_busy(error):
             raise disk.busy(path) from error
-        raise StorageFailed(
-            f"the index `{path}` can't be used ({error})",
-            hint="check the disk's free space and the folder's permissions",
-        ) from error
+        hint = "check the disk's free space and the folder's permissions"
+        raise _unusable(path, error, hint) from error
+
+
+def _unusable(path: Path | None, reason: object, hint: str) -> StorageFailed:
+    return StorageFailed(f"the index `{path}` can't be used ({reason})", hint=hint)
 
 
 def _damaged(path: Path | None, reason: object) -> IndexDamaged:

@@ -16,7 +16,7 @@ import time
 from _thread import allocate_lock
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from errno import EACCES, EROFS
+from errno import EACCES, EMFILE, ENFILE, ENOMEM, EROFS
 from itertools import count, zip_longest
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -52,6 +52,9 @@ after the last one."""
 _PORTION = 64_000_000
 
 _PAUSE_SECONDS = 0.001
+
+SHORTAGES = (EMFILE, ENFILE, ENOMEM)
+"""Errors that tell nothing about a file: the system lacks descriptors or memory for now."""
 
 
 class _Head(NamedTuple):
@@ -181,7 +184,8 @@ class Pages:
     def are_sound(self, database: int, *, again: bool = False) -> bool:
         """Returns whether no page of an open database is damaged.
 
-        `again` compares also if no file has changed since the last time.
+        `again` compares also if no file has changed since the last time. Raises `OSError` if the
+        system lacks what a comparison needs.
         """
         state = stamp_of(database), self._stamp_of_log()
         if state == self._sound and not again:
@@ -201,7 +205,9 @@ class Pages:
                     return False
         except BlockingIOError:
             return True  # A process that commits was stopped; the next command compares.
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
             return False
         self._sound = state
         return True

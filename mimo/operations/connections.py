@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITING_SECONDS = 10.0
@@ -76,3 +77,22 @@ class Connection(H11Protocol):
             return
         self._answered = self.cycle if self.is_waiting else None
         self._timer = self.loop.call_later(WAITING_SECONDS, self._check)
+
+
+def config(application: Any, patience: int) -> uvicorn.Config:
+    """Returns the settings of a server; at its end, open connections have `patience` seconds.
+
+    It names no event loop: the callers run the server in one of theirs, that of asyncio.
+    """
+    return uvicorn.Config(
+        application,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=most(),
+        timeout_graceful_shutdown=patience,
+    )

@@ -175,9 +175,8 @@ def _search_beside(
 
     Weak matches of the user's memory are returned only if the project has none, since one of a few
     notes is always the nearest. Only approved ones are returned, since an agent of another project
-    may have added others. A
-    question about a time or about the latest work is about the project. Among equal matches, and
-    on the same topic, the project's are first. Otherwise as `search`.
+    may have added others. A question about a time or about the latest work is about the project.
+    Among equal matches, and on the same topic, the project's are first. Otherwise as `search`.
     """
     own, remark = answer_of(mind, text, options)
     problem = None

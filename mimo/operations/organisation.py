@@ -61,7 +61,8 @@ def search_others(
         return chosen
 
     models = mind.embedder, lambda: mind.encoder
-    with source.opened(server, choose, *models, mind.shared_role) as opened:
+    role = mind.member.role if mind.member else None
+    with source.opened(server, choose, *models, role) as opened:
         answer = search(opened, _request(mind, text, options))
         views = {view.project: view for view in opened.views}
         approved = opened.approved(answer.hits)

@@ -17,7 +17,7 @@ from mimo.guard import policy as policies
 from mimo.index import catalog
 from mimo.index.schema import portions
 from mimo.mind import Mind
-from mimo.operations import refresh
+from mimo.operations import background, refresh
 from mimo.store import files, git, locks, projects, revisions
 from mimo.text.clean import one_line
 
@@ -33,9 +33,6 @@ _HELD = "pushing"
 
 _WORTH_FETCHING = 100
 """The number of missing vectors from which asking the server pays: making them takes 2 s."""
-
-_PRIORITY = 19
-"""The lowest: any other work on the machine goes first."""
 
 
 @frozen
@@ -184,11 +181,9 @@ def _is_ours(mind: Mind, before: Sharing) -> bool:
 
 def push_later(mind: Mind) -> None:
     """Starts a process that pushes this working copy, if it was pushed before and is behind."""
-    from mimo.operations.syncing import start
-
     with suppress(MindError, OSError):
         if mind.environ.get("MIND_BACKGROUND") != "off" and is_behind(mind):
-            start("mimo.operations.sharing", mind.project.root, mind.home)
+            background.start("mimo.operations.sharing", mind.project.root, mind.home)
 
 
 def permit(mind: Mind, role: str, level: str | None) -> None:
@@ -375,10 +370,9 @@ def push_if_behind(mind: Mind) -> None:
 
 def main() -> None:
     """Pushes the project that the command line names."""
-    root, home = Path(sys.argv[1]), sys.argv[2]
-    os.nice(_PRIORITY)
+    os.nice(background.PRIORITY)
     with suppress(MindError, OSError):
-        push_if_behind(Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": home}))
+        push_if_behind(background.opened(Path(sys.argv[1]), Path(sys.argv[2])))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
 from mimo.mind import Mind
+from mimo.operations.background import start
 from mimo.store import commit as commits
 from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
@@ -169,22 +170,6 @@ def commit_scheduled(root: Path, home: Path) -> None:
 
 def _scheduled(root: Path) -> Path:
     return files.safe_path(root, f"{disk.STORE}/.local/autocommit")
-
-
-def start(module: str, root: Path, home: Path) -> int:
-    """Runs a module for a project in a process that outlives this one; returns the process id."""
-    import subprocess
-
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, str(root), str(home)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",  # Python imports from the current folder first, which may be a clone.
-    )
-    process.returncode = 0  # Prevents a warning that the process still runs.
-    return process.pid
 
 
 # The merge driver, and private files in git.

@@ -422,10 +422,10 @@ def after_title(text: str, title: str) -> str:
     return f"…{whole[whole.rfind(' ', 0, len(beginning) + 1) + 1 :]}"
 
 
-def first_lines(text: str, most: int) -> str:
-    """Returns at most that many lines of a text, with a line `…` if there are more."""
+def first_lines(text: str) -> str:
+    """Returns the first four lines of a text, with a line `…` if there are more."""
     lines = text.splitlines()
-    return "\n".join([*lines[:most], *["…"] * (len(lines) > most)])
+    return "\n".join([*lines[:4], *["…"] * (len(lines) > 4)])
 
 
 def tagged(tags: Sequence[str]) -> str:

@@ -50,7 +50,7 @@ from mimo.guard.audit import Session
 from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
 from mimo.guard.tokens import Member, Scope
-from mimo.mind import Mind, Progress
+from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused
@@ -59,6 +59,7 @@ from mimo.server.exposure import Listing
 from mimo.server.subscriptions import Subscriptions
 from mimo.server.tools import INSTRUCTIONS, described
 from mimo.server.wording import reworded
+from mimo.surroundings import Progress
 from mimo.text.clean import one_line
 
 log = logging.getLogger("mind")

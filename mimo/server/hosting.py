@@ -6,6 +6,7 @@ unknown, so no session reaches two memories.
 
 import gc
 import logging
+import os
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Collection
@@ -27,6 +28,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
+from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.guard.tokens import Member
 from mimo.mind import Answers, Mind
@@ -35,7 +37,7 @@ from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
 from mimo.server.app import App, Context
 from mimo.store import projects
-from mimo.store.projects import Registered
+from mimo.store.files import CONFIG
 
 log = logging.getLogger("mind.http")
 
@@ -266,9 +268,15 @@ class Hosting:
         try:
             async with hosted.sessions.run(), anyio.create_task_group() as tasks:
                 if hosted.memory.repository and hosted.memory.repository.pushes:
-                    await tasks.start(_exchange, hosted.memory.repository)
+                    exchange = hosted.memory.repository.exchange
+                    await anyio.to_thread.run_sync(exchange)  # Before the first answer.
+                    tasks.start_soon(_now_and_then, EXCHANGE_SECONDS, exchange)
                 if root is not None:
-                    tasks.start_soon(_share, hosted.memory)
+                    # Pushes new commits to the shared index if the project was pushed before.
+                    memory = hosted.memory.mind
+                    tasks.start_soon(
+                        _now_and_then, SHARE_SECONDS, lambda: sharing.push_later(memory())
+                    )
                 task_status.started()
                 await hosted.ended.wait()
                 tasks.cancel_scope.cancel()
@@ -334,13 +342,10 @@ class Hosting:
         """Returns whether a request may work on a project."""
         return member is None or member.may_open(root, projects.registered(self._home).projects)
 
-    def _permitted(self, member: Member | None) -> list[Registered]:
-        registered = projects.registered(self._home).projects
-        return [item for item in registered if not member or member.may_open(item.path, registered)]
-
     def _root(self, name: str, member: Member | None) -> Path:
-        registered = self._permitted(member)
-        matches = [item.path for item in registered if name in (item.name, str(item.path))]
+        registered = projects.registered(self._home).projects
+        named = [item.path for item in registered if name in (item.name, str(item.path))]
+        matches = [path for path in named if not member or member.may_open(path, registered)]
         if len(matches) > 1:
             paths = ", ".join(f"`{path}`" for path in matches)
             raise Conflict(
@@ -354,10 +359,18 @@ class Hosting:
             )
         if matches[0] in self._copies:
             return matches[0]  # Its exchange may bring back what a commit of others has removed.
+        # An open project was checked before, and is again when its settings change.
+        if matches[0] in self._hosted and os.path.lexists(matches[0] / STORE / CONFIG):
+            return matches[0]
         return projects.explicit(matches[0], self._home).root
 
     def _names(self, member: Member | None = None) -> str:
-        names = [f"`{item.name}`" for item in self._permitted(member)]
+        registered = projects.registered(self._home).projects
+        names = [
+            f"`{item.name}`"
+            for item in registered
+            if not member or member.may_open(item.path, registered)
+        ]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
 
@@ -377,13 +390,18 @@ class Hosting:
         return project.root if project and project.root in roots else None
 
 
-async def _exchange(repository: Repository, *, task_status: TaskStatus[None]) -> None:
-    """Exchanges commits now and then, for the first time before the first answer."""
-    await anyio.to_thread.run_sync(repository.exchange)
-    task_status.started()
+async def _now_and_then(seconds: float, work: Callable[[], object]) -> None:
+    """Does work of one project after each pause; a failure is logged, since others go on."""
+    problem = ""
     while True:
-        await anyio.sleep(EXCHANGE_SECONDS)
-        await anyio.to_thread.run_sync(repository.exchange)
+        await anyio.sleep(seconds)
+        before, problem = problem, ""
+        try:
+            await anyio.to_thread.run_sync(work)
+        except Exception as error:  # noqa: BLE001 - it would end the server
+            problem = type(error).__name__
+            if problem != before:
+                log.warning("work between the calls failed: %s", problem)
 
 
 def _answers(mind: Mind) -> bool:
@@ -401,14 +419,6 @@ def _is_behind(memory: Memory) -> bool:
     with suppress(MindError):
         return sharing.is_behind(memory.mind())
     return False
-
-
-async def _share(memory: Memory) -> None:
-    """Starts pushes of new commits to the shared index, if the project was pushed before."""
-    while True:
-        await anyio.sleep(SHARE_SECONDS)
-        with suppress(MindError):
-            await anyio.to_thread.run_sync(lambda: sharing.push_later(memory.mind()))
 
 
 class Unnamed(App):

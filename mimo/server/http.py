@@ -37,7 +37,7 @@ from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Answers, Mind
-from mimo.operations.connections import Connection, most
+from mimo.operations.connections import config
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
 from mimo.operations.publishing import working_copy
@@ -433,19 +433,7 @@ async def serve(hosting: Hosting, gate: Gate, listener: socket) -> signal.Signal
 
     Running calls are answered first.
     """
-    config = uvicorn.Config(
-        gate,
-        http=Connection,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=most(),
-        timeout_graceful_shutdown=_PATIENCE_SECONDS,
-    )
-    server = _Server(config)
+    server = _Server(config(gate, _PATIENCE_SECONDS))
     stopping = anyio.Event()
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, stopping.set)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from mimo.commands import GROUPS, CommandTable, all_commands
@@ -26,8 +26,6 @@ _SPANS = re.compile(
     r"|(?<![\w`-])--(?P<bare>[a-z][a-z-]*)(?P<value> (?:[A-Z]+|[\d.]+)\b)?"
 )
 """Texts that may name a command or an option. Others in backticks stay as they are."""
-
-_commands = cache(all_commands)
 
 
 def for_agents(text: str, specs: Sequence[Spec] = ()) -> str:
@@ -84,7 +82,7 @@ def _argument(option: str, specs: Sequence[Spec]) -> str | None:
     own = [name for spec in specs for name in _arguments_of(spec, option)]
     names = own or [
         name
-        for spec in _commands().all()
+        for spec in all_commands().all()
         if Surface.MCP in spec.surfaces
         for name in _arguments_of(spec, option)
     ]
@@ -104,7 +102,7 @@ def _called(line: str) -> str:
         words = shlex.split(line)
     except ValueError:
         words = line.split()
-    commands = _commands()
+    commands = all_commands()
     for length in range(len(words), 0, -1):
         path = " ".join(words[:length])
         if path in commands.table:

@@ -135,10 +135,9 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     """Commits exactly these files, with the user's hooks and signing.
 
     With an `author`, such as `Ana <ana@example.org>`, the committer may be the program: see
-    `identity`.
-    Other staged files stay staged. Returns the short id; None if the files equal the last commit
-    after the user's filters. Raises `StorageFailed` with the message of git or of a hook. If a hook
-    added a private file, the commit is undone.
+    `identity`. Other staged files stay staged. Returns the short id; None if the files equal the
+    last commit after the user's filters. Raises `StorageFailed` with the message of git or of a
+    hook. If a hook added a private file, the commit is undone.
     """
     if not (names := _staged(root, paths := tuple(paths))):
         return None

@@ -37,14 +37,14 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 
 @contextmanager
-def courtesy(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
-    """Holds a lock file if it is free within `wait` seconds.
+def courtesy(path: Path) -> Iterator[None]:
+    """Holds a lock file if it is free within 10 seconds.
 
     The block runs in any case, so a process that hangs does not stop others.
     """
     with ExitStack() as held:
         with suppress(StorageFailed):
-            held.enter_context(lock(path, wait=wait))
+            held.enter_context(lock(path))
         yield
 
 

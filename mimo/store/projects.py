@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from mimo import disk
@@ -271,14 +272,9 @@ def _holds_memories(store: Path) -> bool:
 
 def registered(home: Path) -> Registry:
     """Returns the registered projects, oldest first; a damaged list is reported in `problem`."""
-    import json
-
     path = home / REGISTRY
     try:
-        data = json.loads(disk.read(path, limit=_MAX_BYTES).decode("utf-8"))
-        if isinstance(data, dict):  # As a later version may write it.
-            LaterFormat.check(f"`{path}`", data.get("format"))
-        return Registry(projects=tuple(_registered(item) for item in data))
+        return Registry(projects=_parsed(path, disk.read(path, limit=_MAX_BYTES)))
     except FileNotFoundError:
         return Registry()
     except LaterFormat as error:
@@ -287,6 +283,16 @@ def registered(home: Path) -> Registry:
         return Registry(problem=failure("read", path, error).message)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Registry(problem=f"`{path}` is damaged")
+
+
+@lru_cache(maxsize=1)  # A server reads the same list for each request.
+def _parsed(path: Path, data: bytes) -> tuple[Registered, ...]:
+    import json
+
+    items = json.loads(data.decode("utf-8"))
+    if isinstance(items, dict):  # As a later version may write it.
+        LaterFormat.check(f"`{path}`", items.get("format"))
+    return tuple(map(_registered, items))
 
 
 def register(home: Path, project: Project, *, now: datetime) -> str | None:

@@ -285,8 +285,8 @@ class Values:
     def expire(self, now: datetime) -> int:
         """Removes expired values and returns their number; does nothing if it can't write.
 
-        Readers leave them out in any case.
-        The time to live of values with a later time than now starts again.
+        Readers leave them out in any case. The time to live of values with a later time than now
+        starts again.
         """
         values = {"now": now.timestamp()}
         due = f"SELECT 1 FROM entries WHERE NOT {_ALIVE} OR written > :now LIMIT 1"

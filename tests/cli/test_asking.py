@@ -8,7 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from mimo.cli.main import Asking
-from mimo.mind import Question
+from mimo.surroundings import Question
 
 QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"))
 

@@ -27,7 +27,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The projects for which a process was started; none is."""
     roots: list[Path] = []
     monkeypatch.setattr(
-        "mimo.operations.syncing.start", lambda module, root, home: roots.append(root)
+        "mimo.operations.background.start", lambda module, root, home: roots.append(root)
     )
     return roots
 

@@ -23,13 +23,14 @@ from mimo.commands.schema import input_schema, listed_output, output_schema
 from mimo.commands.spec import COMMAND_LINES, GUIDES, Param, Spec, Surface, singular
 from mimo.features.daemon import Running, process
 from mimo.guard import tokens
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.server.app import App
 from mimo.server.wording import for_agents
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
+from mimo.surroundings import Timer
 from tests import mama_databases, sample_procedures
 from tests.conftest import git
 

@@ -1,4 +1,6 @@
+import errno
 import gc
+import os
 import sqlite3
 import subprocess
 import sys
@@ -7,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -161,6 +164,30 @@ def test_a_full_disk_is_a_storage_error_and_changes_nothing(
     assert "disk" in raised.value.hint
     assert full.count(Filter()) == index.count(Filter()) == 1
     full.close()
+
+
+@pytest.mark.parametrize("name", ["index.db", "index.db-sums"])
+def test_an_index_is_kept_if_too_many_files_are_open(
+    folder: Path, change_of: Make, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    filled(folder, change_of)
+    opened = os.open
+
+    def full(path: Any, *args: Any, **named: Any) -> int:
+        if os.fspath(path) == str(folder / name):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+        return opened(path, *args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", full)
+        with pytest.raises(StorageFailed, match="Too many open files") as raised:
+            Index.open(folder, None)
+    index = Index.open(folder, None)
+
+    assert not isinstance(raised.value, IndexDamaged)
+    assert index.count(Filter()) == 40
+    assert database.generations(folder) == [0]
+    index.close()
 
 
 def test_an_old_generation_stays_while_a_process_uses_it(folder: Path, change_of: Make) -> None:

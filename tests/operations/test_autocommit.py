@@ -1,6 +1,5 @@
 """Commits in the background: batched, and never delaying a command."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -9,8 +8,8 @@ import pytest
 from mimo.cli.main import main
 from mimo.config import setting
 from mimo.errors import Invalid
-from mimo.operations import syncing
-from tests.conftest import git
+from mimo.operations import background, syncing
+from tests.conftest import git, wait_until_forgotten
 
 
 @pytest.fixture
@@ -101,14 +100,16 @@ def test_the_process_gets_the_project_and_the_home(monkeypatch, tmp_path):
     calls = []
 
     class Process:
-        returncode = None
         pid = 1
 
         def __init__(self, words, **_):
             calls.append(words)
 
+        def wait(self):
+            return 0
+
     monkeypatch.setattr("subprocess.Popen", Process)
-    syncing.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
+    background.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
     assert calls == [
         [sys.executable, "-m", "mimo.operations.syncing", str(tmp_path), str(tmp_path / "home")]
     ]
@@ -123,8 +124,8 @@ def test_a_module_in_the_current_folder_is_not_run(monkeypatch, tmp_path):
     (planted / "encoding.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    process = syncing.start("mimo.operations.encoding", tmp_path, tmp_path / "home")
-    os.waitpid(process, 0)
+    process = background.start("mimo.operations.encoding", tmp_path, tmp_path / "home")
+    wait_until_forgotten(process)
 
     assert not (tmp_path / "ran").exists()
 

@@ -16,7 +16,7 @@ from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import refresh, saving
-from mimo.store.locks import courtesy, lock
+from mimo.store.locks import lock
 
 TEXT = "The staging database is reset every night at four"
 
@@ -116,8 +116,7 @@ class TestSame:
         assert not store(mind).already
 
     def test_a_hanging_process_does_not_prevent_writing(self, mind, monkeypatch):
-        at_once = partial(courtesy, wait=0)
-        monkeypatch.setattr("mimo.store.locks.courtesy", at_once)
+        monkeypatch.setattr("mimo.store.locks.lock", partial(lock, wait=0))
         with lock(mind.folder / ".local" / "adding"):
             assert not store(mind).already
 

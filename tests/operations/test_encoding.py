@@ -7,11 +7,9 @@ import pytest
 
 from mimo.features.notes.commands import add
 from mimo.features.upkeep.indexing import index
-from mimo.operations import encoding, finding
+from mimo.operations import background, encoding, finding
 from mimo.store.locks import holding
-
-NO_PROCESS = 1 << 22
-"""One more than the highest number of a process."""
+from tests.conftest import wait_until_forgotten
 
 TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
 
@@ -28,11 +26,7 @@ def started(monkeypatch):
     """The projects for which a process was started; none is."""
     roots = []
 
-    def start(root, home):
-        roots.append(root)
-        return NO_PROCESS
-
-    monkeypatch.setattr(encoding, "_start", start)
+    monkeypatch.setattr(background, "start", lambda module, root, home: roots.append(root))
     return roots
 
 
@@ -63,20 +57,16 @@ def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeyp
     assert len(started) == 1
 
 
-def test_the_process_makes_the_vectors(filled):
+def test_the_process_makes_the_vectors_and_leaves_no_zombie(filled):
     finding.search(filled, "anything at all", finding.Options(limit=3))
-    process = encoding._start(filled.project.root, filled.home)
-    encoding._started.append(process)
+    process = background.start("mimo.operations.encoding", filled.project.root, filled.home)
 
     end = time.monotonic() + 60
     while time.monotonic() < end and not _is_ready(filled):
         time.sleep(0.1)
 
     assert _is_ready(filled)
-    while time.monotonic() < end and encoding._started:
-        encoding._reap()
-        time.sleep(0.1)
-    assert encoding._started == []
+    wait_until_forgotten(process)
 
 
 def _is_ready(mind):
@@ -85,7 +75,7 @@ def _is_ready(mind):
 
 
 def test_the_background_can_be_switched_off(filled, monkeypatch):
-    monkeypatch.setattr(encoding, "_start", lambda root, home: pytest.fail("started"))
+    monkeypatch.setattr(background, "start", lambda *_: pytest.fail("started"))
     assert os.environ["MIND_BACKGROUND"] == "off"
 
     encoding.encode_later(filled)

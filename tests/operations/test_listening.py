@@ -1,14 +1,17 @@
 """The memory behind a server, and its socket: files that are no longer used are closed."""
 
+import errno
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Listener, Memory
@@ -49,6 +52,24 @@ def test_a_change_of_settings_leaves_no_files_open(memory: Memory, mind: Mind) -
         opened.append(descriptors())
 
     assert max(opened[2:]) <= opened[1]
+
+
+def test_a_project_whose_folder_is_out_of_reach_is_opened_again(
+    memory: Memory, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = memory.mind()
+    stat = os.stat
+
+    def stale(path: Any, *args: Any, **named: Any) -> os.stat_result:
+        if os.fspath(path) == str(mind.folder):
+            raise OSError(errno.ESTALE, "Stale file handle", str(path))
+        return stat(path, *args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", stale)
+        assert before.is_outdated
+        assert memory.mind() is not before
+    assert use(memory).index.count(Filter()) == 1
 
 
 def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind) -> None:

@@ -18,6 +18,7 @@ from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.surroundings import Timer
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])
@@ -126,6 +127,17 @@ def test_other_projects_are_opened_once_for_all_callers(mind, tmp_path, home):
     assert second.index is first.index
 
 
+def test_another_memory_has_the_progress_and_the_rights_of_its_caller(mind):
+    mind.user(make=True)
+    first, second = mind.heard(lambda *_: None, None), mind.heard(None, None)
+    first.allows_secrets = True
+
+    assert first.user().progress is first.progress
+    assert first.user().allows_secrets
+    assert second.user().progress is None
+    assert not second.user().allows_secrets
+
+
 def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(mind, tmp_path):
     config(mind, "embedding.model", str(tmp_path / "nowhere"))
 
@@ -144,3 +156,27 @@ def test_search_answers_with_a_notice_if_the_home_is_unusable(mind):
 
     assert results.total == 1
     assert "index could not be used" in (results.notice or "")
+
+
+def test_a_server_tries_an_unusable_index_again_after_some_minutes(mind):
+    add(mind, "tea is hot")
+    owner = mind.home / "index-owner"
+    aside = owner.rename(mind.home / "aside")
+    owner.mkdir()
+    seconds = 0.0
+    server = mind.reopened()
+    server.timer = Timer(monotonic=lambda: seconds)
+    server.watch()
+    search(server, "tea")
+    owner.rmdir()
+    aside.rename(owner)
+    (mind.folder / "facts" / "milk.md").write_text("Milk is cold\n", encoding="utf-8")
+
+    seconds = 60.0
+    assert "index could not be used" in (search(server, "milk").notice or "")
+    seconds = 900.0
+    results = search(server, "milk")
+
+    assert (results.total, results.notice) == (1, None)
+    assert server.index.file
+    server.close()

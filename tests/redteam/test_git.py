@@ -459,7 +459,7 @@ STARTS_PROGRAMS = {
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
-    "operations/syncing.py",
+    "operations/background.py",
     "store/git.py",
 }
 STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}

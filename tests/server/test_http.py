@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import shutil
 import signal
 import socket
 import stat
@@ -26,7 +27,7 @@ from starlette.responses import JSONResponse
 from uvicorn.server import ServerState
 
 from mimo.commands import all_commands
-from mimo.errors import Invalid
+from mimo.errors import Invalid, NoProject
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
@@ -34,6 +35,7 @@ from mimo.server.app import App
 from mimo.server.hosting import Hosting
 from mimo.server.http import PORT, Gate, place_of, token_of
 from mimo.store.init import init
+from mimo.store.projects import unregister
 from tests.conftest import NOW
 from tests.server.over_http import TOKEN, Served, served
 
@@ -253,6 +255,31 @@ def test_a_project_is_followed_until_its_sessions_have_ended(project: Path, home
     assert anyio.run(follow) == [[], [project]]
 
 
+def test_an_open_project_whose_folder_is_deleted_is_refused(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home)
+
+    async def ask() -> list[int]:
+        statuses = []
+        async with hosting.running(), inside(gate) as client:
+            for change in (lambda: None, lambda: shutil.rmtree(project / ".mind")):
+                change()
+                answer = await client.post("/mcp/shop", json=INITIALIZE)
+                statuses.append(answer.status_code)
+        return statuses
+
+    assert anyio.run(ask) == [200, 404]
+
+
+def test_a_project_is_unknown_as_soon_as_it_is_forgotten(project: Path, home: Path) -> None:
+    hosting, _ = hosting_of(home)
+    assert hosting.named(("shop",)) == project
+
+    unregister(home, [project])
+
+    with pytest.raises(NoProject):
+        hosting.named(("shop",))
+
+
 def test_of_many_projects_the_least_recently_used_is_closed(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +305,33 @@ def test_of_many_projects_the_least_recently_used_is_closed(
         [True, True, False],
         [True, False, True],
         [False, True, True],
+    ]
+
+
+def test_work_that_fails_for_one_project_ends_no_other(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.SHARE_SECONDS", 0.01)
+    tried = []
+
+    def refused(mind: object) -> None:
+        tried.append(mind)
+        raise PermissionError
+
+    monkeypatch.setattr("mimo.operations.sharing.push_later", refused)
+    hosting, gate = hosting_of(home)
+
+    async def wait() -> int:
+        async with hosting.running(), inside(gate) as client:
+            await client.post("/mcp/shop", json=INITIALIZE)
+            with anyio.fail_after(20):
+                while len(tried) < 3:
+                    await anyio.sleep(0.01)
+            return (await client.post("/mcp/shop", json=INITIALIZE)).status_code
+
+    assert anyio.run(wait) == 200
+    assert [record.args for record in caplog.records if record.name == "mind.http"] == [
+        ("PermissionError",)
     ]
 
 

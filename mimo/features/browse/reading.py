@@ -41,7 +41,8 @@ from mimo.rendering.results import (
 from mimo.rendering.terminal import MARK, TerminalScreen
 
 if TYPE_CHECKING:
-    from mimo.mind import Mind, Progress
+    from mimo.mind import Mind
+    from mimo.surroundings import Progress
 
 T = TypeVar("T")
 

@@ -12,10 +12,11 @@ from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
 from mimo.features.clients.table import ClientName, Scope
 from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
 from mimo.operations import settings
 from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
+from mimo.surroundings import Question
 from mimo.text.phrases import notices
 
 For = Annotated[

@@ -101,8 +101,7 @@ class Loop:
         self._blind.set()
         for root in tuple(self.active):
             self._end_session(root)
-        for mind in self._projects.values():
-            mind.close()
+        self._mind.close()  # And with it the memories of the projects and of the user.
         for root in tuple(self._asked):
             self._stop_listening(root)
         log.info("ended")
@@ -296,7 +295,9 @@ def _logged(root: Path, failure: str = "") -> Iterator[None]:
 
 def _memory_folders(mind: Mind) -> list[Path]:
     """Returns the folders with memories of a project, which are watched recursively."""
-    return [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
+    folders = mind.store.folders()
+    # One that can't be looked up now counts as missing.
+    return [each for each in folders if os.path.isdir(each)] or [mind.folder]  # noqa: PTH112
 
 
 def _is_below(path: Path, folders: Sequence[Path]) -> bool:

@@ -208,7 +208,7 @@ def decision(
         tags=tags,
         outcome=outcome_of(outcome) if outcome else None,
         links=relations.links_of(mind, links),
-        sections=_section(Section.REASONING, _not_blank("reasoning", reasoning)),
+        sections=_section(Section.REASONING, _not_blank(reasoning)),
         extra=_involvement(type),
     )
     saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)
@@ -365,11 +365,13 @@ def _topic(topic: str) -> str:
     return " ".join(topic.split())
 
 
-def _not_blank(name: str, text: str) -> str:
-    """Returns a text; raises `Invalid` if it is blank."""
-    if not text.strip():
-        raise Invalid(f"{name} is empty", hint=f"give the {name}", details={"field": name})
-    return text
+def _not_blank(reasoning: str) -> str:
+    """Returns the reasoning; raises `Invalid` if it is blank."""
+    if not reasoning.strip():
+        raise Invalid(
+            "reasoning is empty", hint="give the reasoning", details={"field": "reasoning"}
+        )
+    return reasoning
 
 
 def _section(name: Section, text: str) -> dict[Section, str]:
@@ -502,7 +504,7 @@ def supersede(
             hint="give the reasons with --because, or what was wrong with --reason",
             details={"field": "reasoning"},
         )
-    reasons = _not_blank("reasoning", reasoning) if reasoning else ""
+    reasons = _not_blank(reasoning) if reasoning else ""
     draft = saving.draft(
         Kind.DECISION,
         decision,

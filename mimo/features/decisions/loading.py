@@ -78,9 +78,6 @@ MOST_RELATED = 50
 MOST_RECENT = 5
 """New memories beside a checkpoint."""
 
-_LINES = 4
-"""Lines of a memory's content that are printed, unless all of it is."""
-
 
 @frozen
 class RecentMemory:
@@ -540,6 +537,6 @@ def show(row: Remembered, screen: Screen, *, whole: bool = False, weak: bool = F
             screen.markdown(row.reasoning)
         return
     if text:
-        screen.text(first_lines(text, _LINES), indent=BELOW)
+        screen.text(first_lines(text), indent=BELOW)
     if row.reasoning:
-        screen.text(f"because {first_lines(row.reasoning.strip(), _LINES)}", indent=BELOW)
+        screen.text(f"because {first_lines(row.reasoning.strip())}", indent=BELOW)

@@ -3,8 +3,8 @@
 The words and the rules are those of MAMA's design: resuming comes before deciding, and every other
 prompt lists every tool. A prompt without such a word that only asks where work stopped resumes it,
 too. A word counts fully only in a request: "let's continue", not "the continue button". Only the
-list of tools becomes shorter; the client may call all of them.
-The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
+list of tools becomes shorter; the client may call all of them. The file is
+`.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
 """
 
 from __future__ import annotations

@@ -392,10 +392,10 @@ def _show_removed(result: Import, source: Part, screen: Screen) -> None:
         _show_names(result.kept, screen)
 
 
-def _show_skipped(skipped: Sequence[Skipped], screen: Screen, of: str = "row") -> None:
+def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
     for left in skipped:
         ids = ", ".join(left.ids) + (", …" if left.count > len(left.ids) else "")
-        message = f"skipped {count(left.count, of)} of {left.table}: {left.reason}"
+        message = f"skipped {count(left.count, 'row')} of {left.table}: {left.reason}"
         screen.line(warn(message), f" ({ids})", indent=2)
 
 

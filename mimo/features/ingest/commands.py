@@ -24,9 +24,6 @@ from mimo.rendering.results import count, first_lines, render
 
 MIXED = "mixed"
 
-_LINES = 4
-"""Lines of a chunk that a dry run prints."""
-
 
 @frozen
 class ChunkRow:
@@ -288,5 +285,5 @@ def _chunk(chunk: ChunkRow, screen: Screen) -> None:
     heading = " › ".join(chunk.heading_path)  # noqa: RUF001 - as in titles
     facts = f"  {count(chunk.characters, 'character')}"
     screen.line(accent(f"{chunk.path}:{chunk.lines}"), dim(facts), f"  {heading}" * bool(heading))
-    screen.text(first_lines(chunk.text, _LINES), indent=4)
+    screen.text(first_lines(chunk.text), indent=4)
     screen.blank()

@@ -65,9 +65,6 @@ from mimo.rendering.results import (
 )
 from mimo.text.phrases import notices
 
-_LINES = 4
-"""Lines of a result that are printed."""
-
 _BEGINNING = 2_000
 """Characters in a list of an ingested file that is larger than a memory can be."""
 
@@ -360,7 +357,7 @@ def _(result: MemorySearch, screen: Screen) -> None:
         for warning in filter(None, (row.warning, row.stale)):
             screen.line(bad(with_handles(warning)), indent=BELOW)
         if rest.strip():
-            screen.text(first_lines(rest.strip(), _LINES), indent=BELOW)
+            screen.text(first_lines(rest.strip()), indent=BELOW)
     searched = count(result.total_searched, "memory", "memories")
     screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
 

@@ -25,7 +25,8 @@ from mimo.features.procedures.model import (
 )
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.codec.value import MAX_DEPTH, depth
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
+from mimo.surroundings import Timer
 
 if TYPE_CHECKING:
     import subprocess

@@ -1,10 +1,9 @@
 """Mind's own commands as actions of procedures, on the path of all surfaces."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from mimo.commands import Tools, all_commands, called, near
+from mimo.commands import all_commands, called, near
 from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import OPERATION, Spec, Surface, to_json
@@ -15,16 +14,12 @@ TOOLSET = "procedures"
 """The toolset that procedures can't call: procedures that start each other might never end."""
 
 
-@cache
-def _tools() -> Tools:
-    return all_commands().tools()
-
-
 def fault(name: str, arguments: Mapping[str, Any]) -> str | None:
     """Returns why a procedure can't call a command with arguments of these names, or None."""
-    specs = called(_tools(), name)
+    tools = all_commands().tools()
+    specs = called(tools, name)
     if specs is None:
-        nearest = near(_tools(), name, "slash")
+        nearest = near(tools, name, "slash")
         hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
         return f"there is no command `{name}`{hint}"
     if specs[0].toolset == TOOLSET:
@@ -55,7 +50,7 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     if reason := fault(name, arguments):
         raise Denied(reason)
-    spec, rest = choose(called(_tools(), name) or (), arguments)
+    spec, rest = choose(called(all_commands().tools(), name) or (), arguments)
     decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP

@@ -34,8 +34,9 @@ from mimo.features.procedures.storage import ROLLBACK, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
 from mimo.store.projects import index_owner
+from mimo.surroundings import Question
 
 HELD = "MIND_EXECUTION_LOCK"
 """The variable with the descriptor by which a process inherits the lock of its run."""

@@ -19,11 +19,12 @@ from mimo.features.procedures.model import (
 from mimo.features.procedures.reading import Reading
 from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
 from mimo.operations import reasons, refresh
 from mimo.operations.saving import approving
 from mimo.store import files
 from mimo.store.projects import index_owner
+from mimo.surroundings import Question
 
 FOLDER = f"{STORE}/procedures"
 MOST_FAULTS = 100

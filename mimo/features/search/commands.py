@@ -56,8 +56,8 @@ MOST_CONTENT = 2_000
 
 _ONLY_HERE = "a query without a subject lists this project only"
 
-_LINES, _PASSAGE = 4, 240
-"""Lines and characters of a result that are printed; `mind show` prints all."""
+_PASSAGE = 240
+"""Characters of a result that are printed; `mind show` prints all."""
 
 Threshold = Annotated[
     float | None,
@@ -401,5 +401,5 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, inde
         body = f"{body}\nbecause {because}".strip()
     if body:
         most = MOST_CONTENT if screen.setting.details else _PASSAGE
-        passage = first_lines(excerpt(body, query, most), _LINES)
+        passage = first_lines(excerpt(body, query, most))
         screen.text(passage, terms=matching_words(passage, query), indent=indent + below)

@@ -14,10 +14,11 @@ from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
 from mimo.operations import reasons, settings, syncing
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
+from mimo.surroundings import Question
 
 _ANSWERS = ("yes", "no")
 _ANSWER_SECONDS = 300.0

@@ -22,7 +22,7 @@ from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ENTRY
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.operations.connections import Connection, most
+from mimo.operations.connections import config
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, listening, new_token
 
@@ -59,25 +59,13 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     with listening(port, hint="leave out --port to use any free port") as listener:
         port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
-        config = uvicorn.Config(
-            viewer.application(port),
-            http=Connection,
-            loop="asyncio",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            limit_concurrency=most(),
-            timeout_graceful_shutdown=_PATIENCE_SECONDS,
-        )
+        server = _Server(config(viewer.application(port), _PATIENCE_SECONDS), changes)
         try:
             refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
             changes.start(lambda: _folders(memory.mind()))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
-            run = partial(asyncio.run, _Server(config, changes).serve([listener]))
+            run = partial(asyncio.run, server.serve([listener]))
             with suppress(KeyboardInterrupt):
                 Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.
         finally:

@@ -260,7 +260,8 @@ def _steadily(project: Path | None) -> Any:
     How long something took is part of what is recorded: equal runs leave equal records.
     """
     from mimo.disk import working_directory
-    from mimo.mind import Mind, Timer
+    from mimo.mind import Mind
+    from mimo.surroundings import Timer
 
     timer = Timer(monotonic=iter(number / 1000 for number in itertools.count()).__next__)
     mind = Mind.open(working_directory(), project=project)

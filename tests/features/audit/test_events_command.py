@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from mimo.cli.main import main
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
+from mimo.surroundings import Timer
 
 
 @pytest.fixture

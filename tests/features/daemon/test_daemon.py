@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,20 @@ def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
     assert count(mind) == 0
     loop.take(frozenset({path}))
     assert count(mind) == 1
+
+
+def test_its_end_closes_the_index_of_each_memory(mind: Mind, loop: Loop) -> None:
+    user = mind.user(make=True)
+    assert user
+    loop.check()
+    opened = [*loop._projects.values(), loop._user]
+    journals = [each.index_folder / "index.db-wal" for each in opened if each]
+    assert [path.exists() for path in journals] == [True, True]
+
+    loop.end()
+    loop.run()
+
+    assert [path.exists() for path in journals] == [False, False]
 
 
 def test_the_users_memory_for_all_projects_is_kept_fresh(loop: Loop, mind: Mind) -> None:
@@ -168,6 +183,25 @@ def test_an_included_folder_is_watched_as_soon_as_a_check_finds_it(
     loop.take(set_project(mind, 'include = ["docs/*.md"]'))
     assert project / "docs" not in watched
     (project / "docs").mkdir()
+    loop.check()
+    until(lambda: project / "docs" in watched)
+
+
+def test_an_included_folder_out_of_reach_does_not_end_the_loop(
+    loop: Loop, mind: Mind, project: Path, watched: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "docs").mkdir()
+    stat = os.stat
+
+    def refused(path: Any, *args: Any, **named: Any) -> os.stat_result:
+        if os.fspath(path) == str(project / "docs"):
+            raise PermissionError
+        return stat(path, *args, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", refused)
+        loop.take(set_project(mind, 'include = ["docs/*.md"]'))
+    assert project / "docs" not in watched
     loop.check()
     until(lambda: project / "docs" in watched)
 

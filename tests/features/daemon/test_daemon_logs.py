@@ -8,7 +8,8 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.features import daemon
-from mimo.mind import Mind, Timer
+from mimo.mind import Mind
+from mimo.surroundings import Timer
 
 
 class Over(Exception):

@@ -5,7 +5,7 @@ import pytest
 from mimo.errors import Invalid
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking import Chunking, Strategy
-from mimo.mind import Timer
+from mimo.surroundings import Timer
 
 
 @pytest.fixture

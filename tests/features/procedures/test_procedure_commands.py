@@ -12,7 +12,8 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start
-from mimo.mind import Mind, Question
+from mimo.mind import Mind
+from mimo.surroundings import Question
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 

@@ -17,7 +17,8 @@ from mimo.features.procedures import actions, executing, library
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
-from mimo.mind import Mind, Question, Timer
+from mimo.mind import Mind
+from mimo.surroundings import Question, Timer
 from tests.sample_procedures import begun, put, ran, text
 
 

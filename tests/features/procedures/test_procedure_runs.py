@@ -13,8 +13,9 @@ from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
-from mimo.mind import Mind, Question, Timer
+from mimo.mind import Mind
 from mimo.store import files
+from mimo.surroundings import Question, Timer
 from tests.conftest import Clock
 from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
 

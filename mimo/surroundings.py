@@ -1,0 +1,32 @@
+"""The surroundings of a command: the clock, and the user who is asked and sees progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from mimo.frozen import NamedTuple
+
+Clock = Callable[[], datetime]
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a step, the number of finished items, and the total."""
+
+
+class Question(NamedTuple):
+    """A question that only a person can answer."""
+
+    text: str
+    choices: tuple[str, ...]
+
+
+Ask = Callable[[Question, float], str | None]
+"""Asks a question, and returns the choice; None if there is none within the given seconds."""
+
+
+class Timer(NamedTuple):
+    """Functions that measure time and wait."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep

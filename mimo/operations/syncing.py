@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +15,7 @@ from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
 from mimo.mind import Mind
-from mimo.operations.background import start
+from mimo.operations.background import opened, start
 from mimo.store import commit as commits
 from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
@@ -162,7 +161,7 @@ def commit_scheduled(root: Path, home: Path) -> None:
     with suppress(MindError, OSError):
         files.remove(_scheduled(root))
     with suppress(MindError, OSError):
-        mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
+        mind = opened(root, home)
         sync(mind, message=None, automatic=True)
         if mind.shared_index is not None:
             start("mimo.operations.sharing", root, home)

@@ -383,7 +383,7 @@ def is_approved(root, home, path):
 def test_what_a_person_commits_is_approved_which_is_reported(repository, mind, home, pulled):
     assert not is_approved(repository, home, pulled)
     notice = sync(mind).notice
-    assert notice == "your commit approves 1 memory; `mind untrust ID` ends that"
+    assert notice == "this commit approves 1 memory; `mind untrust ID` ends that"
     assert is_approved(repository, home, pulled)
 
 

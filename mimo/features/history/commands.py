@@ -320,7 +320,7 @@ def sync(
     remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
     if done.approved:
         memories = "1 memory" if done.approved == 1 else f"{done.approved:,} memories"
-        remarks.append(f"your commit approves {memories}; `mind untrust ID` ends that")
+        remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")
     return Synced(
         commit=done.commit,
         branch=done.branch,

@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from mimo.commands.spec import Arg, Omitted, Out, Tool
+from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
-from mimo.memory.outcomes import outcome_of
+from mimo.memory.outcomes import wanted_outcome
 from mimo.mind import Mind
 
 if TYPE_CHECKING:
@@ -193,14 +194,28 @@ def narrowed(
             mind.note("time", f"{phrases}: {when.shown(span, mind.local_now())}")
     return Filter(
         types=kinds,
-        tags=frozenset(tags),
+        tags=_wanted_tags(tags) if tags else frozenset(),
         topic=topic,
-        outcomes=frozenset(filter(None, map(outcome_of, outcomes))),
+        outcomes=frozenset(map(wanted_outcome, outcomes)),
         private=private,
         unapproved=untrusted,
         since=since,
         until=until,
     )
+
+
+def _wanted_tags(tags: tuple[str, ...]) -> frozenset[str]:
+    """Returns tags as they are stored, without `#`. Raises `Invalid` for one without letters."""
+    from mimo.memory.codec.file import clean_tags
+
+    for tag in tags:
+        if not clean_tags((tag,)):
+            raise Invalid(
+                f"`{tag}` is not a tag",
+                hint="name a tag as lists print it, such as `#api`",
+                details={"field": "tags"},
+            )
+    return frozenset(clean_tags(tags))
 
 
 Row = TypeVar("Row")

@@ -109,8 +109,11 @@ def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))
     if filter.outcomes:
-        terms.append(f"{row}.outcome IN ({marks(tuple(filter.outcomes))})")
-        values += sorted(outcome.value for outcome in filter.outcomes)
+        outcomes = sorted(outcome.value for outcome in filter.outcomes if outcome)
+        pending = f"{row}.type = 'decision' AND {row}.outcome IS NULL"
+        either = f" OR {pending}" if None in filter.outcomes else ""
+        terms.append(f"({row}.outcome IN ({marks(outcomes)}){either})")
+        values += outcomes
     terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
     if filter.since is not None:
         terms.append(f"{row}.created >= ?")

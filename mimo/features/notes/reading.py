@@ -269,7 +269,7 @@ def list_(
     types: Types = (),
     topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
     outcomes_: Annotated[
-        tuple[str, ...], Arg("Only these outcomes: SUCCESS, FAILED, PARTIAL", wire="outcomes")
+        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", wire="outcomes")
     ] = (),
     tags: TagFilter = (),
     limit: Limit = 50,

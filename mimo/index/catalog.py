@@ -93,6 +93,7 @@ _TERMS = {
     "unapproved": "NOT approved({0}.digest)",
     "current": CURRENT,
 }
+    "whole": "{0}.parent IS NULL AND CAST({0}.path AS TEXT) GLOB '.mind/*'",
 """The conditions of a filter that are on or off; format them with the row's alias."""
 
 

@@ -292,6 +292,8 @@ class Filter:
     """Only memories that the user has not approved on this machine."""
     current: bool = False
     """Only memories that are not superseded."""
+    whole: bool = False
+    """Only memories in `.mind/`, without the parts of ingested files."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

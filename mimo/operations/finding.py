@@ -53,7 +53,7 @@ _NEWEST = "the query names no subject; these are the newest memories"
 _DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
 _READ = 300
-"""The number of memories that a list reads if its first ones are parts of documents."""
+"""The number of checkpoints that are read if the newest is archived."""
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
 
@@ -348,16 +348,8 @@ def _newest(
 
 def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
     """Returns the newest memories, and `documents` only if there is nothing else."""
-    few = min(limit, _READ)
-    records = mind.index.records(filter, limit=few)
-    if few == len(records) != len(_own(records)):
-        records = mind.index.records(filter, limit=_READ)
-    return tuple(_own(records) or (records if documents else ()))[:limit]
-
-
-def _own(records: Sequence[Record]) -> list[Record]:
-    """Returns the memories without parts of documents and included files."""
-    return [record for record in records if record.parent is None and not record.place.elsewhere]
+    records = mind.index.records(replace(filter, whole=True), limit=limit)
+    return records if records or not documents else mind.index.records(filter, limit=limit)
 
 
 def _hit(record: Record, score: float, newer: Newer) -> Hit:

@@ -241,7 +241,6 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         extra=details,
         private=first.place.private,
         line=1,
-        stale=None,
         digest=_to_approve(mind, first),
     )
 

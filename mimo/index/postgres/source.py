@@ -66,6 +66,7 @@ _TERMS = {
     "approved": "{e}.approved",
     "unapproved": "NOT {e}.approved",
     "current": _CURRENT,
+    "whole": "{m}.parent IS NULL AND starts_with({m}.path, '.mind/')",
 }
 
 

@@ -22,9 +22,10 @@ from mimo.operations.finding import (
     Options,
     answer_of,
     approved,
+    best_first,
     check_length,
     note_sure,
-    rank,
+    with_room,
 )
 from mimo.text.phrases import notices
 
@@ -44,6 +45,7 @@ def search_projects(
     could not be searched, with the reason. Otherwise as `search`.
     """
     with_private = private and mind.agent is None
+    most, options = options.limit, with_room(options)
     shared = replace(options, filter=replace(options.filter, shared=True))
 
     def search_one(other: Mind, here: bool) -> Answer:
@@ -73,13 +75,13 @@ def search_projects(
     matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
     if is_listed:
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
-        return matches[: options.limit], notice
-    matches.sort(key=rank, reverse=True)
+        return matches[:most], notice
+    matches = best_first(matches)
     if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
         matches, notice = matches[:NEAREST], notices(notice, WEAK)
     elif options.threshold is None:
         matches = [match for match in matches if match[1].score >= THRESHOLD]
-    matches = matches[: options.limit]
+    matches = matches[:most]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, notice

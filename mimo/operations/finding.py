@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,8 @@ MOST_QUERY = 10_000
 
 _ADVANTAGE = 0.05
 """A match of the user's own memory is above one of a project only if it is better by more."""
+_ORDERED = 20
+"""The number of matches of each memory that are ordered, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
 _NEWEST = "the query names no subject; these are the newest memories"
@@ -147,10 +150,38 @@ def approved(options: Options) -> Options:
     return replace(options, filter=replace(options.filter, approved=True))
 
 
-def rank(match: tuple[Mind, Hit]) -> float:
-    """Returns the place of a match: what a project decided is above a general preference."""
-    owner, hit = match
-    return hit.score - _ADVANTAGE if owner.is_users else hit.score
+def with_room(options: Options) -> Options:
+    """Returns the options with a limit that is enough to order the matches of several memories.
+
+    The user's note on a topic is below a project's memory on it, wherever that is.
+    """
+    return replace(options, limit=max(options.limit, _ORDERED))
+
+
+def places(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[float, bool]]:
+    """Returns the place of each match: what a project decided is above a general preference.
+
+    Among equal matches, and on the same topic, those of projects are first.
+    """
+    topics: dict[str, float] = {}
+    for owner, hit in matches:
+        topic = topic_key(hit.record.memory.topic or "")
+        if topic and not owner.is_users:
+            topics[topic] = max(hit.score, topics.get(topic, 0.0))
+
+    def place(owner: Mind, hit: Hit) -> tuple[float, bool]:
+        if not owner.is_users:
+            return hit.score, True
+        most = topics.get(topic_key(hit.record.memory.topic or ""), 1.0)
+        return min(hit.score - _ADVANTAGE, most), False
+
+    return [place(owner, hit) for owner, hit in matches]
+
+
+def best_first(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[Mind, Hit]]:
+    """Returns matches of several memories in the order of their places."""
+    placed = zip(places(matches), matches, strict=True)
+    return [match for _, match in sorted(placed, key=itemgetter(0), reverse=True)]
 
 
 def _search_beside(
@@ -164,6 +195,7 @@ def _search_beside(
     question about a time or about the latest work is about the project. Among equal matches, and
     on the same topic, the project's are first. Otherwise as `search`.
     """
+    most, options = options.limit, with_room(options)
     own, remark = answer_of(mind, text, options)
     problem = None
     try:
@@ -179,10 +211,9 @@ def _search_beside(
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
         hits, remark = [], None
     matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
-    topics = {topic_key(hit.record.memory.topic or ""): hit.score for hit in reversed(hits)}
     if more:  # Otherwise the order is the project's own.
-        matches.sort(key=lambda match: _place(match, topics), reverse=True)
-    matches = matches[: options.limit]
+        matches = best_first(matches)
+    matches = matches[:most]
     is_listed = own.listed and not more
     if counted and not is_listed:
         for owner in (mind, user):
@@ -192,16 +223,6 @@ def _search_beside(
         notice = notices(notice, WEAK)
     considered = own.considered + others.considered
     return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
-
-
-def _place(match: tuple[Mind, Hit], topics: Mapping[str, float]) -> tuple[float, bool]:
-    """Returns the place of a match among those of a project, whose topics have these scores."""
-    owner, hit = match
-    place = rank(match)
-    topic = topic_key(hit.record.memory.topic or "")
-    if owner.is_users and topic and topic in topics:
-        place = min(place, topics[topic])
-    return place, not owner.is_users
 
 
 def answer_of(mind: Mind, text: str, options: Options) -> Answer:

@@ -260,21 +260,17 @@ class Facts:
         return cls(**(shared | own))
 
 
-def facts(
-    mind: Mind, records: Sequence[Record], *, named: Callable[[str], bool] | None = None
-) -> list[Facts]:
+def facts(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> list[Facts]:
     """Returns the facts of memories, in the same order.
 
-    `named` returns whether the facts may name another memory, by its id (default: all of them).
+    With `shared`, for others: private memories neither occur in them nor change them.
     """
     from mimo.operations import freshness
 
     ids = [record.memory.id for record in records]
     trusts = mind.trust.checker()
-    newer, competing = mind.index.newer(ids), mind.index.competing(ids)
-    if named is not None:
-        newer = {id: newer[id].only(named) for id in ids}
-        competing = {id: tuple(filter(named, others)) for id, others in competing.items()}
+    newer = mind.index.newer(ids, shared=shared)
+    competing = mind.index.competing(ids, shared=shared)
     stale = freshness.stale(mind, records)
     return [
         facts_of(mind, trusts, record, newer[id], competing.get(id) or None, stale.get(id))

@@ -52,7 +52,13 @@ def search_projects(
         if here or with_private:
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
-        hits = tuple(_without_private(other, hit) for hit in answer.result.hits)
+        ids = [hit.record.memory.id for hit in answer.result.hits]
+        newer = other.index.newer(ids, shared=True)
+        competing = other.index.competing(ids, shared=True)
+        hits = tuple(
+            replace(hit, newer=newer[id], competing=competing.get(id, ()))
+            for id, hit in zip(ids, answer.result.hits, strict=True)
+        )
         return Answer(replace(answer.result, hits=hits), answer.remark)
 
     check_length(text)
@@ -85,26 +91,6 @@ def search_projects(
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, notice
-
-
-def is_shared(mind: Mind) -> Callable[[str], bool]:
-    """Returns a function that checks whether another project may learn an id of a memory.
-
-    The id of a private memory has words of its text.
-    """
-
-    def check(id: str) -> bool:
-        record = mind.index.get(id)
-        return record is not None and not record.place.private
-
-    return check
-
-
-def _without_private(mind: Mind, hit: Hit) -> Hit:
-    """Returns a match that names no private memory."""
-    shared = is_shared(mind)
-    competing = tuple(filter(shared, hit.competing))
-    return replace(hit, newer=hit.newer.only(shared), competing=competing)
 
 
 def ask_each(

@@ -486,17 +486,18 @@ def linked(
     depth: int,
     types: Collection[str] = (),
     most: int | None = None,
+    shared: bool = False,
 ) -> Graph:
     """Returns the memories within `depth` links of `start`, and the links between them.
 
     A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, in both
     directions, only links of `types` if any are given, and the nearest `most` memories are kept.
+    With `shared`, private memories are left out, and with them what only they lead to.
     """
     from mimo.memory.relations import MAX_DEPTH
 
-    return refresh.up_to_date(mind).graph(
-        start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
-    )
+    steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(mind)
+    return index.graph(start, depth=steps, types=types, most=most, shared=shared, now=mind.now())
 
 
 def successor(mind: Mind, id: str) -> str | None:

@@ -346,7 +346,7 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         is_own = here or with_private
         wanted = first if is_own else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records, named=None if is_own else across.is_shared(other))
+        rows = facts(other, page.records, shared=not is_own)
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(mind, "mind_list", listed)

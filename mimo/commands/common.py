@@ -6,10 +6,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from mimo.commands.spec import Arg, Omitted, Out, Tool
+from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Category, Filter, Kind, Outcome, Record, Section, kind_of
-from mimo.memory.outcomes import outcome_of
+from mimo.memory.outcomes import wanted_outcome
 from mimo.mind import Mind
 
 if TYPE_CHECKING:
@@ -194,14 +195,28 @@ def narrowed(
             mind.note("time", f"{phrases}: {when.shown(span, mind.local_now())}")
     return Filter(
         types=kinds,
-        tags=frozenset(tags),
+        tags=_wanted_tags(tags) if tags else frozenset(),
         topic=topic,
-        outcomes=frozenset(filter(None, map(outcome_of, outcomes))),
+        outcomes=frozenset(map(wanted_outcome, outcomes)),
         private=private,
         unapproved=untrusted,
         since=since,
         until=until,
     )
+
+
+def _wanted_tags(tags: tuple[str, ...]) -> frozenset[str]:
+    """Returns tags as they are stored, without `#`. Raises `Invalid` for one without letters."""
+    from mimo.memory.codec.file import clean_tags
+
+    for tag in tags:
+        if not clean_tags((tag,)):
+            raise Invalid(
+                f"`{tag}` is not a tag",
+                hint="name a tag as lists print it, such as `#api`",
+                details={"field": "tags"},
+            )
+    return frozenset(clean_tags(tags))
 
 
 Row = TypeVar("Row")
@@ -246,21 +261,17 @@ class Facts:
         return cls(**(shared | own))
 
 
-def facts(
-    mind: Mind, records: Sequence[Record], *, named: Callable[[str], bool] | None = None
-) -> list[Facts]:
+def facts(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> list[Facts]:
     """Returns the facts of memories, in the same order.
 
-    `named` returns whether the facts may name another memory, by its id (default: all of them).
+    With `shared`, for others: private memories neither occur in them nor change them.
     """
     from mimo.operations import freshness
 
     ids = [record.memory.id for record in records]
     trusts = mind.trust.checker()
-    newer, competing = mind.index.newer(ids), mind.index.competing(ids)
-    if named is not None:
-        newer = {id: newer[id].only(named) for id in ids}
-        competing = {id: tuple(filter(named, others)) for id, others in competing.items()}
+    newer = mind.index.newer(ids, shared=shared)
+    competing = mind.index.competing(ids, shared=shared)
     stale = freshness.stale(mind, records)
     return [
         facts_of(mind, trusts, record, newer[id], competing.get(id) or None, stale.get(id))

@@ -17,6 +17,7 @@ from mimo.index import rows
 from mimo.index.rows import Newer
 from mimo.index.schema import (
     CURRENT,
+    CURRENT_IF_SHARED,
     from_digest,
     from_sql,
     marks,
@@ -92,6 +93,7 @@ _TERMS = {
     "approved": "approved({0}.digest)",
     "unapproved": "NOT approved({0}.digest)",
     "current": CURRENT,
+    "whole": "{0}.parent IS NULL AND CAST({0}.path AS TEXT) GLOB '.mind/*'",
 }
 """The conditions of a filter that are on or off; format them with the row's alias."""
 
@@ -109,8 +111,11 @@ def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))
     if filter.outcomes:
-        terms.append(f"{row}.outcome IN ({marks(tuple(filter.outcomes))})")
-        values += sorted(outcome.value for outcome in filter.outcomes)
+        outcomes = sorted(outcome.value for outcome in filter.outcomes if outcome)
+        pending = f"{row}.type = 'decision' AND {row}.outcome IS NULL"
+        either = f" OR {pending}" if None in filter.outcomes else ""
+        terms.append(f"({row}.outcome IN ({marks(outcomes)}){either})")
+        values += outcomes
     terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
     if filter.since is not None:
         terms.append(f"{row}.created >= ?")
@@ -197,10 +202,14 @@ def count(sql: sqlite3.Connection, filter: Filter) -> int:
     return int(selected.fetchone()[0])
 
 
-def _current_decision(memory: str) -> str:
-    """Returns the condition that a row of `memories` is a decision that nothing supersedes."""
+def _current_decision(memory: str, *, shared: bool = False) -> str:
+    """Returns the condition that a row of `memories` is a decision that nothing supersedes.
+
+    With `shared`, it is not private, and private memories supersede nothing.
+    """
+    current = f"{CURRENT_IF_SHARED} AND {{0}}.private = 0" if shared else CURRENT
     # The plus keeps SQLite from reading all decisions in order to find those of a few ids.
-    return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {CURRENT.format(memory)}"
+    return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {current.format(memory)}"
 
 
 def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
@@ -216,17 +225,19 @@ def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
     return ()
 
 
-def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def competing(
+    sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False
+) -> dict[str, tuple[str, ...]]:
     """Returns the decisions that compete with others of their topic, each with the others' ids.
 
     All are current; the others come newest first. An approved decision does not compete with an
-    unapproved one.
+    unapproved one. With `shared`, private memories do not matter.
     """
     selected = sql.execute(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({marks(ids)})"
-        f" AND {_current_decision('m')} AND {_current_decision('o')}"
+        f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
         " AND NOT approved(m.digest) = NOT approved(o.digest)"
         f" ORDER BY {newest_first('o')}",
         ids,
@@ -237,14 +248,18 @@ def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[st
     return others
 
 
-def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
-    """Returns, for each of these ids, the memories that claim to supersede it."""
+def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) -> dict[str, Newer]:
+    """Returns, for each of these ids, the memories that claim to supersede it.
+
+    With `shared`, those that are not private.
+    """
+    among = "AND m.private = 0" if shared else ""
     selected = sql.execute(
         "SELECT l.target, m.id, approved(m.digest) OR NOT approved(o.digest)"
         " FROM links l CROSS JOIN memories m ON m.key = l.source"
         " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
         f" WHERE l.type = 'supersedes' AND l.target IN ({marks(ids)})"
-        f" AND m.shadowed = 0 AND m.id <> l.target ORDER BY {newest_first('m')}",
+        f" AND m.shadowed = 0 AND m.id <> l.target {among} ORDER BY {newest_first('m')}",
         ids,
     )
     claims = dict.fromkeys(ids, Newer())

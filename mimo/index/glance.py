@@ -18,6 +18,7 @@ from pathlib import Path
 from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import (
     CURRENT,
+    CURRENT_IF_SHARED,
     from_digest,
     from_sql,
     marks,
@@ -136,7 +137,7 @@ class Glance:
             f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
             (kind, _MOST_READ),
         )
-        return self._notes(rows, limit, accepts)
+        return self._notes(rows, limit, accepts, private=private)
 
     def one(self, id: str) -> Note | None:
         """Returns the memory with that id, if it is approved."""
@@ -170,7 +171,7 @@ class Glance:
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest current decisions."""
-        return self.newest("decision", limit, where=CURRENT.format("m"), private=private)
+        return self.newest("decision", limit, where=_current(private=private), private=private)
 
     def failed(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that failed, replaced ones included."""
@@ -204,7 +205,7 @@ class Glance:
             f" AND {self._kept} AND m.importance >= {_IMPORTANT}"
             f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}"
         )
-        return self._notes(rows, limit, lambda note: note.keep)
+        return self._notes(rows, limit, lambda note: note.keep, private=private)
 
     def facts(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the most important facts and lessons, the newest of equal ones first.
@@ -216,11 +217,11 @@ class Glance:
             f"SELECT {_COLUMNS} FROM memories m {self._by_importance}"
             " WHERE m.type IN ('fact', 'insight', 'observation', 'plan') AND m.parent IS NULL"
             f" AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {self._approved}"
-            f" AND {CURRENT.format('m')} {condition}"
+            f" AND {_current(private=private)} {condition}"
             f" ORDER BY m.importance DESC, {newest_first('m')} LIMIT ?",
             (_MOST_READ,),
         )
-        return self._notes(rows, limit)
+        return self._notes(rows, limit, private=private)
 
     def related(
         self, prompt: str, limit: int, near: Sequence[tuple[str, float]] = ()
@@ -307,18 +308,27 @@ class Glance:
         rows: Iterable[Sequence[Any]],
         limit: int,
         accepts: Callable[[Note], bool] = lambda _: True,
+        *,
+        private: bool = True,
     ) -> list[Note]:
-        """Returns the first accepted notes of rows, without those whose files have changed."""
+        """Returns the first accepted notes of rows, without those whose files have changed.
+
+        They name private memories only if `private` is set.
+        """
         notes = map(_note, rows)
         kept = islice((n for n in notes if self._is_fresh(n) and accepts(n)), limit)
-        return [self._with_successor(n) if n.outcome == _FAILED else n for n in kept]
+        return [
+            self._with_successor(note, private=private) if note.outcome == _FAILED else note
+            for note in kept
+        ]
 
-    def _with_successor(self, note: Note) -> Note:
+    def _with_successor(self, note: Note, *, private: bool) -> Note:
         """Returns a failed decision with the heading of the newest one that replaced it."""
+        condition = "" if private else "AND m.private = 0"
         row = self._sql.execute(
             f"SELECT {_COLUMNS} FROM links l CROSS JOIN memories m ON m.key = l.source"
             " WHERE l.target = ? AND l.type = 'supersedes' AND m.id <> l.target"
-            f" AND {_APPROVED} ORDER BY {newest_first('m')} LIMIT 1",
+            f" AND {_APPROVED} {condition} ORDER BY {newest_first('m')} LIMIT 1",
             (note.id,),
         ).fetchone()
         return note._replace(superseded_by=_note(row).heading) if row else note
@@ -334,6 +344,11 @@ class Glance:
         except OSError:
             return note.path.startswith(".git/")
         return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
+
+
+def _current(*, private: bool) -> str:
+    """Returns the condition of a current memory; unless `private`, private ones do not matter."""
+    return (CURRENT if private else CURRENT_IF_SHARED).format("m")
 
 
 def _note(row: Sequence[Any]) -> Note:

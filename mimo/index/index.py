@@ -481,19 +481,16 @@ class Index:
         depth: int,
         types: Collection[str],
         most: int | None,
+        shared: bool = False,
         now: datetime,
     ) -> Graph:
         """Returns the memories within `depth` links of `start`; recent answers are cached."""
         from mimo.index.links import Walks
 
         self._walks = self._walks or Walks()
-        return self.ask(self._walks.graph, start, depth=depth, types=types, most=most, now=now)
-
-    def newest_linked(self, types: Collection[str], most: int) -> Graph:
-        """Returns up to `most` linked memories, and the links between them."""
-        from mimo.index import links
-
-        return self.ask(links.newest, types, most)
+        return self.ask(
+            self._walks.graph, start, depth=depth, types=types, most=most, shared=shared, now=now
+        )
 
     def changed_at(self) -> datetime | None:
         """Returns the time of the last change, UTC; None if the index was never written."""

@@ -56,12 +56,14 @@ def walk(
     depth: int,
     types: Collection[str] = (),
     most: int | None = None,
+    shared: bool = False,
 ) -> Walked:
     """Returns the memories at most `depth` links away from `start` (ids or titles).
 
-    Only links of `types` are followed; empty means all. The nearest `most` memories are kept.
+    Only links of `types` are followed; empty means all. The nearest `most` memories are kept. With
+    `shared`, the walk enters no private memory.
     """
-    walker = _Walker(sql, sorted(types))
+    walker = _Walker(sql, sorted(types), shared=shared)
     frontier = walker.arrive(walker.resolve(start), 0)
     for step in range(1, depth + 1):
         if not frontier or (most is not None and len(walker.places) > most):
@@ -70,19 +72,26 @@ def walk(
     return walker.walked(start, most)
 
 
-def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
+def newest(
+    sql: sqlite3.Connection, types: Collection[str], most: int, *, shared: bool = False
+) -> Graph:
     """Returns up to `most` linked memories, and the links between them.
 
-    If there are more, the newest come with those around them: alone they would show no links.
+    If there are more, the newest come with those around them: alone they would show no links. With
+    `shared`, private memories and their links do not matter.
     """
     named = sorted(types)
     of_types = f" WHERE links.type IN ({marks(named)})" if named else ""
+    held, among = "links", ""
+    if shared:
+        held = "(SELECT l.* FROM links l JOIN memories s ON s.key = l.source AND s.private = 0)"
+        held, among = f"{held} links", "AND private = 0"
     selected = sql.execute(
         "WITH linked (key) AS ("
-        f"SELECT source FROM links{of_types} UNION"
-        f" SELECT key FROM links CROSS JOIN memories ON id = target{of_types} UNION"
-        f" SELECT key FROM links CROSS JOIN memories ON title = target{of_types})"
-        " SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0"
+        f"SELECT source FROM {held}{of_types} UNION"
+        f" SELECT key FROM {held} CROSS JOIN memories ON id = target{of_types} UNION"
+        f" SELECT key FROM {held} CROSS JOIN memories ON title = target{of_types})"
+        f" SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0 {among}"
         f" ORDER BY {newest_first('memories')} LIMIT ?",
         (*named, *named, *named, most + 1),
     )
@@ -90,18 +99,21 @@ def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
     kept = dict.fromkeys(ids if len(ids) <= most else ())
     for id in ids if len(ids) > most else ():
         if id not in kept and len(kept) < most:
-            near = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most).graph.nodes
+            around = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most, shared=shared)
+            near = around.graph.nodes
             fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
             kept.update(dict.fromkeys(fresh[: most - len(kept)]))
-    return replace(walk(sql, list(kept), depth=0, types=types).graph, start=(), cut=len(ids) > most)
+    graph = walk(sql, list(kept), depth=0, types=types, shared=shared).graph
+    return replace(graph, start=(), cut=len(ids) > most)
 
 
 class _Walker:
     """The state of a walk."""
 
-    def __init__(self, sql: sqlite3.Connection, types: Sequence[str]) -> None:
+    def __init__(self, sql: sqlite3.Connection, types: Sequence[str], *, shared: bool) -> None:
         """Take the tables, and the types of links to follow."""
         self._sql = sql
+        self._among = " AND private = 0" if shared else ""
         self._types = types
         self._of_types = f" AND links.type IN ({marks(types)})" if types else ""
         self.places: dict[int, _Place] = {}
@@ -136,7 +148,8 @@ class _Walker:
         places = [
             _Place(depth, -created, id, title, key)
             for created, id, title, key in self._select(
-                "SELECT created, id, title, key FROM memories WHERE key IN ({})", new
+                f"SELECT created, id, title, key FROM memories WHERE key IN ({{}}){self._among}",
+                new,
             )
         ]
         self.places.update((place.key, place) for place in places)
@@ -161,7 +174,7 @@ class _Walker:
         starts = [key for name in start if (key := self._keys[name]) is not None]
         names = {*start, *(link.target for link in links)}
         graph = Graph(
-            start=tuple(dict.fromkeys(self.places[key].id for key in starts)),
+            start=tuple(dict.fromkeys(self.places[k].id for k in starts if k in self.places)),
             nodes=tuple([Node(records[place.key], place.depth) for place in kept]),
             edges=self._edges(kept, links),
             missing=tuple(sorted(name for name in names if self._keys[name] is None)),
@@ -238,17 +251,18 @@ class Walks:
         depth: int,
         types: Collection[str],
         most: int | None,
+        shared: bool,
         now: datetime,
     ) -> Graph:
         """Returns the graph of a walk, from the cache unless one of its memories has changed."""
-        key = (tuple(start), tuple(sorted(set(types))), depth, most)
+        key = (tuple(start), tuple(sorted(set(types))), depth, most, shared)
         ((revision,),) = sql.execute("SELECT revision FROM totals")
         with self._turn:
             self._drop_stale(sql, revision, now)
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key][0].graph
-        walked = walk(sql, start, depth=depth, types=types, most=most)
+        walked = walk(sql, start, depth=depth, types=types, most=most, shared=shared)
         with self._turn:
             self._kept[key] = (walked, revision, now)
             self._kept.move_to_end(key)

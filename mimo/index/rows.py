@@ -55,10 +55,6 @@ class Newer(NamedTuple):
         """Returns the newest memory that claims to supersede it, without effect."""
         return next(iter(self.claimed_by), None)
 
-    def only(self, is_named: Callable[[str], bool]) -> Newer:
-        """Returns the same without the memories that may not be named."""
-        return Newer(*(tuple(filter(is_named, ids)) for ids in self))
-
 
 @frozen
 class Hit:

@@ -35,16 +35,19 @@ _WINDOW, _MEMORY = 13, 6
 _CACHE, _LARGE_CACHE = 2_000, 8_000
 """The kB of pages that a connection keeps: by default, and while very many rows are written."""
 
-CURRENT = (
-    "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
+_SUPERSEDED = (
+    "SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
     " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id"
-    " AND (approved(s.digest) OR NOT approved({0}.digest)))"
+    " AND (approved(s.digest) OR NOT approved({0}.digest))"
 )
+CURRENT = f"NOT EXISTS ({_SUPERSEDED})"
 """The condition that nothing supersedes a row of `memories`; format it with the row's alias.
 
 This is the one definition of a current memory. An unapproved memory does not supersede an approved
 one. `approved` is a function that `Database` adds to each connection.
 """
+CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
+"""The same among the memories that are not private, for files and answers that others get."""
 
 # `words` is contentless, since `units` and `memories` hold the same tokens. The `ascii` tokenizer
 # does not change our tokens: unicode61 would cut Hindi and Thai words at vowel signs.

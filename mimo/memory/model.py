@@ -280,8 +280,8 @@ class Filter:
     """Every one of these tags is on the memory, in upper or lower case."""
     topic: str | None = None
     """The whole topic, in any spelling of it."""
-    outcomes: frozenset[Outcome] = frozenset()
-    """Any of these; the empty set admits every memory."""
+    outcomes: frozenset[Outcome | None] = frozenset()
+    """Any of these, None for a decision without one; the empty set admits every memory."""
     shared: bool = False
     """Only memories that are not private to this machine."""
     private: bool = False
@@ -292,6 +292,8 @@ class Filter:
     """Only memories that the user has not approved on this machine."""
     current: bool = False
     """Only memories that are not superseded."""
+    whole: bool = False
+    """Only memories in `.mind/`, without the parts of ingested files."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

@@ -42,12 +42,26 @@ def outcome_of(word: str) -> Outcome | None:
     """
     name = word.strip().casefold()
     if name not in _WORDS:
-        raise Invalid(
-            f"`{word}` is not an outcome",
-            hint="outcomes are SUCCESS, FAILED, PARTIAL and PENDING",
-            details={"field": "outcome"},
-        )
+        raise _not_an_outcome(word)
     return _WORDS[name]
+
+
+def wanted_outcome(word: str) -> Outcome | None:
+    """Returns the outcome that a filter names; None for that of a decision without one.
+
+    Raises `Invalid` for any other word, also for `superseded`, which is a link.
+    """
+    if word.strip().casefold() == "superseded":
+        raise _not_an_outcome(word)
+    return outcome_of(word)
+
+
+def _not_an_outcome(word: str) -> Invalid:
+    return Invalid(
+        f"`{word}` is not an outcome",
+        hint="outcomes are SUCCESS, FAILED, PARTIAL and PENDING",
+        details={"field": "outcome"},
+    )
 
 
 def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> float:

@@ -19,11 +19,12 @@ from mimo.operations.finding import (
     Options,
     answer_of,
     approved,
+    best_first,
     check_length,
     is_weak,
     note_sure,
-    rank,
     sure_or_nearest,
+    with_room,
 )
 from mimo.text.phrases import notices
 
@@ -43,13 +44,20 @@ def search_projects(
     could not be searched, with the reason. Otherwise as `search`.
     """
     with_private = private and mind.agent is None
+    most, options = options.limit, with_room(options)
     shared = replace(options, filter=replace(options.filter, shared=True))
 
     def search_one(other: Mind, here: bool) -> Answer:
         if here or with_private:
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
-        hits = tuple(_without_private(other, hit) for hit in answer.result.hits)
+        ids = [hit.record.memory.id for hit in answer.result.hits]
+        newer = other.index.newer(ids, shared=True)
+        competing = other.index.competing(ids, shared=True)
+        hits = tuple(
+            replace(hit, newer=newer[id], competing=competing.get(id, ()))
+            for id, hit in zip(ids, answer.result.hits, strict=True)
+        )
         return Answer(replace(answer.result, hits=hits), answer.remark)
 
     check_length(text)
@@ -72,33 +80,12 @@ def search_projects(
     matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
     if is_listed:
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
-        return matches[: options.limit], notice
-    matches.sort(key=rank, reverse=True)
-    matches, remark = sure_or_nearest(matches, options, lambda match: is_weak(match[1]))
-    matches = matches[: options.limit]
+        return matches[:most], notice
+    matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
+    matches = matches[:most]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, notices(notice, remark)
-
-
-def is_shared(mind: Mind) -> Callable[[str], bool]:
-    """Returns a function that checks whether another project may learn an id of a memory.
-
-    The id of a private memory has words of its text.
-    """
-
-    def check(id: str) -> bool:
-        record = mind.index.get(id)
-        return record is not None and not record.place.private
-
-    return check
-
-
-def _without_private(mind: Mind, hit: Hit) -> Hit:
-    """Returns a match that names no private memory."""
-    shared = is_shared(mind)
-    competing = tuple(filter(shared, hit.competing))
-    return replace(hit, newer=hit.newer.only(shared), competing=competing)
 
 
 def ask_each(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -49,13 +50,15 @@ MOST_QUERY = 10_000
 
 _ADVANTAGE = 0.05
 """A match of the user's own memory is above one of a project only if it is better by more."""
+_ORDERED = 20
+"""The number of matches of each memory that are ordered, at least."""
 
 WEAK = "no sure match; these are the nearest, and weak"
 _NEWEST = "the query names no subject; these are the newest memories"
 _DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
 _READ = 300
-"""The number of memories that a list reads if its first ones are parts of documents."""
+"""The number of checkpoints that are read if the newest is archived."""
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
 
@@ -162,10 +165,38 @@ def approved(options: Options) -> Options:
     return replace(options, filter=replace(options.filter, approved=True))
 
 
-def rank(match: tuple[Mind, Hit]) -> float:
-    """Returns the place of a match: what a project decided is above a general preference."""
-    owner, hit = match
-    return hit.score - _ADVANTAGE if owner.is_users else hit.score
+def with_room(options: Options) -> Options:
+    """Returns the options with a limit that is enough to order the matches of several memories.
+
+    The user's note on a topic is below a project's memory on it, wherever that is.
+    """
+    return replace(options, limit=max(options.limit, _ORDERED))
+
+
+def places(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[float, bool]]:
+    """Returns the place of each match: what a project decided is above a general preference.
+
+    Among equal matches, and on the same topic, those of projects are first.
+    """
+    topics: dict[str, float] = {}
+    for owner, hit in matches:
+        topic = topic_key(hit.record.memory.topic or "")
+        if topic and not owner.is_users:
+            topics[topic] = max(hit.score, topics.get(topic, 0.0))
+
+    def place(owner: Mind, hit: Hit) -> tuple[float, bool]:
+        if not owner.is_users:
+            return hit.score, True
+        most = topics.get(topic_key(hit.record.memory.topic or ""), 1.0)
+        return min(hit.score - _ADVANTAGE, most), False
+
+    return [place(owner, hit) for owner, hit in matches]
+
+
+def best_first(matches: Sequence[tuple[Mind, Hit]]) -> list[tuple[Mind, Hit]]:
+    """Returns matches of several memories in the order of their places."""
+    placed = zip(places(matches), matches, strict=True)
+    return [match for _, match in sorted(placed, key=itemgetter(0), reverse=True)]
 
 
 def _search_beside(
@@ -178,6 +209,7 @@ def _search_beside(
     may have added others. A question about a time or about the latest work is about the project.
     Among equal matches, and on the same topic, the project's are first. Otherwise as `search`.
     """
+    most, options = options.limit, with_room(options)
     own, remark = answer_of(mind, text, options)
     problem = None
     try:
@@ -193,10 +225,9 @@ def _search_beside(
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
         hits, remark = [], None
     matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
-    topics = {topic_key(hit.record.memory.topic or ""): hit.score for hit in reversed(hits)}
     if more:  # Otherwise the order is the project's own.
-        matches.sort(key=lambda match: _place(match, topics), reverse=True)
-    matches = matches[: options.limit]
+        matches = best_first(matches)
+    matches = matches[:most]
     is_listed = own.listed and not more
     if counted and not is_listed:
         for owner in (mind, user):
@@ -206,16 +237,6 @@ def _search_beside(
         notice = notices(notice, WEAK)
     considered = own.considered + others.considered
     return matches, replace(own, considered=considered, listed=is_listed, notice=notice)
-
-
-def _place(match: tuple[Mind, Hit], topics: Mapping[str, float]) -> tuple[float, bool]:
-    """Returns the place of a match among those of a project, whose topics have these scores."""
-    owner, hit = match
-    place = rank(match)
-    topic = topic_key(hit.record.memory.topic or "")
-    if owner.is_users and topic and topic in topics:
-        place = min(place, topics[topic])
-    return place, not owner.is_users
 
 
 def answer_of(mind: Mind, text: str, options: Options) -> Answer:
@@ -362,16 +383,8 @@ def _newest(
 
 def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
     """Returns the newest memories, and `documents` only if there is nothing else."""
-    few = min(limit, _READ)
-    records = mind.index.records(filter, limit=few)
-    if few == len(records) != len(_own(records)):
-        records = mind.index.records(filter, limit=_READ)
-    return tuple(_own(records) or (records if documents else ()))[:limit]
-
-
-def _own(records: Sequence[Record]) -> list[Record]:
-    """Returns the memories without parts of documents and included files."""
-    return [record for record in records if record.parent is None and not record.place.elsewhere]
+    records = mind.index.records(replace(filter, whole=True), limit=limit)
+    return records if records or not documents else mind.index.records(filter, limit=limit)
 
 
 def _hit(record: Record, score: float, newer: Newer) -> Hit:
@@ -487,17 +500,18 @@ def linked(
     depth: int,
     types: Collection[str] = (),
     most: int | None = None,
+    shared: bool = False,
 ) -> Graph:
     """Returns the memories within `depth` links of `start`, and the links between them.
 
     A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, in both
     directions, only links of `types` if any are given, and the nearest `most` memories are kept.
+    With `shared`, private memories are left out, and with them what only they lead to.
     """
     from mimo.memory.relations import MAX_DEPTH
 
-    return refresh.up_to_date(mind).graph(
-        start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
-    )
+    steps, index = max(0, min(depth, MAX_DEPTH)), refresh.up_to_date(mind)
+    return index.graph(start, depth=steps, types=types, most=most, shared=shared, now=mind.now())
 
 
 def successor(mind: Mind, id: str) -> str | None:

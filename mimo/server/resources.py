@@ -15,8 +15,9 @@ from mimo.features.context import files
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
+from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, lookup, saving
+from mimo.operations import finding, freshness, lookup, refresh, saving
 from mimo.server.requests import answer_to, request
 from mimo.server.wording import for_agents
 from mimo.text.clean import clean, one_line
@@ -159,13 +160,13 @@ def _state_of(mind: Mind, id: str) -> str:
 )
 def list_resources(mind: Mind) -> ResourceRows:
     """List the newest memories as resources"""
-    page = finding.listing(mind, finding.Options(limit=NEWEST))
+    refresh.refresh(mind)
     return ResourceRows(
         rows=tuple(
             ResourceRow(
                 id=record.memory.id, title=record.memory.heading, trust=trust_of(mind, record)
             )
-            for record in page.records
+            for record in finding.newest(mind, Filter(), NEWEST)
         )
     )
 

@@ -7,18 +7,23 @@ import pytest
 from mimo.features import decisions
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
-from mimo.features.notes.reading import list_
+from mimo.features.ingest.commands import ingest
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.browse import recent
+from mimo.features.search.commands import search
+from mimo.features.search.recall import summarise
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
+from mimo.server.resources import NEWEST, list_resources
 from tests.conftest import Clock, git
 
 
 @pytest.fixture
-def mind(mind: Mind) -> Mind:
+def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
     """A memory whose ids are random, as they are in earnest."""
     mind.randomness = os.urandom
+    monkeypatch.chdir(mind.project.root)
     return mind
 
 
@@ -84,3 +89,61 @@ def test_equal_times_have_one_order_everywhere(mind: Mind) -> None:
 
     assert listed == sorted(names)
     assert [row.id for row in recent(mind).results] == listed
+
+
+@pytest.fixture
+def book(mind: Mind, clock: Clock) -> None:
+    """A checkpoint, a memory, and a newer file of more chunks than a list of memories reads."""
+    saving.store(mind, saving.draft(Kind.CHECKPOINT, "The deploy is half moved"))
+    clock.forward(minutes=1)
+    saving.store(mind, saving.draft(Kind.FACT, "We moved the deploy to Tuesdays"))
+    clock.forward(minutes=1)
+    chapters = (f"## Chapter {number}\n\nText {number}.\n" for number in range(330))
+    (mind.project.root / "book.md").write_text("\n".join(chapters), encoding="utf-8")
+    ingest(mind, "book.md")
+
+
+def test_chunks_do_not_displace_the_newest_memories(mind: Mind, book: None) -> None:
+    newest = ["We moved the deploy to Tuesdays", "The deploy is half moved"]
+
+    for query in ("what did we do today", "where did we stop"):
+        answer = search(mind, query)
+        assert {row.title for row in answer.results} == set(newest), query
+    assert "no memory" not in str(search(mind, "what did we do today").notice)
+    assert newest[0] in summarise(mind, "where did we stop").summary
+    assert [row.title for row in load(mind).recent or ()] == newest[:1]
+    assert [row.title for row in list_resources(mind).rows] == newest
+
+
+def test_chunks_are_listed_if_there_is_nothing_else(mind: Mind) -> None:
+    (mind.project.root / "book.md").write_text("## One\n\nSome words.\n", encoding="utf-8")
+    ingest(mind, "book.md")
+
+    assert [row.title for row in list_resources(mind).rows] == ["One"]
+    assert [row.title for row in search(mind, "where did we stop").results] == ["One"]
+
+
+def test_documents_do_not_displace_the_newest_memories(mind: Mind) -> None:
+    saving.store(mind, saving.draft(Kind.FACT, "We moved the deploy to Tuesdays"))
+    docs = mind.project.root / "docs"
+    docs.mkdir()
+    for number in range(NEWEST + 1):
+        text = f"---\ncreated: 2026-11-20T16:00:00Z\n---\n# Page {number}\n"
+        (docs / f"{number}.md").write_text(text, encoding="utf-8")
+    (mind.folder / "config.toml").write_text('format = 1\ninclude = ["docs/*.md"]\n', "utf-8")
+
+    rows = list_resources(mind.reopened()).rows
+
+    assert [row.title for row in rows] == ["We moved the deploy to Tuesdays"]
+
+
+def test_an_ingested_file_is_one_of_the_recent_memories(mind: Mind, book: None) -> None:
+    answer = recent(mind)
+
+    assert [row.title for row in answer.results][:2] == [
+        "book.md",
+        "We moved the deploy to Tuesdays",
+    ]
+    assert answer.total == 3
+    assert answer.results[0].excerpt
+    assert show(mind, answer.results[0].id).extra["chunks"] == 330

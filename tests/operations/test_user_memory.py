@@ -147,6 +147,29 @@ class TestSearch:
 
         assert [scope for _, scope in matches] == [None, "user"]
 
+    def test_the_limit_does_not_change_which_is_first(self, mind):
+        """The project's note on the topic is only its third match."""
+        run(mind, "add", content="This project uses npm", topic="package_manager")
+        for text in (
+            "The package manager to use is chosen by the platform team",
+            "The package manager cache is kept in /var/cache/pkg between builds",
+            "The package manager lockfile must be committed",
+            "Deploys happen on Tuesday",
+            "Grafana has the dashboards",
+        ):
+            run(mind, "add", content=text)
+        add(mind, "Which package manager to use: always pnpm", topic="package_manager")
+        query = "which package manager to use"
+
+        whole = titles(mind, query)
+        for limit in range(1, 5):
+            assert titles(mind, query, limit=limit) == whole[:limit]
+        everywhere = titles(mind, query, scope="all")
+        assert everywhere == whole
+        assert titles(mind, query, scope="all", limit=1) == whole[:1]
+        scopes = [scope for _, scope in whole]
+        assert whole.index(("This project uses npm", None)) < scopes.index("user")
+
     def test_the_better_match_is_first(self, mind):
         add(mind, "Zebras are striped animals of the savanna", title="Zebras")
         run(mind, "add", content="A zebra crossing is painted on the road, as is a stop line")

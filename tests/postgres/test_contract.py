@@ -124,6 +124,8 @@ FILTERS = (
     Filter(unapproved=True),
     Filter(current=True),
     Filter(outcomes=frozenset({Outcome.FAILED})),
+    Filter(outcomes=frozenset({Outcome.SUCCESS, None})),
+    Filter(whole=True),
     Filter(since=NOW - timedelta(days=60), until=NOW - timedelta(days=20)),
     Filter(shared=True),
 )

@@ -20,12 +20,13 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.decisions import relations
-from mimo.frozen import NamedTuple, frozen
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard.privacy import redacted
+from mimo.index import links
 from mimo.memory import outcomes
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.memory.relations import Edge, Node, Relation
+from mimo.memory.relations import Edge, Graph, Node, Relation
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
 from mimo.rendering import Part, Screen, dim, ident, titled, warn
@@ -212,40 +213,54 @@ def graph(
     if there are too many, the newest. A drawing leaves private memories out.
     """
     given, types = types, tuple(_with_meanings(types))
-    if id is None:
-        if depth is not None:
-            raise Invalid(
-                "`depth` is counted from a memory",
-                hint="give the id of one, or leave the depth out",
-                details={"field": "depth"},
+    if id is None and depth is not None:
+        raise Invalid(
+            "`depth` is counted from a memory",
+            hint="give the id of one, or leave the depth out",
+            details={"field": "depth"},
+        )
+    start = None if id is None else lookup.one(mind, id).memory.id
+    steps = _STEPS if depth is None else depth
+
+    def walked(*, shared: bool) -> LinkGraph:
+        if start is None:
+            walk = refresh.up_to_date(mind).ask(links.newest, types, limit, shared=shared)
+        else:
+            walk = finding.linked(
+                mind, (start,), depth=steps, types=types, most=limit, shared=shared
             )
-        walk = refresh.up_to_date(mind).newest_linked(types, limit)
-    else:
-        start = lookup.one(mind, id).memory.id
-        steps = _STEPS if depth is None else depth
-        walk = finding.linked(mind, (start,), depth=steps, types=types, most=limit)
-    nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))
-    trust = {node.record.memory.id: untrusted(mind, node.record) for node in walk.nodes}
-    arcs = tuple(_arc(edge.source, edge.target, edge, trust) for edge in walk.edges)
-    missing = tuple(
-        _arc(node.record.memory.id, link.to, link, trust)
-        for node in walk.nodes
-        for link in node.record.memory.links
-        if link.to in walk.missing and (not types or link.type in types)
-    )
-    hidden = frozenset(node.id for node in nodes if node.private and not private)
-    drawing = _drawn(format, hidden, *redacted((nodes, (*arcs, *missing))).value)
-    return LinkGraph(
-        start=walk.start,
-        nodes=nodes,
-        links=arcs,
-        missing=missing,
-        cut=walk.cut,
+        return _graph(mind, walk, types, shared=shared)
+
+    whole, drawing, left_out = walked(shared=False), None, 0
+    if format is not Format.TREE:
+        drawing = _drawn(format, whole if private else walked(shared=True))
+        left_out = 0 if private else sum(node.private or False for node in whole.nodes)
+    return replace(
+        whole,
         drawing=drawing,
         notice=notices(
-            None if arcs or missing or not given else _without_links(given),
-            f"left out: {len(hidden):,} private (--private)" if drawing and hidden else None,
+            None if whole.links or whole.missing or not given else _without_links(given),
+            f"left out: {left_out:,} private (--private)" if left_out else None,
         ),
+    )
+
+
+def _graph(mind: Mind, walk: Graph, types: Sequence[str], *, shared: bool) -> LinkGraph:
+    """Returns a graph for an answer; with `shared`, private memories change nothing in it."""
+    about = facts(mind, [node.record for node in walk.nodes], shared=shared)
+    trust = {node.record.memory.id: untrusted(mind, node.record) for node in walk.nodes}
+    return LinkGraph(
+        start=walk.start,
+        nodes=tuple(map(_node, walk.nodes, about)),
+        links=tuple(_arc(edge.source, edge.target, edge, trust) for edge in walk.edges),
+        missing=tuple(
+            _arc(node.record.memory.id, link.to, link, trust)
+            for node in walk.nodes
+            for link in node.record.memory.links
+            if link.to in walk.missing and (not types or link.type in types)
+        ),
+        cut=walk.cut,
+        drawing=None,
     )
 
 
@@ -286,17 +301,10 @@ def _arc(
     )
 
 
-def _drawn(
-    format: Format,
-    hidden: frozenset[str],
-    nodes: tuple[LinkedMemory, ...],
-    arcs: tuple[Arc, ...],
-) -> str | None:
-    """Returns the text of a drawing without the memories and links of `hidden`; None for a tree."""
-    if format is Format.TREE:
-        return None
-    boxes = [_box(node) for node in nodes if node.id not in hidden]
-    arcs = tuple(arc for arc in arcs if hidden.isdisjoint((arc.source, arc.target)))
+def _drawn(format: Format, graph: LinkGraph) -> str:
+    """Returns the text of a drawing."""
+    nodes, arcs = redacted((graph.nodes, (*graph.links, *graph.missing))).value
+    boxes = list(map(_box, nodes))
     drawn = {box.id for box in boxes}
     absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in drawn)
     boxes += [Box(id=name, lines=(name, "missing"), mark=Mark.MISSING) for name in absent]

@@ -241,7 +241,6 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         extra=details,
         private=first.place.private,
         line=1,
-        stale=None,
         digest=_to_approve(mind, first),
     )
 
@@ -269,7 +268,7 @@ def list_(
     types: Types = (),
     topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
     outcomes_: Annotated[
-        tuple[str, ...], Arg("Only these outcomes: SUCCESS, FAILED, PARTIAL", wire="outcomes")
+        tuple[str, ...], Arg("Only these: SUCCESS, FAILED, PARTIAL, PENDING", wire="outcomes")
     ] = (),
     tags: TagFilter = (),
     limit: Limit = 50,
@@ -347,7 +346,7 @@ def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
         is_own = here or with_private
         wanted = first if is_own else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
-        rows = facts(other, page.records, named=None if is_own else across.is_shared(other))
+        rows = facts(other, page.records, shared=not is_own)
         return page, list(_rows(page, rows))
 
     answers, skipped = across.ask_each(mind, "mind_list", listed)

@@ -17,9 +17,9 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SearchFailed
 from mimo.features.decisions.loading import RelatedLink, RelatedMemory, links_in, related, show
 from mimo.features.search.commands import Threshold
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
-from mimo.memory.model import SUPERSEDES, Filter
+from mimo.memory.model import SUPERSEDES, Filter, Record
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
@@ -75,7 +75,7 @@ class InContext:
 class Recent:
     """The newest memories."""
 
-    total: Annotated[int, Out("Number of memories that pass the filters")]
+    total: Annotated[int, Out("Number of memories that pass the filters; a file is one")]
     results: Annotated[tuple[Remembered, ...], Out("Newest first")]
     notice: Omitted[str] = None
 
@@ -186,8 +186,16 @@ def recent(
         from_date=from_date,
         to_date=to_date,
     )
-    page = finding.listing(mind, finding.Options(filter=conditions, limit=limit))
-    return Recent(total=page.total, results=remembered(mind, page.records), notice=mind.notice)
+    page = finding.folded(mind, finding.Options(filter=conditions, limit=limit))
+    results = tuple(map(_whole, page.records, remembered(mind, page.records)))
+    return Recent(total=page.total, results=results, notice=mind.notice)
+
+
+def _whole(record: Record, row: Remembered) -> Remembered:
+    """Returns the row of a memory; the first chunk of an ingested file represents the file."""
+    if record.parent is None:
+        return row
+    return replace(row, id=record.parent, title=record.origin or row.title, excerpt=True)
 
 
 @render.register

@@ -261,9 +261,9 @@ def _of_organisation(
         own = [] if answer.listed else own
     ids = {hit.record.memory.id for _, hit in own}  # A shallow clone does not know its project.
     others = [match for match in others if match.hit.record.memory.id not in ids]
-    scored = [(finding.rank(match), row) for match, row in zip(own, _rows(own, types), strict=True)]
+    scored = list(zip(finding.places(own), _rows(own, types), strict=True))
     names = _names(types)
-    scored += [(match.hit.score, _shared_row(match, names)) for match in others]
+    scored += [((match.hit.score, True), _shared_row(match, names)) for match in others]
     scored.sort(key=itemgetter(0), reverse=True)
     rows, remark = finding.sure_or_nearest(
         [row for _, row in scored], options, lambda row: row.weak

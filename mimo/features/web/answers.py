@@ -35,7 +35,7 @@ from mimo.features.edges import sources
 from mimo.features.edges.edge import Edge, Severity
 from mimo.frozen import frozen, replace
 from mimo.guard import Operation
-from mimo.index import survey
+from mimo.index import links, survey
 from mimo.memory import outcomes
 from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
@@ -419,7 +419,7 @@ def graph(
     """Return memories and the links between them"""
     index = refresh.up_to_date(mind)
     if id is None:
-        walk = index.newest_linked((), MOST_NODES)
+        walk = index.ask(links.newest, (), MOST_NODES)
     else:
         start = (index.named(id) or lookup.one(mind, id)).memory.id
         walk = finding.linked(mind, (start,), depth=depth, most=MOST_NODES)
@@ -462,10 +462,12 @@ def contents(
     records = finding.listing(mind, finding.Options(filter=wanted)).records
     ordered = sorted(records, key=lambda record: record.memory.id)
     ordered.sort(key=lambda record: record.memory.created, reverse=True)
-    shown = {row.id: row for row in _rows(mind, ordered)}
+    rows = zip(_rows(mind, ordered, shared=not private), ordered, strict=True)
+    # A report that leaves unapproved memories out names none of them.
+    shown = {row.id: replace(row, warning=outcomes.warning(record.memory)) for row, record in rows}
     pages = tuple(
         replace(
-            _page(record, _within(record, shown)),
+            _page(record, shown[record.memory.id]),
             links=tuple(_links_within(mind, record, shown)),
         )
         for record in ordered
@@ -508,7 +510,7 @@ def _pitfall(edge: Edge) -> Pitfall:
     )
 
 
-def _rows(mind: Mind, records: Sequence[Record]) -> tuple[Row, ...]:
+def _rows(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> tuple[Row, ...]:
     return tuple(
         fact.row(
             Row,
@@ -516,7 +518,7 @@ def _rows(mind: Mind, records: Sequence[Record]) -> tuple[Row, ...]:
             parent=record.parent,
             origin=record.origin if record.parent else None,
         )
-        for record, fact in zip(records, facts(mind, records), strict=True)
+        for record, fact in zip(records, facts(mind, records, shared=shared), strict=True)
     )
 
 
@@ -569,15 +571,6 @@ def _links_within(mind: Mind, record: Record, shown: dict[str, Row]) -> Iterator
         other = _outgoing(mind, link.to, link.type, shown)
         if other.memory or mind.index.named(link.to) is None:
             yield other
-
-
-def _within(record: Record, shown: dict[str, Row]) -> Row:
-    """Returns a row of a report, which names no memory that the report leaves out."""
-    row = shown[record.memory.id]
-    newer = row.superseded_by if row.superseded_by in shown else None
-    rivals = tuple(id for id in row.competing or () if id in shown) or None
-    warning = outcomes.warning(record.memory, claimed_by=None)
-    return replace(row, superseded_by=newer, competing=rivals, warning=warning)
 
 
 def _named(record: Record) -> str:

@@ -66,6 +66,7 @@ _TERMS = {
     "approved": "{e}.approved",
     "unapproved": "NOT {e}.approved",
     "current": _CURRENT,
+    "whole": "{m}.parent IS NULL AND starts_with({m}.path, '.mind/')",
 }
 
 
@@ -527,8 +528,10 @@ def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str,
         terms.append(f"{memory}.topic_key = %(topic)s")
         values["topic"] = topic_key(filter.topic)
     if filter.outcomes:
-        terms.append(f"{memory}.outcome = ANY (%(outcomes)s)")
-        values["outcomes"] = [outcome.value for outcome in filter.outcomes]
+        pending = f"{memory}.type = 'decision' AND {memory}.outcome IS NULL"
+        either = f" OR {pending}" if None in filter.outcomes else ""
+        terms.append(f"({memory}.outcome = ANY (%(outcomes)s){either})")
+        values["outcomes"] = [outcome.value for outcome in filter.outcomes if outcome]
     for name, term in _TERMS.items():
         if getattr(filter, name):
             terms.append(term.format(m=memory, e=entry))

@@ -8,6 +8,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands.common import TrustLabel
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.features.decisions.commands import outcome as conclude
 from mimo.features.notes.commands import add, edit, rm
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
@@ -362,6 +363,38 @@ class TestList:
         assert [row.id for row in list_(mind, tags=("auth",)).memories] == [old.id]
         assert [row.id for row in list_(mind, time_filter="yesterday").memories] == [new.id]
         assert list_(mind, sort=Sort.IMPORTANCE).memories[0].id == new.id
+
+    @pytest.mark.parametrize("tag", ["#Auth", " auth ", "AUTH"])
+    def test_a_tag_filters_as_it_is_printed(self, mind, tag):
+        tagged = add(mind, "use JWT", tags=("#auth",))
+        add(mind, "tea is hot")
+
+        assert [row.id for row in list_(mind, tags=(tag,)).memories] == [tagged.id]
+        assert [row.id for row in search(mind, "JWT", tags=(tag,)).results] == [tagged.id]
+
+    @pytest.mark.parametrize("tag", ["", "#", " "])
+    def test_a_filter_by_an_empty_tag_is_refused(self, mind, tag):
+        with pytest.raises(Invalid, match="is not a tag"):
+            list_(mind, tags=(tag,))
+
+    def test_decisions_without_an_outcome_are_pending(self, mind):
+        failed, pending, new = (
+            add(mind, text, type="decision").id for text in ("use tea", "use milk", "use rum")
+        )
+        add(mind, "tea is hot")
+        conclude(mind, failed, "FAILED", reason="it was cold")
+        conclude(mind, pending, "FAILED", reason="it was sour")
+        conclude(mind, pending, "PENDING")
+
+        def listed(*outcomes):
+            return {row.id for row in list_(mind, outcomes_=outcomes).memories}
+
+        assert listed("PENDING") == listed("pending") == {pending, new}
+        assert listed("FAILED", "pending") == {failed, pending, new}
+        assert list_(mind, outcomes_=("PENDING",)).total == 2
+        assert listed() > {failed, pending, new}
+        with pytest.raises(Invalid, match="`superseded` is not an outcome"):
+            listed("superseded")
 
     def test_the_days_that_were_meant_are_in_the_answer(self, mind, project):
         add(mind, "tea is hot")

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 from base64 import b64encode
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,6 +23,11 @@ from mimo.mind import Mind
 from tests.features.web.sample import fill, write_memory
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
+TAGGED: tuple[tuple[str, list[str]], ...] = (
+    ("a", ["api", "API"]),
+    ("b", ["Api", "ops"]),
+    ("c", []),
+)
 HOSTILE = "</script><script>window.owned = 1</script><!-- <script> ]]> \u2028"
 
 
@@ -218,3 +225,22 @@ def test_no_script_makes_markup_of_text(name: str) -> None:
     text = static_files()[name].decode()
     unsafe = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new Function|srcdoc"
     assert not re.search(unsafe, text)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_tags_are_the_same_in_upper_and_lower_case(tmp_path: Path) -> None:
+    (tmp_path / "embedded.mjs").write_bytes(static_files()["embedded.js"])
+    memories = [{"id": name, "tags": tags, "created_at": "2026-11-20"} for name, tags in TAGGED]
+    data = {"pages": [{"memory": memory, "links": []} for memory in memories]}
+    script = f"""
+        import {{ Embedded }} from "./embedded.mjs";
+        const report = new Embedded({json.dumps(data)});
+        const asked = (tag) => report.list({{ tags: [tag], limit: 9, offset: 0 }});
+        const totals = (await Promise.all(["api", "API"].map(asked))).map((rows) => rows.total);
+        console.log(JSON.stringify([totals, (await report.overview()).tags]));"""
+
+    answer = subprocess.run(
+        ["node", "--input-type=module", "-e", script], cwd=tmp_path, check=True, capture_output=True
+    )
+
+    assert json.loads(answer.stdout) == [[2, 2], {"api": 2, "ops": 1}]

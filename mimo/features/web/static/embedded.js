@@ -38,7 +38,7 @@ export class Embedded {
       const month = memory.created_at.slice(0, 7);
       months[month] = (months[month] ?? 0) + 1;
       types[memory.type] = (types[memory.type] ?? 0) + 1;
-      for (const tag of memory.tags) tags[tag] = (tags[tag] ?? 0) + 1;
+      for (const tag of tagsOf(memory)) tags[tag] = (tags[tag] ?? 0) + 1;
     }
     const sorted = (numbers) => Object.fromEntries(Object.entries(numbers).sort());
     return {
@@ -132,7 +132,7 @@ export class Embedded {
     return this.pages.filter(
       ({ memory }) =>
         (!types || types.includes(memory.type)) &&
-        (!tags || tags.every((tag) => memory.tags.includes(tag))) &&
+        (!tags || tags.every((tag) => tagsOf(memory).has(tag.toLowerCase()))) &&
         (!outcomes || outcomes.includes(memory.outcome)) &&
         (!trust || memory.trust === trust) &&
         (!when || memory.created_at.startsWith(when)),
@@ -174,6 +174,11 @@ export class Embedded {
   #text(page) {
     return [...page.content, ...Object.values(page.sections).flat()].map(plain).join("\n");
   }
+}
+
+/** Returns the tags of a memory as the server compares them: upper and lower case are the same. */
+function tagsOf(memory) {
+  return new Set(memory.tags.map((tag) => tag.toLowerCase()));
 }
 
 function plain(node) {

@@ -196,7 +196,7 @@ def narrowed(
         tags=frozenset(tags),
         topic=topic,
         outcomes=frozenset(filter(None, map(outcome_of, outcomes))),
-        private=private,
+        private=private and not mind.is_users,  # All memories of the user are private.
         unapproved=untrusted,
         since=since,
         until=until,
@@ -301,7 +301,7 @@ def facts_of(
         superseded_by=newer.successor,
         claimed_by=newer.claimant,
         competing=competing,
-        private=place.private or None,
+        private=place.private or mind.is_users or None,
         trust=TrustLabel.TRUSTED if trusts(place.digest) else TrustLabel.UNTRUSTED,
         file=file_of(mind, place.path),
         line=place.line,

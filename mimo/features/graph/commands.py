@@ -235,7 +235,8 @@ def graph(
         for link in node.record.memory.links
         if link.to in walk.missing and (not types or link.type in types)
     )
-    hidden = frozenset(node.id for node in nodes if node.private and not private)
+    leaves_out = not (private or mind.is_users)
+    hidden = frozenset(node.id for node in nodes if node.private and leaves_out)
     drawing = _drawn(format, hidden, *redacted((nodes, (*arcs, *missing))).value)
     return LinkGraph(
         start=walk.start,

@@ -198,7 +198,7 @@ def narrowed(
         tags=_wanted_tags(tags) if tags else frozenset(),
         topic=topic,
         outcomes=frozenset(map(wanted_outcome, outcomes)),
-        private=private,
+        private=private and not mind.is_users,  # All memories of the user are private.
         unapproved=untrusted,
         since=since,
         until=until,
@@ -313,7 +313,7 @@ def facts_of(
         superseded_by=newer.successor,
         claimed_by=newer.claimant,
         competing=competing,
-        private=place.private or None,
+        private=place.private or mind.is_users or None,
         trust=label_of(trusts(place.digest)),
         file=file_of(mind, place.path),
         line=place.line,

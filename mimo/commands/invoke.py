@@ -217,7 +217,7 @@ def _of_user(
     """
     wanted = error.details.get("id")
     has_id = isinstance(wanted, str)
-    user = mind.user() if (spec.of_user or has_id) and not values.get("at") else None
+    user = mind.user() if (spec.of_user or has_id) and values.get("at") is None else None
     if user is None:
         raise error
     if not spec.of_user:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+from datetime import tzinfo
 from itertools import pairwise
 
 from mimo.disk import STORE
@@ -17,6 +20,9 @@ from mimo.index.catalog import condition
 from mimo.index.schema import from_digest, from_sql, marks, newest_first, portions, to_digest
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
+
+_QUARTER = 15 * 60 * 1_000_000
+"""A quarter of an hour in microseconds."""
 
 
 @frozen
@@ -46,12 +52,22 @@ def tags(sql: sqlite3.Connection, most: int) -> list[tuple[str, int]]:
     ).fetchall()
 
 
-def months(sql: sqlite3.Connection) -> list[tuple[str, int]]:
-    """Returns the number of memories created in each month, such as `2026-11`, oldest first."""
-    return sql.execute(
-        "SELECT strftime('%Y-%m', created / 1000000, 'unixepoch') AS month, count(*)"
-        " FROM memories WHERE shadowed = 0 GROUP BY month ORDER BY month"
-    ).fetchall()
+def months(sql: sqlite3.Connection, zone: tzinfo) -> dict[str, int]:
+    """Returns the number of memories created in each month, such as `2026-11`, oldest first.
+
+    The months are those of the zone, whose offset is a multiple of a quarter of an hour.
+    """
+    selected = sql.execute(
+        f"SELECT created / {_QUARTER} AS quarter, count(*) FROM memories WHERE shadowed = 0"
+        " GROUP BY quarter ORDER BY quarter"
+    )
+    months: Counter[str] = Counter()
+    for quarter, number in selected:
+        moment = rows.to_time(quarter * _QUARTER)
+        with suppress(OverflowError):  # At an end of the calendar it stays in UTC.
+            moment = moment.astimezone(zone)
+        months[f"{moment.year:04}-{moment.month:02}"] += number
+    return dict(months)
 
 
 class Standing(NamedTuple):

@@ -162,6 +162,11 @@ def source_of(id: str) -> str | None:
     return source if id.startswith("source_") and number.isdecimal() else None
 
 
+def is_source(id: str) -> bool:
+    """Returns whether an id is that of an ingested file, not of one of its chunks."""
+    return id.startswith("source_") and source_of(id) is None
+
+
 def with_handles(message: str) -> str:
     """Returns a message with handles in place of the ids that mind made, except in paths."""
     return compiled(_MENTIONED).sub(lambda match: handle_of(match[0]), message)

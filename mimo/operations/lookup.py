@@ -26,9 +26,11 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
     The beginning of a handle is one too: once its memory is removed, it may fit the next one.
     Raises `NotFound` with the decisions on that topic or the nearest ids, or `AmbiguousId` with the
-    candidates.
+    candidates, which are the chunks if `wanted` is an ingested file.
     """
     ids = refresh.up_to_date(mind).matching(wanted)
+    if len(ids) != 1:
+        _check_no_source(mind, wanted, ids)
     if len(ids) > 1:
         raise _ambiguous(mind, wanted, "memories", ids)
     if surely and ids:
@@ -39,7 +41,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
         near = on_topic or (mind.index.nearest_ids(wanted) if wanted else ())
         raise NotFound(
             f"Memory not found: `{wanted}`",
-            hint=_did_you_mean(mind, near) if near else "`mind list` shows all memories",
+            hint=_did_you_mean(mind, near) if near else _list_all(mind),
             details={"id": wanted, "nearest": named(mind, near)},
         )
     return record
@@ -116,13 +118,39 @@ def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ..
     return mind.index.parts(parents[0])
 
 
+def _check_no_source(mind: Mind, wanted: str, ids: Sequence[str]) -> None:
+    """Raises `AmbiguousId` if `wanted`, which fits these memories, is rather an ingested file."""
+    parents = mind.index.matching(wanted, sources=True)
+    if len(parents) != 1 or not all(id.startswith(f"{parents[0]}.") for id in ids):
+        return
+    chunks = [part.memory.id for part in mind.index.parts(parents[0])]
+    raise AmbiguousId(
+        f"`{wanted}` is an ingested file",
+        hint=f"name one of its chunks: {_listed(mind, chunks)};"
+        " to change its text, ingest the changed file again",
+        details={"candidates": named(mind, chunks[:20])},
+    )
+
+
 def _ambiguous(mind: Mind, wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
-    listed = ", ".join(_presented(mind, candidates[:_LISTED]))
     return AmbiguousId(
         f"`{wanted}` fits {len(candidates)} {kinds}",
-        hint=f"use more letters: {listed}{', …' if candidates[_LISTED:] else ''}",
+        hint=f"use more letters: {_listed(mind, candidates)}",
         details={"candidates": named(mind, candidates[:20])},
     )
+
+
+def _list_all(mind: Mind) -> str:
+    from mimo.store.revisions import PastStore
+
+    if isinstance(mind.store, PastStore):
+        return f"`mind list --at {mind.store.commit.short}` shows the memories at that revision"
+    return "`mind list` shows all memories"
+
+
+def _listed(mind: Mind, candidates: Sequence[str]) -> str:
+    more = ", …" if candidates[_LISTED:] else ""
+    return f"{', '.join(_presented(mind, candidates[:_LISTED]))}{more}"
 
 
 def like_topic(mind: Mind, wanted: str) -> str:

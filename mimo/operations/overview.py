@@ -18,12 +18,15 @@ from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.operations.finding import Page
+from mimo.store.walk import LOG
 
 _SESSION_GAP = timedelta(minutes=30) // timedelta(microseconds=1)
 """Memories further apart than this belong to different sessions; in microseconds."""
 STALE_AFTER = timedelta(days=14)
 """The memory of a project is stale if its newest memory is older."""
 
+_STATEMENTS = frozenset({Kind.FACT, Kind.INSIGHT, Kind.ISSUE})
+"""The types of statements in the log that fade unless their line begins with `KEY:`."""
 _RESOLVED = frozenset({"resolved", "closed", "done", "fixed"})
 
 
@@ -218,6 +221,7 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     machine does not change. Raises `Invalid` for a file that mind only reads.
     """
     record = lookup.one(mind, wanted)
+    _check_changeable(record, keep=keep)
     path = record.place.path
     if record.place.elsewhere and not record.place.owned:
         raise Invalid(
@@ -236,3 +240,17 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     if record.memory.protected is protected:
         return record
     return saving.edit(mind, record, protected=protected)
+
+
+def _check_changeable(record: Record, *, keep: bool) -> None:
+    """Raises `Invalid` for a memory in a file that mind never changes, with the way to keep it."""
+    memory = record.memory
+    try:
+        saving.check_changeable(record)
+    except Invalid as error:
+        is_statement = memory.type in _STATEMENTS and not (memory.topic or memory.category)
+        if keep and record.place.path == LOG and is_statement:
+            error.hint = f"begin line {record.place.line} with `KEY:`, and it does not fade"
+        elif keep and decay.is_protected(record):
+            error.hint = "it does not fade anyway"
+        raise

@@ -19,7 +19,8 @@ from mimo.operations.background import opened, start
 from mimo.store import commit as commits
 from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
-from mimo.store.revisions import Change, is_memory
+from mimo.store.revisions import Change, has_memories, is_memory
+from mimo.store.walk import LOG
 
 _SHOWN = 3
 
@@ -41,7 +42,7 @@ class Sync:
     pulled: str | None = None
     pushed: bool = False
     approved: int = 0
-    """The number of memories that are approved by the commit only."""
+    """The number of memories that are approved by the commit only; an ingested file is one."""
 
 
 def repository(mind: Mind) -> Path:
@@ -95,7 +96,7 @@ def sync(
         if push:
             commits.push(root)
     return Sync(
-        approved=len(unapproved) - len(_unapproved(mind, pending)),
+        approved=unapproved - _unapproved(mind, pending),
         branch=commits.branch(root),
         message=message,
         pending=pending,
@@ -104,10 +105,22 @@ def sync(
     )
 
 
-def _unapproved(mind: Mind, pending: Sequence[Change]) -> frozenset[str]:
-    """Returns the digests of the memories among the changed files that are not approved."""
-    digests = (mind.store.digest(change.path) for change in pending if is_memory(change.path))
-    return frozenset(digest for digest in digests if digest and not mind.trust.trusted(digest))
+def _unapproved(mind: Mind, pending: Sequence[Change]) -> int:
+    """Returns the number of memories in the changed files that are not approved."""
+    unapproved: dict[str, int] = {}
+    for path in (change.path for change in pending if has_memories(change.path)):
+        digest = mind.store.digest(path)
+        if digest and not mind.trust.trusted(digest):
+            unapproved[digest] = _number(mind, path)
+    return sum(unapproved.values())
+
+
+def _number(mind: Mind, path: str) -> int:
+    """Returns the number of memories in a file; an ingested file counts as one."""
+    if path != LOG:
+        return 1
+    records = mind.store.read(path)
+    return 0 if isinstance(records, Problem) else len(records)
 
 
 def message_of(mind: Mind, pending: Sequence[Change]) -> str:

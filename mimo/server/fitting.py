@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from mimo.commands.spec import BUDGET, Published, Spec, fields_of
 from mimo.frozen import NamedTuple
-from mimo.memory.ids import is_id, uri_of
+from mimo.memory.ids import is_id, is_source, uri_of
 from mimo.rendering.results import after_title
 from mimo.text.tokens import excerpt
 
@@ -292,7 +292,8 @@ def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: A
         ways.append(f"read on with `offset: {int(given.get('offset') or 0) + rows.kept}`")
     elif rows and "limit" in names:
         ways.append(f"`limit: {max(rows.kept, 1)}` with a narrower question has whole rows")
-    if (id := _id_of(data)) and any(not cut.is_list for cut in longest.values()):
+    is_present = given.get("at") is None  # A resource has no earlier revision.
+    if is_present and any(not cut.is_list for cut in longest.values()) and (id := _id_of(data)):
         ways.append(f"the resource `{uri_of(id)}` is whole")
     budget = given.get(BUDGET.name)
     if BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
@@ -301,10 +302,11 @@ def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: A
 
 
 def _id_of(data: Any) -> str | None:
-    """Returns the id of the one memory that a result is about."""
+    """Returns the id of the one memory that a result is about; None for an ingested file."""
     memory = data.get("memory", data)
     id = memory.get("id") if isinstance(memory, dict) and "content" in memory else None
-    return id if isinstance(id, str) and is_id(id) else None
+    is_memory = isinstance(id, str) and is_id(id) and not is_source(id)
+    return id if is_memory else None
 
 
 def _stated(cut: Cut) -> str:

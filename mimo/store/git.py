@@ -379,12 +379,12 @@ class Line(NamedTuple):
     text: str
 
 
-def blame(root: Path, path: str, *, seconds: float = SECONDS) -> list[Line]:
-    """Returns the lines of a file at HEAD. Raises `Invalid`.
+def blame(root: Path, path: str, *, revision: str = "HEAD", seconds: float = SECONDS) -> list[Line]:
+    """Returns the lines of a file at a revision. Raises `Invalid`.
 
     Lines of the file itself are not read: that could run git's filters.
     """
-    blamed = ask(root, "blame", "--porcelain", "HEAD", "--", path, seconds=seconds)
+    blamed = ask(root, "blame", "--porcelain", revision, "--", path, seconds=seconds)
     lines: list[Line] = []
     times: dict[str, datetime] = {}
     commit, number = "", 0

@@ -48,27 +48,41 @@ def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem
     """
     if path == COMMITS:
         return tuple(_of_commits(root, commits))
+    data, status = disk.look(files.safe_path(root, path), limit=_MOST_BYTES)
+    modified = disk.moment(status.st_mtime)
+    if path == LOG:
+        return of_log(root, data, modified, size=status.st_size)
+    if len(data) > _MOST_BYTES or _MARK not in data:
+        return ()
     from mimo.memory import log
 
-    data, status = disk.look(files.safe_path(root, path), limit=_MOST_BYTES)
-    if len(data) > _MOST_BYTES:
-        reason = f"too large: {status.st_size:,} bytes, at most {_MOST_BYTES:,} are read"
-        return Problem(path=path, line=None, reason=reason) if path == LOG else ()
-    modified, digest = disk.moment(status.st_mtime), files.digest(data)
-    if path == LOG:
-        dates = partial(_dates, root)
-        return log.parse(data, path=LOG, digest=digest, modified=modified, dates=dates)
-    if _MARK not in data:
-        return ()
     text = data.decode("utf-8", "replace")
-    return tuple(log.in_code(text, path=path, digest=digest, modified=modified))
+    return tuple(log.in_code(text, path=path, digest=files.digest(data), modified=modified))
 
 
-def _dates(root: Path) -> dict[str, datetime]:
+def of_log(
+    root: Path, data: bytes, modified: datetime, *, revision: str = "HEAD", size: int = 0
+) -> tuple[Record, ...] | Problem:
+    """Returns the memories in the bytes of the log, or the problem with it.
+
+    A line without a date has that of its commit, as of the revision. `size` is that of the file, if
+    only its beginning was read.
+    """
+    if len(data) > _MOST_BYTES:
+        size = max(size, len(data))
+        reason = f"too large: {size:,} bytes, at most {_MOST_BYTES:,} are read"
+        return Problem(path=LOG, line=None, reason=reason)
+    from mimo.memory import log
+
+    dates, digest = partial(_dates, root, revision), files.digest(data)
+    return log.parse(data, path=LOG, digest=digest, modified=modified, dates=dates)
+
+
+def _dates(root: Path, revision: str) -> dict[str, datetime]:
     """Returns the time of the last commit of each line of the log, by its stripped text."""
     dates: dict[str, datetime] = {}
     with suppress(Invalid):
-        for line in git.blame(root, LOG, seconds=_SECONDS):
+        for line in git.blame(root, LOG, revision=revision, seconds=_SECONDS):
             dates.setdefault(line.text.strip(), line.when)
     dates.pop("", None)
     return dates
@@ -254,6 +268,11 @@ class MemoryStore:
                 if instead:
                     files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
         return records
+
+    def restore_source(self, place: Place, data: bytes) -> None:
+        """Replaces the file of a source. Raises `Conflict` and `StorageFailed`."""
+        with self.locked():
+            files.replace(files.safe_path(self.root, place.path), data, expect=place.digest)
 
     def source(self, place: Place) -> Source | None:
         """Returns the source from the header of its file; None if the header is incomplete."""

@@ -7,18 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimo import disk, when
 from mimo.disk import STORE, Stamp
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory.changes import AGENT
-from mimo.memory.model import Problem, Record
+from mimo.memory.model import Place, Problem, Record
 from mimo.store import git
 from mimo.store.accesses import Accesses
 from mimo.store.files import digest, is_shared
-from mimo.store.memories import MemoryStore, records_of
+from mimo.store.memories import MemoryStore, of_log, records_of
 from mimo.store.walk import LOG, Walk, is_markdown
+
+if TYPE_CHECKING:
+    from mimo.memory.sources import Source
 
 _LARGEST = 1_000_000
 """Maximum size in bytes of a file that is read from a commit."""
@@ -232,8 +236,13 @@ def tree(root: Path, *words: str) -> dict[str, str]:
     return blob_of
 
 
+def has_memories(path: str) -> bool:
+    """Returns whether a file under `.mind/` is a memory, an ingested file, or the log."""
+    return path == LOG or is_memory(path)
+
+
 def is_memory(path: str) -> bool:
-    """Returns whether a file under `.mind/` contains memories, by its path."""
+    """Returns whether a file under `.mind/` is a memory or an ingested file, by its path."""
     folders = path.split("/")
     hidden = any(part.startswith(".") for part in folders[1:])
     apart = hidden or path == LOG or path.startswith(_APART)
@@ -249,8 +258,15 @@ def differences(root: Path, before: str, after: str) -> Iterator[tuple[str, str,
     parts = git.ask(root, *words, "--", f"{STORE}/").split(b"\0")
     for about, name in zip(parts[::2], parts[1::2], strict=False):
         _, _, old, new, _ = about.decode().split()
-        if is_memory(path := os.fsdecode(name)):
+        if has_memories(path := os.fsdecode(name)):
             yield path, old, new
+
+
+def records_at(root: Path, data: bytes, path: str, commit: Commit) -> tuple[Record, ...] | Problem:
+    """Returns the memories in a file's bytes at a commit, or the problem with it."""
+    if path == LOG:
+        return of_log(root, data, commit.when, revision=commit.id)
+    return records_of(data, path, commit.when)
 
 
 def contents(root: Path, wanted: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
@@ -305,7 +321,7 @@ class PastStore(MemoryStore):
     @cached_property
     def _blobs(self) -> dict[str, str]:
         files = tree(self.root, self.commit.id, "--", f"{STORE}/")
-        return {path: blob for path, blob in files.items() if is_memory(path)}
+        return {path: blob for path, blob in files.items() if has_memories(path)}
 
     def stamps_of(self, paths: Sequence[str]) -> None:
         """Returns None: these files are not on the disk."""
@@ -332,12 +348,19 @@ class PastStore(MemoryStore):
         data = self.data(path)
         if data is None:
             return Problem(path=path, line=None, reason="its content is missing in git")
-        return records_of(data, path, self.commit.when)
+        return records_at(self.root, data, path, self.commit)
 
     def digest(self, path: str) -> str:
         """Returns the digest of a file; empty if it is missing."""
         data = self.data(path)
         return "" if data is None else digest(data)
+
+    def source(self, place: Place) -> Source | None:
+        """Returns the source from the header of its file; None if the header is incomplete."""
+        from mimo.memory.sources import header_of
+
+        data = self.data(place.path)
+        return header_of(data, path=place.path) if data is not None else None
 
     def raw(self, record: Record) -> bytes:
         """Returns the bytes of a memory's file."""

@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
 from mimo.errors import Invalid, NotFound
+from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.memory.model import Kind
@@ -186,3 +190,72 @@ def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
     assert other.trust.trusted(record.place.digest)
     assert other.index_folder == tree / ".mind" / ".index"
     assert list_(mind).total == 1
+
+
+@pytest.fixture
+def logged(project, mind):
+    """The log at a commit with two statements, of which a second commit changed one."""
+    git(project, "init", "-q", "-b", "main")
+    log = project / ".mind" / "MEMORY.md"
+    log.write_text("- TIL goats climb\n\n## 2026-10-02\n\n- Decided to use llamas\n")
+    committed(project, "before")
+    log.write_text(log.read_text().replace("llamas", "camels"))
+    committed(project, "after", at="2026-11-08T08:00:00Z")
+    return log
+
+
+def test_the_lines_of_the_log_are_memories_at_a_revision_too(logged, mind):
+    llamas, goats = sorted(list_(mind, at="HEAD~1").memories, key=lambda row: row.type)
+
+    assert (llamas.title, llamas.created_at.date().isoformat()) == ("use llamas", "2026-10-02")
+    assert goats.created_at.date().isoformat() == "2026-11-01"
+    assert show(mind, llamas.id, at="HEAD~1").content == "Decided to use llamas"
+    assert search(mind, "llamas", at="HEAD~1").results[0].id == llamas.id
+    assert {row.title for row in list_(mind, at="HEAD").memories} == {"use camels", goats.title}
+    assert [row.created_at for row in list_(mind).memories if row.id == goats.id] == [
+        goats.created_at
+    ]
+
+
+def test_a_log_that_is_too_large_is_a_problem_at_a_revision_too(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    (project / ".mind" / "MEMORY.md").write_text("- TIL goats climb\n" * 250_000)
+    committed(project, "too much")
+
+    assert list_(mind, at="HEAD").unreadable == list_(mind).unreadable == 1
+
+
+def test_an_ingested_file_at_a_revision_has_its_header_of_that_revision(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    guide = project / "guide.md"
+
+    def ingested(text: str) -> tuple[str, object]:
+        guide.write_text(f"# Tea\n\n{text}\n")
+        id = ingest(mind, str(guide)).source_id or ""
+        committed(project, text)
+        return id, show(mind, id).extra["sha256"]
+
+    id, before = ingested("hot")
+    _, after = ingested("warm")
+
+    assert show(mind, id, at="HEAD~1").extra["sha256"] == before != after
+
+
+def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, mind):
+    with pytest.raises(NotFound) as raised:
+        show(mind, "zzzzzz", at="v1")
+
+    assert "`mind list --at " in (raised.value.hint or "")
+
+
+def test_an_empty_revision_is_reported_as_such(mind, project):
+    """Also if the user has a memory for all projects, which is in no repository."""
+    git(project, "init", "-q", "-b", "main")
+    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
+    committed(project, "one")
+    person, commands = Caller(surface=Surface.CLI), all_commands()
+    invoke(commands.at("add"), mind, person, {"content": "Always use pnpm", "user": True})
+
+    for path, given in (("list", {}), ("show", {"id": "x"}), ("search", {"query": "x"})):
+        with pytest.raises(NotFound, match="`` is not a commit"):
+            invoke(commands.at(path), mind, person, {**given, "at": ""})

@@ -68,6 +68,9 @@ class TestPlace:
             if place.is_relative_to(mind.home):
                 assert not stat.S_IMODE(place.stat().st_mode) & 0o077, place
         assert (written.private, written.scope) == (True, "user")
+        for private in (False, True):
+            (row,) = run(mind, "list", user=True, private=private).memories
+            assert (row.id, row.private) == (written.id, True)
         assert not list(mind.folder.glob("facts/*"))
 
     def test_a_repository_around_the_home_never_gets_it(self, mind, ann):

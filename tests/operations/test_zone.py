@@ -108,3 +108,25 @@ def test_a_browser_and_a_report_get_the_name_of_the_zone(
 
 def test_the_zone_of_another_project_is_the_users(seoul: Mind, tmp_path: Path) -> None:
     assert str(seoul.outside().zone) == "Asia/Seoul"
+
+
+def test_the_months_of_the_viewer_are_those_of_its_lists(seoul: Mind) -> None:
+    (seoul.folder / "facts").mkdir(exist_ok=True)
+    for hour in (14, 15):  # Midnight in Seoul is between the two.
+        text = f"---\nid: fact_{hour}\ncreated: 2026-10-31T{hour}:30:00Z\n---\nWritten then\n"
+        (seoul.folder / "facts" / f"fact_{hour}.md").write_text(text, encoding="utf-8")
+
+    months = answers.overview(seoul).months
+
+    assert months == {"2026-10": 1, "2026-11": 3}
+    for month, number in months.items():
+        assert answers.list_(seoul, time_filter=month).total == number
+
+
+@pytest.mark.parametrize("created", ["9999-12-31T23:59:00Z", "0001-01-01T00:00:00Z"])
+def test_a_memory_at_an_end_of_the_calendar_has_a_month(seoul: Mind, created: str) -> None:
+    (seoul.folder / "facts").mkdir(exist_ok=True)
+    text = f"---\nid: fact_end\ntype: fact\ncreated: {created}\n---\nThe end\n"
+    (seoul.folder / "facts" / "fact_end.md").write_text(text, encoding="utf-8")
+
+    assert answers.overview(seoul).months[created[:7]] == 1

@@ -15,6 +15,7 @@ from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, size
 from mimo.server.reading import Reader
 from tests import sample_procedures
 from tests.bench import answers as bench
+from tests.conftest import git
 
 NOW = datetime(2026, 11, 23, tzinfo=UTC)
 TOOLS = all_commands().tools()
@@ -137,6 +138,23 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
     assert bench.sizes(shown)[-1] < CEILING
     assert shown.structured_content["content"].startswith(long[:5_000])
     assert f"mind://memory/{id}" in shown.structured_content["truncated"]
+
+
+def test_a_resource_is_named_only_if_it_has_the_whole_of_a_shortened_text(
+    agent: bench.Agent,
+) -> None:
+    root = agent.mind.project.root
+    (root / "big.md").write_text("".join(f"## Part {n}\n\nGoats {n}.\n\n" for n in range(200)))
+    source = agent.call("ingest", path="big.md", strategy="markdown").structured_content
+    id = agent.call("memory", operation="store", content="zebra " * 9_000).structured_content["id"]
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "all")
+
+    for given in ({"id": id, "at": "HEAD"}, {"id": source["source_id"]}):
+        truncated = agent.call("mind_show", budget=400, **given).structured_content["truncated"]
+        assert "of" in truncated
+        assert "resource" not in truncated
 
 
 def test_a_long_error_is_cut(agent: bench.Agent) -> None:

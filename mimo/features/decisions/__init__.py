@@ -162,6 +162,7 @@ def conclude(
             details={"field": "reason"},
         )
     record = find(mind, wanted)
+    saving.check_changeable(record)
     if not record.place.owned:
         raise Invalid(
             f"`{record.place.path}` is a document that mind only reads",

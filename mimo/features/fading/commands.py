@@ -245,7 +245,7 @@ def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
         last_used=item.use.last if item.use else None,
         created_at=memory.created,
         trust=trust_of(mind, record),
-        private=record.place.private or None,
+        private=record.place.private or mind.is_users or None,
         file=file_of(mind, record.place.path),
     )
 

@@ -233,8 +233,9 @@ def graph(
 
     whole, drawing, left_out = walked(shared=False), None, 0
     if format is not Format.TREE:
-        drawing = _drawn(format, whole if private else walked(shared=True))
-        left_out = 0 if private else sum(node.private or False for node in whole.nodes)
+        draws_all = private or mind.is_users
+        drawing = _drawn(format, whole if draws_all else walked(shared=True))
+        left_out = 0 if draws_all else sum(node.private or False for node in whole.nodes)
     return replace(
         whole,
         drawing=drawing,

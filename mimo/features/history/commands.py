@@ -128,12 +128,16 @@ def log(
     examples=("mind blame k3v7mq",),
 )
 def blame(mind: Mind, id: Reference) -> Blame:
-    """Show who wrote each line of a memory, and when"""
-    record = lookup.meant(mind, id)
+    """Show who wrote each line of a memory, and when
+
+    The id of an ingested file shows the lines of all its chunks.
+    """
+    parts = lookup.source(mind, id)
+    record = parts[0] if parts else lookup.meant(mind, id)
     session = record.memory.extra.get("session")
     return Blame(
-        id=record.memory.id,
-        title=record.memory.heading,
+        id=(record.parent if parts else None) or record.memory.id,
+        title=record.origin if parts else record.memory.heading,
         by=record.memory.by,
         session=str(session) if session is not None else None,
         trust=untrusted(mind, record),
@@ -155,7 +159,9 @@ def blame(mind: Mind, id: Reference) -> Blame:
 )
 def restore(
     mind: Mind,
-    id: Annotated[str, Arg("Id of the memory, which may be deleted", complete="id")],
+    id: Annotated[
+        str, Arg("Id of the memory or ingested file, which may be deleted", complete="id")
+    ],
     *,
     at: Annotated[
         str, Arg("The commit, branch, tag or date to take it from", complete="revision")
@@ -168,8 +174,8 @@ def restore(
     """
     record, commit = revisions.restore(mind, id, at)
     return Restored(
-        id=record.memory.id,
-        title=record.memory.heading,
+        id=record.parent or record.memory.id,
+        title=record.origin if record.parent else record.memory.heading,
         trust=untrusted(mind, record),
         file=record.place.path,
         commit=_commit(commit),
@@ -243,8 +249,8 @@ def diff(
     revisions: Annotated[
         str | None,
         Arg(
-            "Two revisions, `A..B`; `A...B`: changes of B since the merge base (default: what is"
-            " not committed yet)",
+            "Two revisions, `A..B`; `A...B`: changes of B since the merge base; `A`: changes of the"
+            " working tree (default: what is not committed yet)",
             complete="revisions",
         ),
     ] = None,

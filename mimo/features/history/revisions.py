@@ -9,6 +9,7 @@ from typing import Annotated
 
 from mimo.commands.common import File
 from mimo.commands.spec import Omitted, Out
+from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
@@ -23,9 +24,9 @@ from mimo.operations.syncing import repository
 from mimo.store import git, revisions
 from mimo.store.commit import pending
 from mimo.store.git import Line
-from mimo.store.memories import NewFile, check_whole, records_of
-from mimo.store.revisions import Commit, Step, is_memory
-from mimo.store.walk import COMMITS
+from mimo.store.memories import NewFile, check_whole
+from mimo.store.revisions import Commit, Step, has_memories
+from mimo.store.walk import COMMITS, LOG
 from mimo.text import calendar
 
 _MARKUP = re.compile(r"([\\`*_~\[\]<>|])")
@@ -112,17 +113,17 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
     """Returns the memories that differ, for revisions such as `A..B`.
 
     `A...B` starts at their merge base. With `branch`, they are the changes of this branch since it
-    left the main one. A single revision is compared with HEAD. Without revisions, the working tree
-    is compared with HEAD.
+    left the main one. A single revision is compared with the working tree, HEAD by default.
     """
     root = repository(mind)
-    if branch and wanted:
+    if branch and wanted is not None:
         hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
         raise Invalid("name two revisions, or this branch", hint=hint)
-    if not branch and not wanted:
-        return _uncommitted(mind, root)
     main = revisions.main_branch(root) if branch else ""
-    wanted = wanted or f"{main}...HEAD"
+    if branch:
+        wanted = f"{main}...HEAD"
+    if wanted is None or ".." not in wanted:
+        return _with_working_tree(mind, root, wanted)
     dots = "..." if "..." in wanted else ".."
     first, _, second = wanted.partition(dots)
     before = revisions.resolve(root, first or "HEAD", now=mind.local_now())
@@ -137,21 +138,34 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Difference:
     return Difference(before=before.short, after=after.short, between=between, rows=rows)
 
 
-def _uncommitted(mind: Mind, root: Path) -> Difference:
-    """Returns the memories that differ between HEAD and the files, as `mind sync` commits them."""
-    id = revisions.commit_id(root, "HEAD")
-    head = revisions.commits(root, [id])[id] if id else None
-    paths = [file.path for file in pending(root) if is_memory(file.path)]
-    committed = revisions.contents(root, [(head.id, path) for path in paths]) if head else {}
+def _with_working_tree(mind: Mind, root: Path, revision: str | None) -> Difference:
+    """Returns the memories that differ between a revision and the files, HEAD by default."""
+    if revision is None and not revisions.commit_id(root, "HEAD"):
+        base = None
+    else:
+        name = "HEAD" if revision is None else revision
+        base = revisions.resolve(root, name, now=mind.local_now())
+    paths = [file.path for file in pending(root) if has_memories(file.path)]
     old: _State = {}
     new: _State = {}
+    if base:
+        head = revisions.resolve(root, "HEAD", now=mind.local_now())
+        if head.id != base.id:
+            paths += [path for path, *_ in revisions.differences(root, base.id, head.id)]
+            paths = sorted(set(paths))
+        blob_of = revisions.tree(root, base.id, "--", f"{STORE}/") if paths else {}
+        blobs = revisions.blobs(root, (blob_of[path] for path in paths if path in blob_of))
+        for path in paths:
+            if (data := blobs.get(blob_of.get(path, ""))) is not None:
+                old |= _by_id(revisions.records_at(root, data, path, base), path)
     for path in paths:
         new |= _by_id(mind.store.read(path), path) if os.path.lexists(root / path) else {}
-        if head and (data := committed.get((head.id, path))) is not None:
-            old |= _by_id(records_of(data, path, head.when), path)
-    between = f"since HEAD at {_aged(mind, head)}" if head else "before the first commit"
+    between = "before the first commit"
+    if base:
+        name = "since HEAD at " if revision is None else "since "
+        between = f"{name}{_aged(mind, base)}"
     return Difference(
-        before=head.short if head else "",
+        before=base.short if base else "",
         after=WORKING_TREE,
         between=between,
         rows=_rows(old, new),
@@ -185,8 +199,9 @@ def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
     new: _State = {}
     for path, *names in files:
         for state, blob, commit in zip((old, new), names, (before, after), strict=True):
-            records = records_of(blobs[blob], path, commit.when) if blob in blobs else ()
-            state.update(_by_id(records, path))
+            if blob in blobs:
+                records = revisions.records_at(root, blobs[blob], path, commit)
+                state.update(_by_id(records, path))
     return old, new
 
 
@@ -222,9 +237,9 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     `NotFound` for a private one.
     """
     root, path, record = repository(mind), None, None
-    if id:
+    if id is not None:
         try:
-            record = lookup.meant(mind, id)
+            record = next(iter(lookup.source(mind, id)), None) or lookup.meant(mind, id)
             path = record.place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
@@ -266,12 +281,22 @@ def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
 
 
 def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
-    """Restores a memory: its file becomes the file of that commit.
+    """Restores a memory or an ingested file: its file becomes the file of that commit.
 
-    Returns the memory and the commit. Raises `NotFound` if that commit does not have it.
+    Returns the memory, or the first chunk, and the commit. Raises `NotFound` if that commit does
+    not have it, and `Invalid` for a line of the log, which mind never changes.
     """
     then = past.at(mind, revision)
+    if parts := lookup.source(then.mind, id, surely=True):
+        return _restored_source(mind, parts[0], then.mind.store.raw(parts[0])), then.commit
     record = lookup.one(then.mind, id, surely=True)
+    place, commit = record.place, then.commit.short
+    if place.path == LOG:
+        raise Invalid(
+            f"`{handle_of(record.memory.id)}` was line {place.line} of `{LOG}`, which mind never"
+            " changes",
+            hint=f"copy it from `git show {commit}:./{LOG}` into the file",
+        )
     check_whole(record)
     data = then.mind.store.raw(record)
     now = None
@@ -280,6 +305,21 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     if now and now.memory.id == record.memory.id:
         return saving.rewrite(mind, now, data.decode()), then.commit
     return _written(mind, record, data), then.commit
+
+
+def _restored_source(mind: Mind, part: Record, data: bytes) -> Record:
+    """Writes the file of an ingested file, also over that of today; returns the first chunk."""
+    present = refresh.up_to_date(mind).parts(part.parent or "")
+    if not present:
+        return _written(mind, part, data)
+    place = present[0].place
+    before = mind.store.raw(present[0]).decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
+    saving.check_secrets(mind, {"file_text": text}, before=before, file=place.path)
+    with approving(mind, wanted=mind.agent is None):
+        mind.store.restore_source(place, data)
+    refresh.note_change(mind, place.path)
+    return mind.index.parts(part.parent or "")[0]
 
 
 def _written(mind: Mind, record: Record, data: bytes) -> Record:

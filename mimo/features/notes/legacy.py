@@ -58,16 +58,20 @@ class RouterDecision:
 
 
 def route_of(question: str) -> RouterDecision:
-    """Returns the parts of the memory that a question is about, by its words."""
+    """Returns the parts of the memory that a question is about, by its words.
+
+    If no word points to a part that has memories, all of these are searched.
+    """
     words = set(re.findall(r"\w+", question.lower()))
     points = {part: len(words & typical) for part, typical in _WORDS.items()}
     points[Store.EPISODIC] += 1
     total = sum(points.values())
     primary = max(points, key=lambda part: points[part])
+    is_open = not words & (_WORDS[Store.EPISODIC] | _WORDS[Store.SEMANTIC])
     secondary = tuple(
         part
         for part, n in points.items()
-        if part is not primary and n / total > _SHARE_OF_SECONDARY
+        if part is not primary and (n / total > _SHARE_OF_SECONDARY or (is_open and KINDS[part]))
     )
     confidence = round(points[primary] / total, 2)
     evidence = ", ".join(sorted(words & _WORDS[primary])) or "nothing points elsewhere"

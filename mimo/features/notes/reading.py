@@ -239,7 +239,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         warning=None,
         superseded_by=None,
         extra=details,
-        private=first.place.private,
+        private=first.place.private or mind.is_users,
         line=1,
         digest=_to_approve(mind, first),
     )

@@ -179,11 +179,15 @@ def _opening(mind: Mind, notes: str) -> str:
 
 
 def _nothing(mind: Mind, memories: int) -> str:
+    """Returns the summary of a search of that many memories, the user's own included."""
     if not memories:
         source = "The memory for all projects" if mind.is_users else "This project's memory"
         return f"{source} is empty: nothing has been remembered yet."
     searched = "the one memory" if memories == 1 else f"the {memories:,} memories"
-    place = "for all projects" if mind.is_users else "of this project"
+    of_project = 0 if mind.is_users else mind.index.count(Filter())
+    place = "of this project" if of_project else "for all projects"
+    if 0 < of_project < memories:
+        place = "of this project and for all projects"
     return f"Nothing found: none of {searched} {place} matches well enough."
 
 

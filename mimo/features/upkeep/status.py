@@ -282,7 +282,8 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     origins = project.origins
     if origins.in_place:
         included = f", {origins.included:,} of them by `include`" if origins.included else ""
-        rows.append(("in place", count(origins.in_place, "document") + included))
+        in_place = count(origins.in_place, "memory", "memories")
+        rows.append(("in place", f"{in_place} in your documents{included}"))
     if origins.chunks:
         files = count(origins.ingested_files, "file")
         rows.append(("ingested", f"{files}, {count(origins.chunks, 'chunk')}"))

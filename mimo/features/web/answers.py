@@ -288,7 +288,7 @@ def overview(mind: Mind) -> Overview:
         total=index.count(Filter()),
         types=dict(sorted(types.items())),
         tags=dict(index.ask(survey.tags, _MOST_TAGS)),
-        months=dict(index.ask(survey.months)),
+        months=index.ask(survey.months, mind.zone),
     )
 
 

@@ -9,6 +9,7 @@ from mimo.commands.spec import Surface
 from mimo.errors import Invalid
 from mimo.features.decisions.commands import checkpoint as save_checkpoint
 from mimo.features.decisions.commands import decision as save_decision
+from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.fading.commands import decay_check, fading, keep, stats
@@ -390,6 +391,36 @@ class TestKeep:
         assert note.read_text(encoding="utf-8") == "# Tea\n\nwithout milk\n"
         edit(mind, "tea", file_text="---\nprotected: true\n---\n# Tea\n\nwithout milk\n")
         assert fading(mind, threshold=1).memories == ()
+
+    @pytest.mark.parametrize(
+        ("line", "hint"),
+        [
+            ("TIL goats climb", "begin line 3 with `KEY:`"),
+            ("Decided to use llamas", "it does not fade"),
+            ("KEY: never ride at night", "it does not fade"),
+            ("Next: buy hay", "edit .mind/MEMORY.md:3"),
+        ],
+    )
+    def test_a_line_of_the_log_has_a_hint_of_its_own(self, mind, line, hint):
+        log = mind.folder / "MEMORY.md"
+        log.write_text(f"## 2026-11-01\n\n- {line}\n", encoding="utf-8")
+        (row,) = list_(mind).memories
+
+        with pytest.raises(Invalid, match=r"line 3 of `.mind/MEMORY.md`") as caught:
+            keep(mind, row.id)
+
+        assert hint in caught.value.hint
+        log.write_text(f"## 2026-11-01\n\n- KEY: {line}\n", encoding="utf-8")
+        assert fading(mind, threshold=1).memories == ()
+
+    def test_a_line_of_the_log_has_no_outcome_to_write(self, mind):
+        (mind.folder / "MEMORY.md").write_text("- Decided to use llamas\n", encoding="utf-8")
+        (row,) = list_(mind).memories
+
+        with pytest.raises(Invalid, match=r"line 1 of `.mind/MEMORY.md`") as caught:
+            evolve_outcome(mind, row.id, "FAILED", reason="they spit")
+
+        assert "mind edit" not in caught.value.hint
 
     def test_a_document_of_the_project_does_not_fade_and_needs_no_keeping(self, mind, clock):
         docs = mind.project.root / "docs"

@@ -5,14 +5,15 @@ import re
 
 import pytest
 
-from mimo.errors import Conflict, Invalid, NotFound
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound
 from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import show
 from mimo.memory.chunking import Strategy
+from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.operations import lookup, saving
+from mimo.operations import finding, lookup, saving
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
 from mimo.store import git as git_of
@@ -333,3 +334,130 @@ def test_the_branch_and_the_last_change_of_a_reftable_are_those_of_git(project, 
 
     assert git_of.branch(project) == "main"
     assert git_of.stamp(project) == table.lstat()
+
+
+@pytest.fixture
+def logged(project, mind):
+    """A committed log with a statement that was changed afterwards."""
+    git(project, "init", "-q", "-b", "main")
+    path = project / ".mind" / "MEMORY.md"
+    path.write_text("## 2026-11-01\n\n- Decided to use llamas\n- TIL goats climb\n")
+    sync(mind)
+    old = next(record for record in finding.listing(mind).records if record.place.line == 3)
+    path.write_text(path.read_text().replace("llamas", "camels"))
+    return old
+
+
+def test_a_difference_has_the_statements_of_the_log(logged, mind):
+    def changed(*words):
+        return {(row.title, row.change) for row in diff(mind, *words).memories}
+
+    expected = {("use camels", "added"), ("use llamas", "removed")}
+    assert changed() == expected
+    sync(mind)
+    assert changed() == set()
+    assert changed("HEAD~1..HEAD") == changed("HEAD~1") == expected
+
+
+def test_a_statement_of_the_log_is_not_restored(logged, project, mind):
+    before = (project / ".mind" / "MEMORY.md").read_bytes()
+
+    with pytest.raises(Invalid, match=r"line 3 of `.mind/MEMORY.md`") as raised:
+        restore(mind, logged.memory.id)
+
+    assert "git show" in raised.value.hint
+    assert (project / ".mind" / "MEMORY.md").read_bytes() == before
+
+
+def test_a_single_revision_is_compared_with_the_working_tree(story, project, mind):
+    decision, fact, newest = story
+    assert diff(mind, "HEAD").memories == ()
+    added = saving.store(mind, saving.draft(Kind.FACT, "Not committed")).memory.id
+
+    result = diff(mind, "HEAD")
+    assert [(row.id, row.change) for row in result.memories] == [(added, "added")]
+    earlier = diff(mind, "v1")
+    assert {row.id: row.change for row in earlier.memories} == {
+        decision: "changed", fact: "removed", newest: "added", added: "added",
+    }  # fmt: skip
+    assert earlier.after == "working tree"
+    assert earlier.between.startswith(f"since {earlier.before}, ")
+    assert added not in {row.id for row in diff(mind, "v1..HEAD").memories}
+
+
+def test_a_file_over_a_megabyte_is_compared_like_any_other(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    (project / "long.txt").write_text("A line of words.\n" * 70_000)
+    ingest(mind, str(project / "long.txt"), strategy=Strategy.LINES, lines_per_chunk=2_000)
+    sync(mind)
+    (project / "long.txt").write_text("Another line.\n" + "A line of words.\n" * 69_999)
+    ingest(mind, str(project / "long.txt"), strategy=Strategy.LINES, lines_per_chunk=2_000)
+
+    result = diff(mind)
+
+    assert result.added == 0
+    assert 0 < result.changed < 40
+
+
+def test_an_empty_id_or_revision_is_not_an_omitted_one(story, mind):
+    with pytest.raises(NotFound):
+        log(mind, "")
+    with pytest.raises(NotFound):
+        diff(mind, "")
+    with pytest.raises(Invalid, match="name two revisions"):
+        diff(mind, "", branch=True)
+
+
+@pytest.fixture
+def guide(project, mind):
+    """An ingested file with three chunks that is committed; returns its id."""
+    git(project, "init", "-q", "-b", "main")
+    parts = (f"## Part {n}\n\n{'Hot tea. ' * 60}\n" for n in range(3))
+    (project / "guide.md").write_text("# Guide\n\n" + "\n".join(parts), "utf-8")
+    done = ingest(mind, str(project / "guide.md"), strategy=Strategy.MARKDOWN)
+    sync(mind)
+    return done.source_id
+
+
+@pytest.mark.parametrize("name", [str, handle_of])
+def test_a_removed_file_is_restored_with_all_of_its_chunks(guide, project, mind, name):
+    before = {record.memory.id for record in lookup.source(mind, guide)}
+    saving.remove_source(mind, lookup.source(mind, guide))
+    sync(mind)
+
+    done = restore(mind, name(guide), at="HEAD~1")
+
+    assert (done.id, done.title) == (guide, "guide.md")
+    assert {record.memory.id for record in lookup.source(mind, guide)} == before
+    assert mind.trust.trusted(mind.store.digest(done.file))
+
+
+def test_a_changed_file_is_restored_byte_for_byte(guide, project, mind):
+    path = project / lookup.source(mind, guide)[0].place.path
+    before = path.read_bytes()
+    (project / "guide.md").write_text("# Guide\n\nCold.\n", "utf-8")
+    ingest(mind, str(project / "guide.md"), strategy=Strategy.MARKDOWN)
+    assert path.read_bytes() != before
+
+    restore(mind, guide)
+
+    assert path.read_bytes() == before
+    assert len(lookup.source(mind, guide)) == 3
+
+
+def test_the_log_and_blame_take_an_ingested_file(guide, mind):
+    for id in (guide, handle_of(guide)):
+        assert len(log(mind, id).commits) == 1
+        blamed = blame(mind, id)
+        assert (blamed.id, blamed.title) == (guide, "guide.md")
+        assert blamed.lines[0].text == "---"
+
+
+def test_a_command_that_needs_a_memory_names_the_chunks_of_a_file(guide, mind):
+    for id in (guide, handle_of(guide)):
+        with pytest.raises(AmbiguousId, match="is an ingested file") as raised:
+            lookup.one(mind, id)
+        assert "name one of its chunks: " in raised.value.hint
+        assert len(raised.value.details["candidates"]) == 3
+        with pytest.raises(AmbiguousId, match="is an ingested file"):
+            lookup.meant(mind, id)

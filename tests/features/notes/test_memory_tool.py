@@ -407,6 +407,15 @@ class TestLegacyNames:
         assert len(answer["results"]["semantic"]) == 1
         assert answer["synthesis"] is None
 
+    @pytest.mark.parametrize("query", ["JWT tokens", "how to fix JWT tokens in the build code"])
+    def test_a_question_that_points_to_no_part_is_asked_of_all(self, mind, query):
+        stored = store(mind, "JWT tokens expire after an hour", category=Category.FACT)
+
+        tool, caller = all_commands().tools()["ask_mimo"][0], Caller(surface=Surface.MCP)
+        answer = to_json(invoke(tool, mind, caller, {"query": query}))
+
+        assert [row["id"] for row in answer["results"]["semantic"]] == [stored.id]
+
     @pytest.mark.req("000-62")
     def test_knowledge_can_be_taught_and_asked(self, mind):
         knowledge = all_commands().tools()["knowledge"][0]

@@ -363,3 +363,17 @@ def test_outside_a_project_a_next_step_is_suggested(tmp_path: Path, monkeypatch,
     assert main(["recall", "zebra"]) == 0
 
     assert "mind init" in capsys.readouterr().out
+
+
+def test_a_summary_without_a_match_names_whose_memories_were_searched(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+
+    def said() -> str:
+        capsys.readouterr()
+        assert main(["recall", "zebra"]) == 0
+        return str(capsys.readouterr().out)
+
+    assert main(["add", "--user", "Always use pnpm"]) == 0
+    assert "none of the one memory for all projects matches" in said()
+    write(mind, CURRENT)
+    assert "none of the 2 memories of this project and for all projects matches" in said()

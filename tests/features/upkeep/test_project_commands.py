@@ -13,6 +13,8 @@ from mimo.features.upkeep.checks import Verdict, doctor
 from mimo.features.upkeep.commands import config, init
 from mimo.features.upkeep.status import status
 from mimo.mind import Mind
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import show_on
 
 
 @pytest.fixture
@@ -148,6 +150,16 @@ class TestTrust:
 
 
 class TestStatus:
+    def test_the_statements_of_a_log_are_memories_of_one_document(self, mind, capsys):
+        log = "- Decided to use llamas\n- TIL goats climb\n"
+        (mind.folder / "MEMORY.md").write_text(log, encoding="utf-8")
+
+        screen = PlainScreen()
+        show_on(screen, status(mind))
+        screen.finish(pager=False)
+
+        assert "2 memories in your documents\n" in capsys.readouterr().out
+
     @pytest.mark.req("003-26", "003-27", "003-32", "003-42")
     def test_status_works_without_project_and_daemon(self, nowhere):
         answer = to_json(status(nowhere))

@@ -342,7 +342,7 @@ class TestProvenance:
             ("by: mcp", "by: ann"),
             ("by: mcp\n", ""),
             ("created: 2026", "created: 2019"),
-            ("created: 2026", "creatd: 2026"),
+            ("created: 2026", "written: 2026"),
         ],
     )
     def test_an_agent_can_not_change_author_and_time_of_a_file(self, mind, old, new):

@@ -427,7 +427,7 @@ def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
 
     assert (status, error) == (0, None)
     assert not result.is_error, result.content
-    if spec.key == "mind_sync":  # The message of an agent's commit says that it approves nothing.
+    if spec.key == "mind_sync":  # The commit of an agent has a trailer: it approves nothing.
         message = unreviewed(answer["message"])
         answer |= {"message": message, "commit": result.structured_content["commit"]}
     assert _agrees(result.structured_content, _guided(answer))

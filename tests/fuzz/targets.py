@@ -125,13 +125,17 @@ def three_versions(data: bytes) -> None:
 
 
 def _check_united(sides: Sequence[Memory], merged: Memory) -> None:
-    """Checks that tags and links that all sides have, or that one has added, are kept."""
+    """Checks that tags and links that all sides have, or that one has added, are kept.
+
+    Not if a list can't be read: it is united with the others as it is, and can't be read then.
+    """
     if len(sides) < 3:
         return
     for name, of in (("tags", lambda memory: memory.tags), ("links", header_links)):
-        if any(
-            version.field == name for memory in (*sides, merged) for version in memory.competing
-        ):
+        every = (*sides, merged)
+        if any(version.field == name for memory in every for version in memory.competing):
+            continue
+        if any(name in memory.extra for memory in every):
             continue
         before, left, right = (set(of(memory)) for memory in sides)
         assert (left | right) - before | before & left & right <= set(of(merged)) <= left | right

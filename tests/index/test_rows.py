@@ -300,7 +300,7 @@ class TestSilentDamage:
 
     @pytest.fixture(autouse=True)
     def _same(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pages, "_of_status", lambda status: Stamp(status.st_size, 1, 1, 1))
+        monkeypatch.setattr(Stamp, "of", lambda status: Stamp(status.st_size, 1, 1, 1))
 
     def test_it_is_found_within_the_period(
         self, made: Vectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -390,12 +390,12 @@ def test_what_a_person_commits_is_approved_which_is_reported(repository, mind, h
 def test_the_statements_of_a_log_count_as_approved_memories(repository, mind, pulled):
     log = repository / ".mind" / "MEMORY.md"
     log.write_text("- Decided to use llamas\n- TIL goats climb\n", encoding="utf-8")
-    assert "your commit approves 3 memories;" in (sync(mind).notice or "")
+    assert "this commit approves 3 memories;" in (sync(mind).notice or "")
 
 
 def test_a_log_without_a_statement_counts_as_none(repository, mind, pulled):
     (repository / ".mind" / "MEMORY.md").write_text("# Memory\n\nPlain words.\n")
-    assert "your commit approves 1 memory;" in (sync(mind).notice or "")
+    assert "this commit approves 1 memory;" in (sync(mind).notice or "")
 
 
 @pytest.mark.parametrize("message", [None, "A message\n\nMind-Reviewed: yes"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
 from datetime import tzinfo
 from itertools import pairwise
@@ -278,6 +278,19 @@ def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
         "SELECT min(key) FROM memories WHERE parent IS NOT NULL AND +shadowed = 0 GROUP BY +path"
     )
     return _selected(sql, f"m.key IN ({first})")
+
+
+def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
+    """Yields the memories whose header has keys of mind with values of no meaning, and these keys.
+
+    Only of files in the store: other documents may use a key in their own way.
+    """
+    from mimo.memory.codec.file import KEYS
+
+    for record in _selected(sql, "instr(m.rest, '\"extra\":') AND m.parent IS NULL"):
+        keys = [key for key in record.memory.extra if key in KEYS]
+        if keys and not record.place.elsewhere:
+            yield record, keys
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:

@@ -147,6 +147,21 @@ def test_a_key_with_a_comment_before_its_colon_is_never_changed():
     assert raised.value.hint == "edit it by hand"
 
 
+@pytest.mark.parametrize(
+    ("header", "changes"),
+    [
+        ("links:\n  - {too: b}\n  - c", {"links": (Link(to="d", type="refines"),)}),
+        ("tags: {a: 1}", {"tags": ("b",)}),
+    ],
+)
+def test_a_list_that_can_not_be_read_is_never_replaced(header, changes):
+    text = f"---\n{header}\n---\nx".encode()
+    before = read(text, ADR)
+    with pytest.raises(Invalid, match="can't be read"):
+        splice(text, before, replace(before, **changes), path=ADR)
+    assert header in edited(text, status="a")
+
+
 def test_the_last_key_beside_a_comment_stays_without_a_value():
     """Comments alone between two rules would read as headings."""
     assert edited("---\n# why\nstatus: a\n---\nx", status=None) == (

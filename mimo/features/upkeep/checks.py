@@ -195,6 +195,13 @@ def _files(mind: Mind) -> Iterator[Check]:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
     if not problems:
         yield _ok("files", "every file can be read")
+    misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
+    for record, keys in misread[:_MOST_LINKS]:
+        named = ", ".join(f"`{key}`" for key in keys)
+        message = f"the value of {named} in the header has no meaning, so it is not used"
+        yield _warning("files", message, "correct it in the file", file=record.place.path)
+    if len(misread) > _MOST_LINKS:
+        yield _warning("files", f"and {len(misread) - _MOST_LINKS:,} more such files")
     if others := mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
         named = _first(others) if mind.agent is None else f"{len(others):,}"

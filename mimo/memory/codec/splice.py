@@ -93,6 +93,9 @@ def identified(original: bytes, memory: Memory) -> bytes:
     return encoded("\ufeff" * document.bom + before + new_header + after, new_header)
 
 
+_LISTS = frozenset({"tags", "links"})
+
+
 def _changes(
     before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -107,6 +110,11 @@ def _changes(
     ):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
+    for key in _LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
+        raise Invalid(
+            f"`{key}` in the header can't be read, and would be lost",
+            hint=f"correct `{key}` in the file: `mind doctor` names it",
+        )
     for key in {**before.extra, **after.extra}:
         value = after.extra.get(key, GONE)
         if key not in changes and value != before.extra.get(key, GONE):

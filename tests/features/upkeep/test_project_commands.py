@@ -237,6 +237,19 @@ class TestDoctor:
 
         assert named == [".mind/facts/copy.md"]
 
+    def test_a_header_with_values_of_no_meaning_is_named(self, mind):
+        facts = mind.folder / "facts"
+        facts.mkdir()
+        header = "id: tea\ntype: fact\nlinks:\n  - {too: cup}\nimportance: high\nmine: 1\n"
+        (facts / "tea.md").write_text(f"---\n{header}---\none\n", encoding="utf-8")
+
+        diagnosis = doctor(mind)
+        (check,) = (check for check in diagnosis.checks if check.file)
+
+        assert diagnosis.healthy
+        assert check.file == ".mind/facts/tea.md"
+        assert check.message.startswith("the value of `links`, `importance` in the header")
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 

@@ -64,8 +64,8 @@ def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> 
 def unreviewed(message: str) -> str:
     """Returns the message of a commit that approves no text, with a trailer."""
     text = message.rstrip()
-    has_trailers = text.rpartition("\n")[2].startswith(f"{AGENT}: ")
-    return f"{text}{chr(10) if has_trailers else chr(10) * 2}{UNREVIEWED}\n"
+    apart = "\n" if text.rpartition("\n")[2].startswith(f"{AGENT}: ") else "\n\n"
+    return f"{text}{apart}{UNREVIEWED}\n"
 
 
 def one_line(text: str) -> str:

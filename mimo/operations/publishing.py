@@ -97,10 +97,9 @@ class Repository:
             if pending:
                 message = syncing.message_of(mind, pending)
                 paths = [change.path for change in pending]
-                if author is None:
-                    message = changes.unreviewed(message)
-                    author = commits.PROGRAM if commits.identity(self.root) else None
-                commits.commit(self.root, message, paths, author)
+                if author is None and commits.identity(self.root):
+                    author = commits.PROGRAM
+                commits.commit(self.root, changes.unreviewed(message), paths, author)
         written.clear()
         return bool(wanted)
 

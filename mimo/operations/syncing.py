@@ -85,18 +85,21 @@ def sync(
     message = (message or message_of(mind, pending)) if pending else None
     if message and (automatic or mind.agent is not None):
         message = changes.unreviewed(message)
-    unapproved = _unapproved(mind, pending)
+    approved = 0
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
         if message:
+            before = _unapproved(mind, pending)
             done["commit"] = commits.commit(root, message, [change.path for change in pending])
             if done["commit"] is None:
                 message, pending = None, ()
+            else:
+                approved = before - _unapproved(mind, pending)
         done["pulled"] = commits.pull(root) if pull else None
         if push:
             commits.push(root)
     return Sync(
-        approved=unapproved - _unapproved(mind, pending),
+        approved=approved,
         branch=commits.branch(root),
         message=message,
         pending=pending,

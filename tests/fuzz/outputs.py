@@ -211,10 +211,8 @@ def check_line(mind: Mind, words: Sequence[str], form: dict[str, str]) -> bool:
     if format != "github":
         check_text(out, words)
     assert not HARMFUL.search(out), (words, HARMFUL.search(out))
-    if not out:
-        return False
-    if any(word.startswith("--output=") for word in words):  # The answer is in the file.
-        return True
+    if not out or " --output=" in " ".join(words):  # The answer is in the file.
+        return bool(out)
     if "--json" in words or format == "sarif":
         json.loads(out)
     elif format == "github":

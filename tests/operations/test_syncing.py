@@ -398,6 +398,32 @@ def test_a_log_without_a_statement_counts_as_none(repository, mind, pulled):
     assert "this commit approves 1 memory;" in (sync(mind).notice or "")
 
 
+def test_only_a_commit_that_was_made_approves(repository, mind, monkeypatch, pulled):
+    assert sync(mind, dry_run=True).notice is None
+    monkeypatch.setattr(commit, "commit", lambda *_: None)
+    assert sync(mind).notice is None
+
+
+def test_what_a_pull_changes_is_not_counted_as_approved(bob, mind, repository):
+    git(repository, "config", "user.email", "ann@example.com")
+    git(repository, "config", "pull.rebase", "true")
+    mind.trust.follow(False)
+    path = repository / ".mind" / "facts" / "long.md"
+    path.parent.mkdir(exist_ok=True)
+    lines = ["---", "id: long", "type: fact", "---", *(f"Line {n}" for n in range(30))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sync(mind, push=True)
+    git(bob.project.root, "pull", "-q")
+    theirs = bob.project.root / ".mind" / "facts" / "long.md"
+    theirs.write_text(theirs.read_text("utf-8").replace("Line 2\n", "Theirs\n"), encoding="utf-8")
+    sync(bob, push=True)
+    path.write_text(path.read_text("utf-8").replace("Line 25\n", "Ours\n"), encoding="utf-8")
+
+    notice = sync(mind, pull=True).notice
+
+    assert notice == "this commit approves 1 memory; `mind untrust ID` ends that"
+
+
 @pytest.mark.parametrize("message", [None, "A message\n\nMind-Reviewed: yes"])
 def test_what_an_agent_commits_is_not_approved(repository, mind, home, pulled, message):
     remember(mind, "Ours", by="claude-code")

@@ -68,6 +68,8 @@ def test_a_write_becomes_a_commit_of_its_user_in_the_bare_repository(
     assert "notice" not in text_of(result)
     log = show(bare, "log", "-1", "--format=%an|%ae|%cn|%s", "main")
     assert log == "ana|ana@example.org|mind|memory: remembered fact: Deploys need a signed tag"
+    trailers = show(bare, "log", "-1", "--format=%(trailers)", "main")
+    assert trailers.splitlines()[-1] == "Mind-Reviewed: no"
     files = show(bare, "show", "--name-only", "--format=", "main").splitlines()
     assert [path.split("/")[1] for path in files if path.endswith(".md")].count("facts") == 1
     copy = tmp_path / "home/served/shop"

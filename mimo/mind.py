@@ -482,8 +482,7 @@ class Mind:
     def is_outdated(self) -> bool:
         """True if the settings were changed, or the project was removed, since they were read.
 
-        Also some minutes after the index had to be replaced: a memory that is opened again tries
-        to use the index on disk.
+        Also some minutes after the index had to be replaced, since the cause may have passed.
         """
         # A folder that can't be looked up now counts as removed.
         if self._project and not os.path.isdir(self._project.store):  # noqa: PTH112 - raises nothing
@@ -679,10 +678,7 @@ class Mind:
         return Handle(handle_of(id), 0)
 
     def use_index(self, index: Index, *, notice: str | None) -> None:
-        """Replaces an index that can't be used; `notice` states the reason.
-
-        After some minutes the memory is outdated, since the cause may have passed.
-        """
+        """Replaces an index that can't be used; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
         self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)

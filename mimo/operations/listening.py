@@ -96,7 +96,7 @@ def _make_parts(mind: Mind) -> None:
         with suppress(MindError):
             _ = mind.store, mind.trust
             mind.watch()
-            _ = mind.index  # The last one: it may be unusable, and then the files are read instead.
+            _ = mind.index  # The last one, because it may be unusable.
 
 
 class Listener:

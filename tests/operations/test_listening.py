@@ -134,9 +134,10 @@ def test_a_server_that_only_other_processes_ask_uses_its_index_again(
     opened = []
     for number in range(9):
         seconds = 700.0 + number
-        server = visit(memory)
+        visit(memory)
         opened.append(descriptors())
 
+    server = memory.mind()
     assert is_on_disk(server)
     assert server.watched
     assert refresh.up_to_date(server).totals().memories == 2

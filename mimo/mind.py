@@ -261,6 +261,11 @@ class Mind:
         finally:
             with suppress(MindError, OSError):
                 view.accesses.flush()
+            if "index_replaced" in view._parts.keys() - opened:
+                opened.add("index")  # It stays open for the next call.
+                self.use_index(view._parts["index"], notice=view.noted("index"))
+                if self.watched:
+                    self.watched.unsettle()  # It may lack changes that another view has indexed.
             for name in view._parts.keys() - opened:
                 if close := getattr(view._parts[name], "close", None):
                     close()
@@ -475,9 +480,15 @@ class Mind:
 
     @property
     def is_outdated(self) -> bool:
-        """True if the settings were changed, or the project was removed, since they were read."""
+        """True if the settings were changed, or the project was removed, since they were read.
+
+        Also some minutes after the index had to be replaced, since the cause may have passed.
+        """
         # A folder that can't be looked up now counts as removed.
         if self._project and not os.path.isdir(self._project.store):  # noqa: PTH112 - raises nothing
+            return True
+        replaced = self._parts.get("index_replaced")
+        if replaced is not None and self.timer.monotonic() - replaced >= _RETRY_SECONDS:
             return True
         stamps = self._parts.get("settings")
         return stamps is not None and stamps != self._settings_stamps()
@@ -666,22 +677,8 @@ class Mind:
                 return handle if self.is_outside else self.index.apart(handle, id)
         return Handle(handle_of(id), 0)
 
-    def use_index(self, index: Index, *, notice: str) -> None:
+    def use_index(self, index: Index, *, notice: str | None) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
         self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)
-
-    def retry_index(self) -> bool:
-        """Gives up such a replacement after some minutes, since the cause may have passed.
-
-        Returns whether it did; the next use opens the index again.
-        """
-        with self._opening:
-            replaced = self._parts.get("index_replaced")
-            if replaced is None or self.timer.monotonic() - replaced < _RETRY_SECONDS:
-                return False
-            del self._parts["index_replaced"]
-            self._parts.pop("index", None)
-        self.note("index", None)
-        return True

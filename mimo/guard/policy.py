@@ -475,8 +475,9 @@ class PolicyFile:
         except OSError:
             stamp = None
         if stamp is None or stamp != self._seen:
+            read_ns = time.time_ns()
             self._read(self._path)
-            self._seen = stamp if stamp and stamp.is_settled(time.time_ns()) else None
+            self._seen = stamp if stamp and stamp.is_settled(read_ns) else None
         trusted = self._trusted(self._digest)
         policies: tuple[Policy, ...] = ()
         if self._policy is not None:

@@ -202,8 +202,9 @@ class Tokens:
         if stamp != self._stamp:
             self._stamp = None  # A file that can't be read admits no one.
             self._members = ()
+            read_ns = time.time_ns()
             self._members = tuple(read(self._path).values())
-            self._stamp = stamp if stamp.is_settled(time.time_ns()) else None
+            self._stamp = stamp if stamp.is_settled(read_ns) else None
         return self._members
 
     def holder(self, token: str, now: datetime) -> Member | None:

@@ -55,7 +55,7 @@ class Memory:
     def mind(self) -> Mind:
         """Returns the memory; without a project, each call looks for one again.
 
-        One whose settings have changed is closed; calls that still use it go on.
+        An outdated one is closed; calls that still use it go on.
         """
         with self._lock:
             before = self._mind
@@ -84,7 +84,7 @@ class Memory:
 
 
 def _is_current(mind: Mind) -> bool:
-    """Returns whether the memory has a project and its settings have not changed."""
+    """Returns whether the memory has a project and is not outdated."""
     with suppress(MindError):
         return mind.has_project and not mind.is_outdated
     return False
@@ -94,8 +94,9 @@ def _make_parts(mind: Mind) -> None:
     """Makes the parts that calls share, before several threads could each make their own."""
     if mind.has_project:
         with suppress(MindError):
-            _ = mind.store, mind.trust, mind.index
+            _ = mind.store, mind.trust
             mind.watch()
+            _ = mind.index  # The last one, because it may be unusable.
 
 
 class Listener:

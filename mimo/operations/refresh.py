@@ -67,8 +67,6 @@ def refresh(mind: Mind) -> Refreshed:
 
     if mind.is_fresh:
         return Refreshed()
-    if mind.retry_index() and mind.watched:
-        mind.watched.unsettle()  # It lacks the changes since.
     pending = mind.watched.pending() if mind.watched else None
     if pending and pending.paths == ():
         return Refreshed()

@@ -2,18 +2,23 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from mimo.disk import Stamp
+from mimo.guard import policy as reading
 from mimo.guard.policy import (
     ALL,
     DEFAULT,
+    FILE,
     Call,
     InvalidPolicy,
     Limit,
     Operation,
     PiiAction,
     Policy,
+    PolicyFile,
     Rule,
     judge,
     parse,
@@ -166,3 +171,28 @@ def test_all_errors_of_a_file_are_reported() -> None:
 def test_a_file_over_the_size_limit_is_rejected() -> None:
     with pytest.raises(InvalidPolicy, match="too large"):
         parse(b"#" * 70_000, "policy.yaml")
+
+
+def test_a_change_while_the_file_is_read_takes_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / FILE
+    path.parent.mkdir()
+    path.write_text("# nothing yet\n", encoding="utf-8")
+    stamp = Stamp.of(path.stat())
+    now_ns = stamp.ctime_ns
+
+    def slowly(data: bytes, source: str) -> Policy:
+        nonlocal now_ns
+        now_ns += 5_000_000_000
+        return parse(data, source)
+
+    monkeypatch.setattr(reading, "parse", slowly)
+    monkeypatch.setattr("time.time_ns", lambda: now_ns)
+    # Two changes within one step of the file system's clock.
+    monkeypatch.setattr(Stamp, "of", lambda _: stamp)
+    file = PolicyFile(tmp_path, lambda _: True)
+    assert not file.active().faults
+    path.write_text("limits: 3\n", encoding="utf-8")
+
+    assert file.active().faults

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mimo.disk import Stamp
 from mimo.errors import Invalid
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, Tokens, digest_of
@@ -81,6 +82,30 @@ def test_a_change_of_the_file_takes_effect_at_once(path: Path) -> None:
     tokens.write(path, [])
     assert users.holder("secret-of-ana", NOW) is None
     path.unlink()
+    assert users.holder("secret-of-ana", NOW) is None
+
+
+@pytest.mark.attack("http")
+def test_a_change_while_the_file_is_read_takes_effect(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens.write(path, [member()])
+    stamp, read = Stamp.of(path.stat()), tokens.read
+    now_ns = stamp.ctime_ns
+
+    def slowly(path: Path) -> dict[str, Member]:
+        nonlocal now_ns
+        members = read(path)
+        now_ns += 5_000_000_000
+        return members
+
+    monkeypatch.setattr(tokens, "read", slowly)
+    monkeypatch.setattr("time.time_ns", lambda: now_ns)
+    # Two changes within one step of the file system's clock.
+    monkeypatch.setattr(Stamp, "of", lambda _: stamp)
+    users = Tokens(path)
+    tokens.write(path, [])
+
     assert users.holder("secret-of-ana", NOW) is None
 
 

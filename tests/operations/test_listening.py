@@ -5,16 +5,19 @@ import gc
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from mimo.index.embedding import Embedder
+from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Listener, Memory
+from mimo.surroundings import Timer
 from tests.conftest import descriptors
 from tests.serving import serving
 
@@ -70,6 +73,75 @@ def test_a_project_whose_folder_is_out_of_reach_is_opened_again(
         assert before.is_outdated
         assert memory.mind() is not before
     assert use(memory).index.count(Filter()) == 1
+
+
+def is_on_disk(mind: Mind) -> bool:
+    return mind.index.stats().bytes > 0
+
+
+def visit(memory: Memory) -> Mind:
+    """Makes the call of another process, and returns the memory that it visited."""
+    server = memory.mind()
+    with server.visited(server.environ) as view:
+        assert finding.search(view, "tea", finding.Options(limit=3)).hits
+        assert ("index could not be used" in (view.notice or "")) is not is_on_disk(view)
+    return server
+
+
+@contextmanager
+def unusable_index(home: Path) -> Iterator[None]:
+    owner = home / "index-owner"
+    aside = owner.rename(home / "aside")
+    owner.mkdir()
+    try:
+        yield
+    finally:
+        owner.rmdir()
+        aside.rename(owner)
+
+
+def test_processes_that_ask_share_the_replacement_of_an_unusable_index(
+    memory: Memory, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    in_memory = Index.in_memory
+
+    def counted(embedder: Embedder | None) -> Index:
+        made.append(seconds)
+        return in_memory(embedder)
+
+    monkeypatch.setattr(Index, "in_memory", counted)
+    seconds = 0.0
+    mind.timer = Timer(monotonic=lambda: seconds)
+    with unusable_index(mind.home):
+        for time in (0.0, 1.0, 20.0, 700.0, 701.0, 702.0, 1400.0, 1401.0):
+            seconds = time
+            visit(memory)
+
+    assert made == [0.0, 700.0, 1400.0]
+
+
+def test_a_server_that_only_other_processes_ask_uses_its_index_again(
+    memory: Memory, mind: Mind
+) -> None:
+    seconds = 0.0
+    mind.timer = Timer(monotonic=lambda: seconds)
+    with unusable_index(mind.home):
+        assert not is_on_disk(visit(memory))
+    path = mind.folder / "facts" / "coffee.md"
+    path.write_text("Coffee comes after tea\n", encoding="utf-8")
+
+    opened = []
+    for number in range(9):
+        seconds = 700.0 + number
+        visit(memory)
+        opened.append(descriptors())
+
+    server = memory.mind()
+    assert is_on_disk(server)
+    assert server.watched
+    assert refresh.up_to_date(server).totals().memories == 2
+    assert max(opened) == opened[0]
 
 
 def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind) -> None:

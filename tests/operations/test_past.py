@@ -11,10 +11,12 @@ from mimo.errors import Invalid, NotFound
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
+from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, past, refresh, saving
 from mimo.store import projects
+from mimo.surroundings import Timer
 from tests.conftest import descriptors, git
 
 
@@ -83,6 +85,24 @@ def test_only_the_last_indexes_of_revisions_are_kept(project, mind):
         committed(project, str(number))
         assert list_(mind, at="HEAD").total == number + 1
     assert len(list((mind.index_folder / "past").iterdir())) == 8
+
+
+def test_an_unusable_index_of_a_revision_is_opened_again(story, mind):
+    seconds = 0.0
+    mind.timer = Timer(monotonic=lambda: seconds)
+    mind.watch()
+    refresh.refresh(mind)
+    past.at(mind, "v1").mind.use_index(Index.in_memory(mind.embedder), notice="the disk is full")
+    assert "the disk is full" in (list_(mind, at="v1").notice or "")
+
+    seconds = 900.0
+    earlier = list_(mind, at="v1")
+
+    assert len(earlier.memories) == 2
+    assert "the disk is full" not in (earlier.notice or "")
+    assert past.at(mind, "v1").mind.index.stats().bytes
+    for present in (mind, mind.reopened()):
+        assert [row.id for row in list_(present).memories] == [story[0]]
 
 
 @pytest.fixture

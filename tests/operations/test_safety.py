@@ -16,6 +16,7 @@ from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
+from mimo.operations.listening import Memory
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.surroundings import Timer
@@ -164,19 +165,18 @@ def test_a_server_tries_an_unusable_index_again_after_some_minutes(mind):
     aside = owner.rename(mind.home / "aside")
     owner.mkdir()
     seconds = 0.0
-    server = mind.reopened()
-    server.timer = Timer(monotonic=lambda: seconds)
-    server.watch()
-    search(server, "tea")
+    mind.timer = Timer(monotonic=lambda: seconds)
+    server = Memory(mind.reopened)
+    search(server.mind(), "tea")
     owner.rmdir()
     aside.rename(owner)
     (mind.folder / "facts" / "milk.md").write_text("Milk is cold\n", encoding="utf-8")
 
     seconds = 60.0
-    assert "index could not be used" in (search(server, "milk").notice or "")
+    assert "index could not be used" in (search(server.mind(), "milk").notice or "")
     seconds = 900.0
-    results = search(server, "milk")
+    results = search(server.mind(), "milk")
 
     assert (results.total, results.notice) == (1, None)
-    assert server.index.file
+    assert server.mind().index.stats().bytes  # It is on disk.
     server.close()

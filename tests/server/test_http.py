@@ -270,14 +270,22 @@ def test_an_open_project_whose_folder_is_deleted_is_refused(project: Path, home:
     assert anyio.run(ask) == [200, 404]
 
 
-def test_a_project_is_unknown_as_soon_as_it_is_forgotten(project: Path, home: Path) -> None:
-    hosting, _ = hosting_of(home)
-    assert hosting.named(("shop",)) == project
+def test_an_open_project_is_unknown_as_soon_as_it_is_forgotten(project: Path, home: Path) -> None:
+    hosting, gate = hosting_of(home)
 
-    unregister(home, [project])
+    async def ask() -> list[int]:
+        statuses = []
+        async with hosting.running(), inside(gate) as client:
+            for change in (lambda: None, lambda: unregister(home, [project])):
+                change()
+                answer = await client.post("/mcp/shop", json=INITIALIZE)
+                statuses.append(answer.status_code)
+            assert hosting.is_open(project)
+            with pytest.raises(NoProject):
+                hosting.named(("shop",))
+        return statuses
 
-    with pytest.raises(NoProject):
-        hosting.named(("shop",))
+    assert anyio.run(ask) == [200, 404]
 
 
 def test_of_many_projects_the_least_recently_used_is_closed(

@@ -51,6 +51,7 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
     used: dict[str, Any] = {}
     edges: list[Edge] = []
     problems: list[Problem] = []
+    read_ns = time.time_ns()
     for name in names:
         path = home / FOLDER / name
         try:
@@ -62,7 +63,7 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
                 continue
             else:
                 edge = edge_in(record)
-                if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
+                if read_ns - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
                     used[name] = [list(stamp), edge._asdict()]
         except OSError as error:
             problems.append(_problem(f"{FOLDER}/{name}", error))

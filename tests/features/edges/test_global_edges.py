@@ -75,6 +75,26 @@ def test_a_change_is_seen_at_once(home, folder):
     assert titles(home) == []
 
 
+def test_a_change_while_a_file_is_read_is_seen(home, folder, monkeypatch):
+    put(folder, "one.md", EDGE)
+    stamp = disk.Stamp.of((folder / "one.md").stat())
+    now_ns = stamp.ctime_ns
+
+    def slowly(*given):
+        nonlocal now_ns
+        now_ns += 5_000_000_000
+        return edge_in(*given)
+
+    monkeypatch.setattr(storage, "edge_in", slowly)
+    monkeypatch.setattr("time.time_ns", lambda: now_ns)
+    # Two changes within one step of the file system's clock.
+    monkeypatch.setattr(storage, "stamp_of", lambda _: stamp)
+    assert titles(home) == ["One"]
+    put(folder, "one.md", EDGE.replace("title: One", "title: Two"))
+
+    assert titles(home) == ["Two"]
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -239,7 +239,8 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     root, path, record = repository(mind), None, None
     if id is not None:
         try:
-            record = next(iter(lookup.source(mind, id)), None) or lookup.meant(mind, id)
+            record = next(iter(lookup.source(mind, id, topics=True)), None)
+            record = record or lookup.meant(mind, id)
             path = record.place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)

@@ -453,6 +453,18 @@ def test_the_log_and_blame_take_an_ingested_file(guide, mind):
         assert blamed.lines[0].text == "---"
 
 
+def test_a_short_topic_comes_before_the_beginning_of_the_id_of_a_file(guide, mind):
+    topic = handle_of(guide)[:2]
+    decision = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT", topic=topic))
+    sync(mind)
+
+    (row,) = log(mind, topic).commits
+    assert [file.id for file in row.files] == [decision.memory.id]
+    assert blame(mind, topic).id == decision.memory.id
+    assert show(mind, topic).id == decision.memory.id
+    assert show(mind, handle_of(guide)).id == guide
+
+
 def test_a_command_that_needs_a_memory_names_the_chunks_of_a_file(guide, mind):
     for id in (guide, handle_of(guide)):
         with pytest.raises(AmbiguousId, match="is an ingested file") as raised:

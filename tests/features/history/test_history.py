@@ -445,6 +445,18 @@ def test_a_changed_file_is_restored_byte_for_byte(guide, project, mind):
     assert len(lookup.source(mind, guide)) == 3
 
 
+def test_the_hint_for_a_chunk_restores_its_file(guide, mind):
+    chunk = lookup.source(mind, guide)[1].memory.id
+    saving.remove_source(mind, lookup.source(mind, guide))
+
+    with pytest.raises(Invalid, match="is a part of an ingested file") as raised:
+        restore(mind, chunk)
+
+    name, revision = re.findall("`mind restore (.+) --at (.+)`", raised.value.hint)[0]
+    assert name == handle_of(guide)
+    assert restore(mind, name, at=revision).id == guide
+
+
 def test_the_log_and_blame_take_an_ingested_file(guide, mind):
     for id in (guide, handle_of(guide)):
         assert len(log(mind, id).commits) == 1

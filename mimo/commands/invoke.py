@@ -126,7 +126,10 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -
     except MindError as error:
         privacy.redact_error(error, personal=spec.is_of_values, key=named)
         if isinstance(error, Invalid) and surface is Surface.CLI:
-            error.typed = error.typed or (_typed(spec, error.message), _typed(spec, error.hint))
+            error.typed = error.typed or (
+                _typed(spec, error.message, arguments),
+                _typed(spec, error.hint, arguments),
+            )
         raise
     except OSError as error:
         failed = _storage_failed(error)
@@ -136,10 +139,16 @@ def _as_mind_error(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -
         raise fault() from error
 
 
-def _typed(spec: Spec, text: str) -> str:
-    """Returns a text that names parameters as the command line does: `--depth` for `depth`."""
+def _typed(spec: Spec, text: str, arguments: Mapping[str, Any]) -> str:
+    """Returns a text that names parameters as the command line does: `--depth` for `depth`.
+
+    A name that is also the value of an argument stays: the text may show that value.
+    """
+    given: list[object] = []
+    for value in arguments.values():
+        given += value if isinstance(value, (list, tuple)) else (value,)
     for param in spec.params:
-        if Surface.CLI in param.arg.surfaces:
+        if Surface.CLI in param.arg.surfaces and param.name not in given:
             text = text.replace(f"`{param.name}`", f"`{param.typed}`")
     return text
 

@@ -123,24 +123,31 @@ class _Walker:
         """The memory that each name leads to, as far as it was resolved."""
 
     def resolve(self, names: Iterable[str]) -> set[int]:
-        """Returns the memories that these names lead to: by id, or else by title."""
+        """Returns the memories that these names lead to: by id, or else by title.
+
+        With `shared`, a name leads to a private memory only if it leads to no other one.
+        """
         wanted = list(dict.fromkeys(names))
         unknown = [name for name in wanted if name not in self._keys]
         self._keys.update(dict.fromkeys(unknown))
-        self._keys.update(
-            self._select("SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({})", unknown)
-        )
-        titles = [name for name in unknown if self._keys[name] is None]
+        for among in dict.fromkeys((self._among, "")):
+            self._look_up([name for name in unknown if self._keys[name] is None], among)
+        return {key for name in wanted if (key := self._keys[name]) is not None}
+
+    def _look_up(self, names: Sequence[str], among: str) -> None:
+        """Stores the memories, of those that pass the condition `among`, to which names lead."""
+        query = f"SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({{}}){among}"
+        self._keys.update(self._select(query, names))
+        titles = [name for name in names if self._keys[name] is None]
         # Of several memories with one title, the first approved one by id is meant: it sorts last.
         titled = self._select(
             "SELECT approved(digest), title, id, key FROM memories"
-            " WHERE shadowed = 0 AND title IN ({})",
+            f" WHERE shadowed = 0 AND title IN ({{}}){among}",
             titles,
         )
         titled.sort(key=lambda row: row[2], reverse=True)
         titled.sort(key=lambda row: bool(row[0]))
         self._keys.update((title, key) for _, title, _, key in titled)
-        return {key for name in wanted if (key := self._keys[name]) is not None}
 
     def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:
         """Adds memories to the walk and returns those that are new to it."""

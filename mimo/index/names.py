@@ -66,11 +66,15 @@ def apart(sql: sqlite3.Connection, name: Handle, id: str) -> Handle:
     return Handle(id, 0)
 
 
-def named(sql: sqlite3.Connection, target: str) -> Record | None:
-    """Returns the memory that a link leads to: by its id, or else by its title."""
+def named(sql: sqlite3.Connection, target: str, *, shared: bool = False) -> Record | None:
+    """Returns the memory that a link leads to: by its id, or else by its title.
+
+    With `shared`, it is a private memory only if the link leads to no other one.
+    """
+    first = "m.private," if shared else ""
     rest = (
         "WHERE +m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
-        " ORDER BY m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
+        f" ORDER BY {first} m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
     )
     return next(iter(rows.select(sql, rest, (target, target, target))), None)
 

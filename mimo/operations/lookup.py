@@ -98,16 +98,19 @@ def anywhere(mind: Mind, wanted: str) -> tuple[Mind, Record]:
     return user, meant(user, wanted, alone=True)
 
 
-def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:
+def source(
+    mind: Mind, wanted: str, *, surely: bool = False, topics: bool = False
+) -> tuple[Record, ...]:
     """Returns the chunks of the ingested file with that id, or an abbreviation of it.
 
-    Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
-    `one`. Raises `AmbiguousId` with the candidates.
+    Returns none if `wanted` is not a source; the id of a memory takes precedence, and with `topics`
+    also a short topic, as in `meant`. `surely` is as in `one`. Raises `AmbiguousId` with the
+    candidates.
     """
     ids = refresh.up_to_date(mind).matching(wanted)
     # The id of a memory, which is the usual case, is found at once, an abbreviation is compared.
     parents = mind.index.matching(wanted, sources=True) if ids != (wanted,) else ()
-    if not parents:
+    if not parents or (topics and len(wanted) < SURE_LENGTH and mind.index.current(wanted)):
         return ()
     chunks = tuple(f"{parent}." for parent in parents)
     candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]

@@ -293,3 +293,20 @@ def test_errors_of_commands_name_options_as_they_are_typed(
     assert expected in capsys.readouterr().err
     assert main([*words, "--json"], open=lambda _: mind) == 2
     assert "`--" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("list", "--outcome", "limit"), "`limit` is not an outcome"),
+        (("list", "--type", "limit"), "`limit` is not a type of memory"),
+        (("list", "--type", "fact", "--type", "limit"), "`limit` is not a type of memory"),
+        (("search", "--from", "limit", "tea"), "`limit` is not a date"),
+        (("config", "key"), "`key` is not a setting"),
+    ],
+)
+def test_errors_of_commands_show_values_as_they_were_given(
+    mind: Mind, words: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words, open=lambda _: mind) == 2
+    assert f"error: {expected}" in capsys.readouterr().err

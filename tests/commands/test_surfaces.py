@@ -375,6 +375,11 @@ def test_every_command_has_an_example() -> None:
     assert sorted(EXAMPLES) == sorted(spec.key for spec in SPECS)
 
 
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_input_schema_of_a_tool_names_no_option_of_the_command_line(tool: str) -> None:
+    assert not re.search("--[a-z]", json.dumps(input_schema(TOOLS[tool])))
+
+
 @pytest.mark.parametrize("spec", keyed(SPECS))
 def test_every_example_fits_the_published_input_schema(spec: Spec) -> None:
     whole = dict(EXAMPLES[spec.key])

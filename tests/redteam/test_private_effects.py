@@ -64,6 +64,9 @@ def ids(mind: Mind, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch) ->
     run(mind, "keep", id=made["kept"])
     for kind in ("issue", "edge", "context", "observation"):
         made[kind] = run(mind, "add", content=f"A shared {kind}", type=kind).id
+    for name in ("Zulu", "Yankee"):
+        made[name] = run(mind, "add", content=f"{name} has the keys", title=name).id
+        made[f"to {name}"] = run(mind, "add", content=f"Ask [[{name}]] for the keys").id
     made["checkpoint"] = run(mind, "save checkpoint", summary="Half done", next_steps="Go on").id
     (mind.project.root / "guide.md").write_text("# Deploying\n\nRun make deploy.\n", "utf-8")
     run(mind, "ingest", path="guide.md")
@@ -93,6 +96,13 @@ def plant(mind: Mind, clock: Clock, ids: dict[str, str]) -> None:
             importance=1.0,
             private=True,
         )
+    # A link leads to an id before a title, and to the first id of several with one title.
+    for id, title in (("0", "Zulu"), ("Yankee", WORD)):
+        text = f"---\nid: {id}\ntype: fact\ntitle: {title}\n---\n{WORD} has the keys\n"
+        file = mind.project.root / f".mind/private/facts/{id}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+        run(mind, "trust", ids=[id])
     run(mind, "save checkpoint", summary=f"In {WORD}", next_steps="Stop", private=True)
     (mind.project.root / f"{WORD}.md").write_text(f"# {WORD}\n\nRun {WORD}.\n", "utf-8")
     run(mind, "ingest", path=f"{WORD}.md", private=True)

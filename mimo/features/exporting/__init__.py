@@ -101,6 +101,7 @@ class _Reader:
     def __init__(self, mind: Mind, selection: Selection) -> None:
         self.index = mind.index
         self.hidden = selection.hidden
+        self.shared = not selection.included.private
         self.chosen = {standing.id for standing in selection.chosen}
         self._targets: dict[str, tuple[str, Target | None]] = {}
 
@@ -138,7 +139,7 @@ class _Reader:
     def _target(self, to: str) -> tuple[str, Target | None]:
         """Returns the id of the memory that a link names, and the memory if it is exported."""
         if to not in self._targets:
-            record: Record | None = self.index.named(to)
+            record: Record | None = self.index.named(to, shared=self.shared)
             id = record.memory.id if record else ""
             target = None
             if record and id in self.chosen:

@@ -132,7 +132,7 @@ def blame(mind: Mind, id: Reference) -> Blame:
 
     The id of an ingested file shows the lines of all its chunks.
     """
-    parts = lookup.source(mind, id)
+    parts = lookup.source(mind, id, topics=True)
     record = parts[0] if parts else lookup.meant(mind, id)
     session = record.memory.extra.get("session")
     return Blame(

@@ -24,7 +24,7 @@ from mimo.operations.syncing import repository
 from mimo.store import git, revisions
 from mimo.store.commit import pending
 from mimo.store.git import Line
-from mimo.store.memories import NewFile, check_whole
+from mimo.store.memories import NewFile
 from mimo.store.revisions import Commit, Step, has_memories
 from mimo.store.walk import COMMITS, LOG
 from mimo.text import calendar
@@ -239,7 +239,8 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     root, path, record = repository(mind), None, None
     if id is not None:
         try:
-            record = next(iter(lookup.source(mind, id)), None) or lookup.meant(mind, id)
+            record = next(iter(lookup.source(mind, id, topics=True)), None)
+            record = record or lookup.meant(mind, id)
             path = record.place.path
         except NotFound:
             files = (file for step in revisions.steps(root, None, -1) for file in step.files)
@@ -284,7 +285,7 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     """Restores a memory or an ingested file: its file becomes the file of that commit.
 
     Returns the memory, or the first chunk, and the commit. Raises `NotFound` if that commit does
-    not have it, and `Invalid` for a line of the log, which mind never changes.
+    not have it, and `Invalid` for a chunk, and for a line of the log, which mind never changes.
     """
     then = past.at(mind, revision)
     if parts := lookup.source(then.mind, id, surely=True):
@@ -297,7 +298,12 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
             " changes",
             hint=f"copy it from `git show {commit}:./{LOG}` into the file",
         )
-    check_whole(record)
+    if record.parent is not None:
+        raise Invalid(
+            f"`{handle_of(record.memory.id)}` is a part of an ingested file",
+            hint="restore the whole file:"
+            f" `mind restore {then.mind.handle(record.parent).text} --at {commit}`",
+        )
     data = then.mind.store.raw(record)
     now = None
     with suppress(NotFound):

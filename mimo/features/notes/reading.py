@@ -178,7 +178,7 @@ def show(
     from mimo.operations import finding, lookup, past
 
     mind = past.at(mind, at).mind if at is not None else mind
-    if parts := lookup.source(mind, id):
+    if parts := lookup.source(mind, id, topics=True):
         return _outline(mind, parts)
     record = lookup.meant(mind, id)
     finding.note(mind, [record])

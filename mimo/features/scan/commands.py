@@ -90,13 +90,7 @@ def scan(
     *,
     staged: Annotated[bool, Arg("Scan the changes of the next commit")] = False,
     history: Annotated[bool, Arg("Scan all commits of all branches")] = False,
-    all: Annotated[
-        bool,
-        Arg(
-            "Also outside .mind/, with --staged or --history",
-            agents="Also outside .mind/, with staged or history",
-        ),
-    ] = False,
+    all: Annotated[bool, Arg("Also outside .mind/, in staged changes or the history")] = False,
 ) -> Scanned:
     """Search existing files for secrets
 

@@ -468,7 +468,7 @@ def contents(
     pages = tuple(
         replace(
             _page(record, shown[record.memory.id]),
-            links=tuple(_links_within(mind, record, shown)),
+            links=tuple(_links_within(mind, record, shown, shared=not private)),
         )
         for record in ordered
     )
@@ -554,21 +554,25 @@ def _outline(mind: Mind, parts: Sequence[Record]) -> Page:
     return replace(page, content=text, sections={}, extra={}, parts=listed, digest=digest)
 
 
-def _outgoing(mind: Mind, target: str, type: str, shown: dict[str, Row]) -> Neighbour:
+def _outgoing(
+    mind: Mind, target: str, type: str, shown: dict[str, Row], *, shared: bool = False
+) -> Neighbour:
     if target in shown:
         return Neighbour(id=target, type=type, incoming=False, memory=shown[target])
-    record = mind.index.named(target)
+    record = mind.index.named(target, shared=shared)
     row = shown.get(record.memory.id) if record else None
     return Neighbour(id=row.id if row else target, type=type, incoming=False, memory=row)
 
 
-def _links_within(mind: Mind, record: Record, shown: dict[str, Row]) -> Iterator[Neighbour]:
+def _links_within(
+    mind: Mind, record: Record, shown: dict[str, Row], *, shared: bool
+) -> Iterator[Neighbour]:
     """Yields the links of a memory in a report, without those to memories that it leaves out.
 
     An id contains words of the topic or the title. A link to no memory stays.
     """
     for link in record.memory.links:
-        other = _outgoing(mind, link.to, link.type, shown)
+        other = _outgoing(mind, link.to, link.type, shown, shared=shared)
         if other.memory or mind.index.named(link.to) is None:
             yield other
 

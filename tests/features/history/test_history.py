@@ -445,12 +445,36 @@ def test_a_changed_file_is_restored_byte_for_byte(guide, project, mind):
     assert len(lookup.source(mind, guide)) == 3
 
 
+def test_the_hint_for_a_chunk_restores_its_file(guide, mind):
+    chunk = lookup.source(mind, guide)[1].memory.id
+    saving.remove_source(mind, lookup.source(mind, guide))
+
+    with pytest.raises(Invalid, match="is a part of an ingested file") as raised:
+        restore(mind, chunk)
+
+    name, revision = re.findall("`mind restore (.+) --at (.+)`", raised.value.hint)[0]
+    assert name == handle_of(guide)
+    assert restore(mind, name, at=revision).id == guide
+
+
 def test_the_log_and_blame_take_an_ingested_file(guide, mind):
     for id in (guide, handle_of(guide)):
         assert len(log(mind, id).commits) == 1
         blamed = blame(mind, id)
         assert (blamed.id, blamed.title) == (guide, "guide.md")
         assert blamed.lines[0].text == "---"
+
+
+def test_a_short_topic_comes_before_the_beginning_of_the_id_of_a_file(guide, mind):
+    topic = handle_of(guide)[:2]
+    decision = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT", topic=topic))
+    sync(mind)
+
+    (row,) = log(mind, topic).commits
+    assert [file.id for file in row.files] == [decision.memory.id]
+    assert blame(mind, topic).id == decision.memory.id
+    assert show(mind, topic).id == decision.memory.id
+    assert show(mind, handle_of(guide)).id == guide
 
 
 def test_a_command_that_needs_a_memory_names_the_chunks_of_a_file(guide, mind):

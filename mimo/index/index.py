@@ -16,7 +16,8 @@ from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.index import catalog, database, names, rows, schema
 from mimo.index.catalog import ComparedFiles
-from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
+from mimo.index.content import State
+from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexBusy, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Overtaken, Request, none_is
 from mimo.index.vectors import Vectors
@@ -90,6 +91,7 @@ class Index:
         """Take the parts; `open` and `in_memory` make them. `folder` has the vectors."""
         self._database = data
         self._folder = folder
+        self._is_past = data.path is not None and data.path.parent != folder
         self._owner = owner
         self._embedder = embedder
         self._vectors = vectors
@@ -98,6 +100,8 @@ class Index:
         self._walks: Walks | None = None
         self._kept: dict[object, tuple[object, object]] = {}
         self._embeds = True
+        self._complete: State | None = None
+        """The state of the vectors when none was missing."""
         self._cleared = False
         self.is_compared = False
         """True if all files have been compared with this database since it was opened."""
@@ -255,6 +259,8 @@ class Index:
             with self._postponing(changes):
                 for batch in prepared(changes, self._embed):
                     late |= self._write([batch], now_ns, wait, overtaken, clear=False)
+                    # Another process may have pruned vectors that no text had yet.
+                    self._embed(batch[1])
             self._prune()
             return late
         self._cleared = False
@@ -278,19 +284,23 @@ class Index:
 
         The index of a past state leaves them: it shares the vectors of the project's index.
         """
-        path = self._database.path
-        if self._vectors is None or (path and path.parent != self._folder):
+        if self._vectors is None or self._is_past:
             return
-        with self._reading() as sql, suppress(*FAILURES):
-            totals = catalog.totals(sql)
+        with suppress(IndexBusy, *FAILURES):
+            with self._reading() as sql:
+                totals = catalog.totals(sql)
             most = _MOST_UNUSED + 2 * (totals.units + totals.memories)
             if not every and self._vectors.count() <= most:
                 return
-            used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-            names = {name for (name,) in used}
-            self._vectors.prune(names)
+            # Meanwhile, no other process writes texts whose vectors would be removed here.
+            with self._replacing_damaged(), self._database.writing() as sql:
+                used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
+                names = {name for (name,) in used}
+                self._vectors.prune(names)
             if self.meanings:
                 self.meanings.prune(names)
+            if self._embedder and self._embeds and names - self._vectors.known(names):
+                self._embed_all(self._embedder)
 
     @contextmanager
     def _postponing(self, changes: Iterable[Change]) -> Iterator[None]:
@@ -644,12 +654,19 @@ class Index:
         if not (self._embedder and self._vectors):
             return
         self.lacks_vectors = False
+        # A few units are enough: vectors are lost together or not at all. But those of a past state
+        # are pruned one by one.
+        most, state = (-1, self._vectors.state()) if self._is_past else (3, None)
+        if state and state == self._complete and not after_loss:
+            return
         with self._reading() as sql:
-            # A few units are enough: vectors are lost together or not at all.
-            few = [name for (name,) in sql.execute("SELECT vector FROM units ORDER BY key LIMIT 3")]
+            units = sql.execute("SELECT vector FROM units ORDER BY key LIMIT ?", (most,))
+            few = [name for (name,) in units]
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             is_ours = model == self._embedder.model
-            if not after_loss and (not few or (is_ours and self._vectors.known(few))):
+            is_whole = self._vectors.known(few) >= {*few}
+            if not after_loss and (not few or (is_ours and is_whole)):
+                self._complete = state
                 return
         with self.turn() as ours:
             self.lacks_vectors = not ours

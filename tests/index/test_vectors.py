@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -24,6 +25,7 @@ from mimo.index import content, schema, vectors
 from mimo.index.content import LAYOUT, Content
 from mimo.index.index import Index
 from mimo.index.matrix import rows_of
+from mimo.index.rows import Change
 from mimo.index.vectors import Vectors, cosines
 from tests.conftest import descriptors
 from tests.index.conftest import HashEmbedder, Make
@@ -690,6 +692,54 @@ def test_an_index_of_a_past_state_leaves_the_vectors_of_the_others(
     past.apply([change_of("old", "an older text")], now_ns=1)
     past.close()
     assert index.stats().vectors == 10
+
+
+def test_a_past_state_makes_the_vectors_again_that_were_pruned_since(
+    folder: Path,
+    index: Index,
+    embedder: HashEmbedder,
+    change_of: Make,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept, lost = change_of("kept", "a text that stays"), change_of("lost", "another text")
+    past = Index.open_past(folder, "digest", embedder, "owner")
+    past.apply([kept, lost], now_ns=1)
+    past.close()
+    monkeypatch.setattr("mimo.index.index._MOST_UNUSED", -10)
+    index.apply([kept], now_ns=1)
+    assert index.stats().vectors == 1
+
+    with closing(Index.open_past(folder, "digest", embedder, "owner")) as past:
+        past.paths()
+
+    assert index.stats().vectors == 2
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_vectors_that_another_process_prunes_before_their_texts_are_written_are_made_again(
+    folder: Path,
+    index: Index,
+    embedder: HashEmbedder,
+    change_of: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    is_known: bool,
+) -> None:
+    index.apply([change_of("first", "a text that stays")], now_ns=1)
+    change = change_of("second", "postgres fails")
+    if is_known:  # The text was removed, and comes back before its vector is pruned.
+        index.apply([change], now_ns=2)
+        index.apply([Change(path=change.path, stamp=None)], now_ns=3)
+    write = index._write
+
+    def overtaken(*args: Any, **kwargs: Any) -> frozenset[str]:
+        with closing(Index.open(folder, embedder)) as other:
+            other._prune(every=True)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(index, "_write", overtaken)
+    index.apply([change], now_ns=4)
+
+    assert index.stats().vectors == 2
 
 
 def test_a_file_that_another_process_makes_meanwhile_is_opened(

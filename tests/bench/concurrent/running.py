@@ -266,11 +266,15 @@ def _examine(scratch: Scratch) -> int:
     questions = [memory["title"].split(" ")[0] for memory in listed.values()][:100]
     questions += [memory["title"].split(" ")[-1] for memory in listed.values()][:50]
     before = [_found(scratch, question) for question in questions]
-    shutil.rmtree(scratch.project / ".mind/.index")
+    # Kept, so that the cause of a difference can be found.
+    shutil.move(scratch.project / ".mind/.index", scratch.top / "index-before")
     if listed != _everything(scratch):
         problems.append("the list differs from that of a fresh index")
-    if before != [_found(scratch, question) for question in questions]:
-        problems.append("searches differ from those of a fresh index")
+    after = [_found(scratch, question) for question in questions]
+    for question, old, new in zip(questions, before, after, strict=True):
+        if old != new:
+            lost, added = sorted({*old} - {*new}), sorted({*new} - {*old})
+            problems.append(f"`{question}` finds {lost} before, and {added} in a fresh index")
     print(json.dumps(problems))
     return 0
 

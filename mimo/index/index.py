@@ -688,6 +688,10 @@ class Index:
                 self._embed([document(record) for record in records.values()])
                 last = max(records)
             with self._replacing_damaged(), self._database.writing() as sql:
+                # Meanwhile, another process may have written texts without their vectors.
+                names = {name for (name,) in sql.execute("SELECT vector FROM units")}
+                if self._vectors:
+                    self._embeds = self._embeds and self._vectors.known(names) >= names
                 self._note_model(sql)
 
     def _note_model(self, sql: sqlite3.Connection) -> None:

@@ -7,9 +7,9 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -712,6 +712,31 @@ def test_a_past_state_makes_the_vectors_again_that_were_pruned_since(
     with closing(Index.open_past(folder, "digest", embedder, "owner")) as past:
         past.paths()
 
+    assert index.stats().vectors == 2
+
+
+def test_texts_that_are_written_without_vectors_while_all_are_made_get_them_later(
+    folder: Path, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Failing(HashEmbedder):
+        def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+            raise OSError("no model")
+
+    with closing(Index.open(folder, Failing())) as other:
+        other.apply([change_of("first", "a text that stays")], now_ns=1)
+        begin = index._database.writing
+
+        @contextmanager
+        def overtaken(*wait: float) -> Iterator[sqlite.Connection]:
+            monkeypatch.setattr(index._database, "writing", begin)
+            other.apply([change_of("second", "postgres fails")], now_ns=2)
+            with begin(*wait) as sql:
+                yield sql
+
+        monkeypatch.setattr(index._database, "writing", overtaken)
+        index.paths()
+    assert index.stats().vectors == 1
+    index.paths()
     assert index.stats().vectors == 2
 
 

@@ -287,10 +287,12 @@ def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
     """
     from mimo.memory.codec.file import KEYS
 
-    for record in _selected(sql, "instr(m.rest, '\"extra\":') AND m.parent IS NULL"):
-        keys = [key for key in record.memory.extra if key in KEYS]
-        if keys and not record.place.elsewhere:
-            yield record, keys
+    # Imported memories have other keys there, so SQLite looks for those of mind.
+    ours = ", ".join(f"'{key}'" for key in KEYS)
+    extra = f"SELECT 1 FROM json_each(m.rest, '$.extra') WHERE json_each.key IN ({ours})"
+    for record in _selected(sql, f"m.parent IS NULL AND EXISTS ({extra})"):
+        if not record.place.elsewhere:
+            yield record, [key for key in record.memory.extra if key in KEYS]
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:

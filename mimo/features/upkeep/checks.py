@@ -24,8 +24,8 @@ from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import files, git, init, locks
 
-_MOST_LINKS = 20
-"""The number of dangling links that are listed."""
+_MOST_NAMED = 20
+"""The number of dangling links, and of headers with unusable values, that are listed."""
 
 
 class Verdict(StrEnum):
@@ -196,12 +196,12 @@ def _files(mind: Mind) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
-    for record, keys in misread[:_MOST_LINKS]:
+    for record, keys in misread[:_MOST_NAMED]:
         named = ", ".join(f"`{key}`" for key in keys)
         message = f"the value of {named} in the header has no meaning, so it is not used"
         yield _warning("files", message, "correct it in the file", file=record.place.path)
-    if len(misread) > _MOST_LINKS:
-        yield _warning("files", f"and {len(misread) - _MOST_LINKS:,} more such files")
+    if len(misread) > _MOST_NAMED:
+        yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
     if others := mind.store.walk().others:
         # An agent would read names in a sentence of mind's as mind's own words.
         named = _first(others) if mind.agent is None else f"{len(others):,}"
@@ -236,10 +236,10 @@ def _sources(mind: Mind) -> Iterator[Check]:
 
 def _links(mind: Mind) -> Iterator[Check]:
     dangling = mind.index.dangling()
-    if len(dangling) > _MOST_LINKS:
-        message = f"{len(dangling):,} links lead nowhere; the first {_MOST_LINKS} follow"
+    if len(dangling) > _MOST_NAMED:
+        message = f"{len(dangling):,} links lead nowhere; the first {_MOST_NAMED} follow"
         yield _warning("links", message)
-    for source, target, digest in dangling[:_MOST_LINKS]:
+    for source, target, digest in dangling[:_MOST_NAMED]:
         message = f"{source} links to `{target}`, which is missing"
         if mind.agent is not None and not mind.trust.trusted(digest):
             message = f"{handle_of(source)} is not approved, and links to a missing memory"

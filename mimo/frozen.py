@@ -210,7 +210,7 @@ else:
         """A tuple whose items have names, as `typing.NamedTuple`."""
 
         def __new__(cls, *args: Any, **given: Any) -> tuple[Any, ...]:
-            """Return a value, without compiling."""
+            """Returns a value, without compiling."""
             names = cls._fields
             if len(args) == len(names) and not given:
                 values = args
@@ -225,11 +225,11 @@ else:
             return tuple.__new__(cls, values)
 
         def __getnewargs__(self) -> tuple[Any, ...]:
-            """Return the values, for copies."""
+            """Returns the values, for copies."""
             return tuple(self)
 
         def __repr__(self) -> str:
-            """Return the values with their names."""
+            """Returns the values with their names."""
             values = zip(self._fields, self, strict=True)
             return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in values)})"
 

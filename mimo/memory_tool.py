@@ -50,7 +50,7 @@ class MemoryTool:
     def __init__(
         self, project: str | PathLike[str] | None = None, *, name: str = "memory-tool"
     ) -> None:
-        """Take the folder of a project (default: the one around the working directory).
+        """Takes the folder of a project (default: the one around the working directory).
 
         `name` is the agent that signs new memories.
         """

@@ -58,7 +58,7 @@ class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
     """A part of a `Mind`: opened on first use, then shared by all views of that `Mind`."""
 
     def __init__(self, open_part: Callable[[Any], T]) -> None:
-        """Take the method that opens the part."""
+        """Takes the method that opens the part."""
         self._open = open_part
         self._name = open_part.__name__
         self.__doc__ = open_part.__doc__
@@ -100,7 +100,7 @@ class Mind:
         environ: Mapping[str, str] | None = None,
         timer: Timer | None = None,
     ) -> None:
-        """Take the surroundings. Nothing is opened or read yet."""
+        """Takes the surroundings. Nothing is opened or read yet."""
         self.home, self._project = home, project
         self._missing: MindError | None = None
         self._refused: MindError | None = None

@@ -30,7 +30,7 @@ class Memory:
     """
 
     def __init__(self, project: str | PathLike[str] | None, name: str) -> None:
-        """Take the folder of a project (default: around the working directory), and the caller."""
+        """Takes the folder of a project (default: around the working directory), and the caller."""
         self._project = Path(project) if project is not None else None
         self._caller = Caller(surface=Surface.MCP, name=name)
         self._lock = RLock()

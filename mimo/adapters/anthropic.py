@@ -24,7 +24,7 @@ class MindMemoryTool(BetaAbstractMemoryTool):
         name: str = "memory-tool",
         cache_control: Any = None,
     ) -> None:
-        """Take the folder of a project, and the agent that signs new memories."""
+        """Takes the folder of a project, and the agent that signs new memories."""
         super().__init__(cache_control=cache_control)
         self._tool = MemoryTool(project, name=name)
 
@@ -49,7 +49,7 @@ class AsyncMindMemoryTool(BetaAsyncAbstractMemoryTool):
         name: str = "memory-tool",
         cache_control: Any = None,
     ) -> None:
-        """Take the folder of a project, and the agent that signs new memories."""
+        """Takes the folder of a project, and the agent that signs new memories."""
         super().__init__(cache_control=cache_control)
         self._tool = MemoryTool(project, name=name)
 

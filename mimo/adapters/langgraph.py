@@ -37,7 +37,7 @@ class MindStore(BaseStore):
         private: bool = True,
         name: str = "langgraph",
     ) -> None:
-        """Take the folder of a project, whether new items are private, and who signs them."""
+        """Takes the folder of a project, whether new items are private, and who signs them."""
         self._memory = Memory(project, name)
         self._private = private
 

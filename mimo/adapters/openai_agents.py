@@ -28,7 +28,7 @@ class MindSession:
         session_settings: Any = None,
         name: str = "openai-agents",
     ) -> None:
-        """Take the name of the conversation, the folder of a project, and the SDK's settings."""
+        """Takes the name of the conversation, the folder of a project, and the SDK's settings."""
         self.session_id = session_id
         self.session_settings = session_settings
         self._memory = Memory(project, name)

@@ -57,7 +57,7 @@ class Walk:
         return screen
 
     def line(self, *parts: Part) -> None:
-        """Write one line at once."""
+        """Writes one line at once."""
         screen = self.screen()
         screen.line(*parts)
         screen.finish(pager=False)

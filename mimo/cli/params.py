@@ -58,7 +58,7 @@ class Command(Program):
     """The click command of a specification."""
 
     def __init__(self, spec: Spec, run: Run, subcommands: tuple[str, ...] = ()) -> None:
-        """Take parameters, help and examples from the specification."""
+        """Takes parameters, help and examples from the specification."""
         params = params_of(spec)
         arguments = [_argument(param) for param in params if param.positional]
         options = [
@@ -97,7 +97,7 @@ class Command(Program):
         return usage_of(self._spec)
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the command. Raises `Invalid` for more words than it takes."""
+        """Runs the command. Raises `Invalid` for more words than it takes."""
         if ctx.args:
             raise self._left_over(ctx)
         self._run(self._spec, gathered(self._spec, ctx.params), ctx.meta.get(KEPT, {}))
@@ -114,7 +114,7 @@ class Command(Program):
         return Invalid(f"`{program}` does not take {words}", hint=hint)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments, then the options."""
+        """Writes the arguments, then the options."""
         rows = [(metavar_of(param), param.arg.help) for param in self._params if param.positional]
         if rows:
             with formatter.section("Arguments"):
@@ -122,7 +122,7 @@ class Command(Program):
         super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sub-commands of the same word, the examples, and a pointer to the rest."""
+        """Writes the sub-commands of the same word, the examples, and a pointer to the rest."""
         for title, lines in (
             ("Commands", [f"{ctx.command_path} {word}" for word in self._subcommands]),
             ("Examples", self._spec.examples),
@@ -229,7 +229,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
     """A value that stays as it was typed, because `invoke` checks it."""
 
     def __init__(self, param: Param) -> None:
-        """Take the name shown in usage lines from the shape."""
+        """Takes the name shown in usage lines from the shape."""
         shape = param.shape.items or param.shape
         self.choices = shape.choices
         kind = "file" if param.arg.file else METAVARS.get(shape.kind, "text")

@@ -87,7 +87,7 @@ class Words(Program, click.Group):
     """Commands by the words that lead to them, each loaded when it is named."""
 
     def __init__(self, path: str, commands: CommandTable, run: Run, **attrs: Any) -> None:
-        """Serve the commands below `path`, which is empty for the program itself."""
+        """Serves the commands below `path`, which is empty for the program itself."""
         super().__init__(
             name=path or "mind",
             params=[*common_options(hidden=bool(path))],
@@ -170,7 +170,7 @@ class Words(Program, click.Group):
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands under their headings; with all commands, the options too."""
+        """Writes the commands under their headings; with all commands, the options too."""
         is_first = not self.path and self.registry.first and not ctx.meta.get(WHOLE)
         if is_first:
             self._write(ctx, formatter, self.registry.first)

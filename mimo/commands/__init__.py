@@ -280,7 +280,7 @@ class CommandTable:
         load: Callable[[str], Iterable[Spec]] = load_module,
         summary: Callable[[str], str | None] = lambda _: None,
     ) -> None:
-        """Keep the tables; see the constants above for their meaning."""
+        """Keeps the tables; see the constants above for their meaning."""
         self.sections = sections
         self.table = {path: name for section in sections.values() for path, name in section.items()}
         self.groups = dict(groups or {})

@@ -211,7 +211,7 @@ class _Wrong(Exception):
     """An argument is missing, or has a value that its parameter does not accept."""
 
     def __init__(self, param: Param, must: str = "", value: Any = None) -> None:
-        """Take what the value must be; an empty text means that it is missing."""
+        """Takes what the value must be; an empty text means that it is missing."""
         super().__init__(param.name)
         self.param = param
         self.must = must

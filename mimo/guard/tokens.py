@@ -183,7 +183,7 @@ class Tokens:
     """The tokens of a file, which is read again after each change."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file, which may not exist yet. Raises as `read` does."""
+        """Reads the file, which may not exist yet. Raises as `read` does."""
         self._path = path
         self._stamp: disk.Stamp | None = None
         self._members: tuple[Member, ...] = ()

@@ -401,6 +401,9 @@ def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str, str], ...]:
 UNITS = 200
 """The number of units that words find, by BM25."""
 
+READ = 250
+"""The number of units that are read, since some may equal the last one of these."""
+
 DOCUMENTS = 60
 """The number of their memories that are ranked; more changed no measurement by 0.1."""
 
@@ -541,6 +544,12 @@ _ONE_BY_ONE = (
     " JOIN units n ON n.key = words.rowid JOIN memories m ON m.key = n.memory AND {}"
     " WHERE words MATCH ? ORDER BY weight LIMIT ?"
 )
+# All of them up to a weight. The inner limit keeps SQLite from computing each weight twice.
+_UP_TO = (
+    "SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    " WHERE words MATCH ? LIMIT -1) w JOIN units n ON n.key = w.unit"
+    " JOIN memories m ON m.key = n.memory AND {} WHERE w.weight <= ?"
+)
 
 
 def memories_with(
@@ -551,46 +560,58 @@ def memories_with(
     memories: int,
     admitted: int,
     matches: int,
-    best: Callable[[], Sequence[tuple[int, float]]] | None = None,
+    best: Callable[[int], Sequence[tuple[int, float]]] | None = None,
 ) -> list[int]:
     """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
 
     Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
     units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
-    `best` returns the memories and weights of the best `UNITS` units of all, if that is faster than
-    FTS5.
+    `best` returns the memories and weights of the best units, given their number, if that is faster
+    than FTS5.
     """
     if not terms:
         return []
     match = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
     where, values = condition(filter)
-    keys: list[int] = []
+    weighed: list[tuple[int, float]] = []
     first = _ENOUGH * UNITS * memories // max(admitted, 1)
     if admitted >= memories:
-        keys = _of_units(sql, best()) if best else _matched(sql, _BEST, (match, UNITS))
+        weighed = _in_order(sql, best(READ)) if best else _matched(sql, _BEST, (match, READ))
     elif admitted * _MANY >= memories and first < matches:
-        keys = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, UNITS))
-    if admitted < memories and len(keys) < UNITS:
+        weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, READ))
+    if admitted < memories and len(weighed) < UNITS:
         if admitted < matches:
-            keys = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, UNITS))
+            weighed = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, READ))
         else:
-            keys = _matched(sql, _ONE_BY_ONE.format(where), (*values, match, UNITS))
-    return list(dict.fromkeys(keys))[:DOCUMENTS]
+            weighed = _matched(sql, _ONE_BY_ONE.format(where), (*values, match, READ))
+    if len(weighed) >= UNITS and weighed[UNITS - 1][1] == weighed[-1][1]:
+        # Which of the units that equal these were read depends on the history of the index.
+        least = weighed[-1][1]
+        if len({memory for memory, weight in weighed if weight < least}) < DOCUMENTS:
+            weighed = _matched(sql, _UP_TO.format(where), (match, *values, least))
+    return list(dict.fromkeys(memory for memory, _ in weighed[:UNITS]))[:DOCUMENTS]
 
 
-def _matched(sql: sqlite3.Connection, units: str, values: Sequence[object]) -> list[int]:
-    """Returns the memory of each unit that a query selects, best first."""
+def _matched(
+    sql: sqlite3.Connection, units: str, values: Sequence[object]
+) -> list[tuple[int, float]]:
+    """Returns the memory and the weight of the best units that a query selects, best first.
+
+    The weight of FTS5 is a negative number.
+    """
     selected = sql.execute(
-        f"SELECT u.memory FROM ({units}) w"
+        f"SELECT u.memory, w.weight FROM ({units}) w"
         " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
-        f" ORDER BY w.weight, {newest_first('a')}",
+        f" ORDER BY w.weight, {newest_first('a')} LIMIT {READ}",
         values,
     )
-    return [memory for (memory,) in selected]
+    return selected.fetchall()
 
 
-def _of_units(sql: sqlite3.Connection, best: Sequence[tuple[int, float]]) -> list[int]:
-    """Returns the memory of each unit, best first, as `_matched` does; `best` has their weights."""
+def _in_order(
+    sql: sqlite3.Connection, best: Sequence[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """Returns the best units as `_matched` does; `best` has their weights as positive numbers."""
     first: dict[float, int] = {}
     tied: set[int] = set()
     chosen: set[int] = set()
@@ -608,7 +629,7 @@ def _of_units(sql: sqlite3.Connection, best: Sequence[tuple[int, float]]) -> lis
         )
         ages = {memory: age for age, (memory,) in enumerate(selected)}
     order = sorted(best, key=lambda pair: (-pair[1], ages.get(pair[0], 0)))
-    return [memory for memory, _ in order]
+    return [(memory, -weight) for memory, weight in order]
 
 
 def memories_near(
@@ -642,7 +663,8 @@ def memories_near(
     for depth in depths:
         near = dict(vectors.nearest(query, depth))
         units = of_units(near)
-        if len(units) >= NEAR or len(near) < depth:
+        # Some that equal the last one may be missing.
+        if len(near) < depth or sum(-unit[0] > min(near.values()) for unit in units) >= NEAR:
             break
     else:
         names = sql.execute(

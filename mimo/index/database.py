@@ -72,7 +72,7 @@ class Database:
     """One generation; threads share its connections."""
 
     def __init__(self, path: Path | None, generation: int = 0) -> None:
-        """Take the path; None is a database in memory. No file is opened yet."""
+        """Takes the path; None is a database in memory. No file is opened yet."""
         self.path = path
         self.generation = generation
         self.approves: Approves = lambda _: True

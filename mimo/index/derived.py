@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from heapq import heappush, heappushpop
 from zlib import crc32
 
 from mimo.frozen import NamedTuple
@@ -226,6 +225,8 @@ class _Text(NamedTuple):
     words: frozenset[str]
     vector: bytes
     """The name of its vector."""
+    age: tuple[int, str]
+    """Its creation and its id."""
 
 
 class Doubles(NamedTuple):
@@ -262,17 +263,18 @@ def doubles(
     if fresh or changed:
         more, is_whole = _compared(sql, vectors, fresh, old, changed)
         pairs += more
-    current_ones: set[int] = set()
+    ages: dict[int, tuple[int, str]] = {}
     for some in portions(list({key for pair in pairs for key in pair[:2]})):
-        selected = f"SELECT m.key FROM memories m WHERE m.key IN ({marks(some)}) AND {current}"
-        current_ones.update(key for (key,) in sql.execute(selected, some))
-    nearest: dict[int, tuple[float, int]] = {}
+        query = "SELECT m.created, m.id, m.key FROM memories m"
+        selected = sql.execute(f"{query} WHERE m.key IN ({marks(some)}) AND {current}", some)
+        ages |= {key: (created, id) for created, id, key in selected}
+    nearest: dict[int, tuple[float, tuple[int, str], int]] = {}
     for key, other, alike in pairs:
-        if other in current_ones:
-            nearest[key] = max(nearest.get(key, (0.0, 0)), (alike, -other))
-    wanted = list({*nearest, *(-other for _, other in nearest.values())})
-    by_key = survey.records(sql, wanted)
-    named = tuple((by_key[key], by_key[-nearest[key][1]]) for key in keys if key in nearest)
+        if other in ages:
+            new = (-alike, ages[other], other)
+            nearest[key] = min(nearest.get(key, new), new)
+    by_key = survey.records(sql, list({*nearest, *(other for *_, other in nearest.values())}))
+    named = tuple((by_key[key], by_key[nearest[key][-1]]) for key in keys if key in nearest)
     now = Doubles(catalog.totals(sql).revision, model, keys, pairs)
     is_new = (fresh or changed) and is_whole and len(pairs) <= _MOST_PAIRS
     return named, now if is_new else None
@@ -315,12 +317,12 @@ def _compared(
         ones = [*of_fresh(words, bits), *(of_old(words, bits) if key in changed else ())]
         if ones and ones != [key]:
             near[key] = ones
-    close: dict[int, list[tuple[float, int, _Text]]] = {}
+    close: dict[int, list[tuple[float, tuple[int, str], _Text]]] = {}
     for keys in portions(list(near)):
         for other in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
             for key in near[other.key]:
                 if key != other.key and (shared := _shared(own[key].words, other.words)) >= 0.5:
-                    _keep_most(close.setdefault(key, []), (shared, -other.key, other))
+                    _keep_most(close.setdefault(key, []), (-shared, other.age, other))
     pairs: list[tuple[int, int, float]] = []
     is_whole = True
     for key, some in close.items():
@@ -328,7 +330,7 @@ def _compared(
         names = {text.vector, *(other.vector for _, _, other in some)}
         stored = vectors.get(names) if vectors else {}
         is_whole = is_whole and (vectors is None or len(stored) == len(names))
-        for _, _, other in sorted(some, reverse=True):
+        for _, _, other in sorted(some)[:_MOST_CLOSE]:
             a, b = stored.get(text.vector), stored.get(other.vector)
             alike = likeness(text.words, other.words, cosines(a, [b])[0] if a and b else None)
             if alike >= duplicates.ALIKE:
@@ -342,22 +344,24 @@ def _shared(words: frozenset[str], others: frozenset[str]) -> float:
     return common / (len(words) + len(others) - common)
 
 
-def _keep_most(some: list[tuple[float, int, _Text]], text: tuple[float, int, _Text]) -> None:
-    """Adds a text to a heap of those that share the most words with another, `_MOST_CLOSE`."""
-    if len(some) < _MOST_CLOSE:
-        heappush(some, text)
-    else:
-        heappushpop(some, text)
+def _keep_most(
+    some: list[tuple[float, tuple[int, str], _Text]], text: tuple[float, tuple[int, str], _Text]
+) -> None:
+    """Adds a text to those that share the most words with another, the older ones of equal ones."""
+    some.append(text)
+    if len(some) > 4 * _MOST_CLOSE:
+        some.sort()
+        del some[_MOST_CLOSE:]
 
 
 def _texts(sql: sqlite3.Connection, keys: Sequence[int], condition: str = "") -> Iterator[_Text]:
     """Yields the memories with these keys that pass a condition."""
     for some in portions(keys):
         selected = sql.execute(
-            f"SELECT m.key, {_TOKENS}, m.vector FROM memories m"
+            f"SELECT m.key, {_TOKENS}, m.vector, m.created, m.id FROM memories m"
             f" LEFT JOIN units u ON u.memory = m.key WHERE m.key IN ({marks(some)}){condition}"
             " GROUP BY m.key",
             some,
         )
-        for key, tokens, vector in selected:
-            yield _Text(key, duplicates.words_of(tokens), vector)
+        for key, tokens, vector, *age in selected:
+            yield _Text(key, duplicates.words_of(tokens), vector, (age[0], age[1]))

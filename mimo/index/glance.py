@@ -55,7 +55,9 @@ _WHERE_KEPT = (
 _READ = 4_000
 """The number of characters of a prompt that are read for words."""
 
-_UNITS = 40
+_UNITS, _MARGIN = 40, 20
+"""The number of approved units that are weighed, and of those read beyond them, as for a search."""
+
 _BESIDE = 1.0
 """Memories are given beside the best one if their evidence is weaker by this at most."""
 
@@ -100,7 +102,7 @@ class Glance:
         root: Path | None = None,
         few: Collection[str] | None = None,
     ) -> None:
-        """Take a connection on which all reads see the same state.
+        """Takes a connection on which all reads see the same state.
 
         Without the project's root, no file is checked for changes.
         """
@@ -288,18 +290,19 @@ class Glance:
 
         Unapproved units never displace approved ones.
         """
-        most = _UNITS
+        most = _UNITS + _MARGIN
         while True:
             rows = self._sql.execute(
                 "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
-                f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')} FROM"
+                f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}, w.weight FROM"
                 " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
                 f" {self._units} ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
                 f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
                 (match, most),
             ).fetchall()
             approved = [row for row in rows if row[4]]
-            if len(approved) >= _UNITS or len(approved) == len(rows) or len(rows) < most:
+            # Some of the units that equal the last one may be missing.
+            if len(rows) < most or sum(row[6] < rows[-1][6] for row in approved) >= _UNITS:
                 return [(*row[:4], row[5]) for row in approved[:_UNITS]]
             most *= 8
 

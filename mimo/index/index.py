@@ -88,7 +88,7 @@ class Index:
         owner: str = "",
         folder: Path | None = None,
     ) -> None:
-        """Take the parts; `open` and `in_memory` make them. `folder` has the vectors."""
+        """Takes the parts; `open` and `in_memory` make them. `folder` has the vectors."""
         self._database = data
         self._folder = folder
         self._is_past = data.path is not None and data.path.parent != folder

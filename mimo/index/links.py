@@ -111,7 +111,7 @@ class _Walker:
     """The state of a walk."""
 
     def __init__(self, sql: sqlite3.Connection, types: Sequence[str], *, shared: bool) -> None:
-        """Take the tables, and the types of links to follow."""
+        """Takes the tables, and the types of links to follow."""
         self._sql = sql
         self._among = " AND private = 0" if shared else ""
         self._types = types
@@ -245,7 +245,7 @@ class Walks:
     """The cached walks over one index, the last used one at the end."""
 
     def __init__(self) -> None:
-        """Start with an empty cache."""
+        """Starts with an empty cache."""
         self._kept: OrderedDict[object, tuple[Walked, int, datetime]] = OrderedDict()
         """Each walk with the revision for which it holds, and its time."""
         self._turn = allocate_lock()

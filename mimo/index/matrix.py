@@ -64,7 +64,7 @@ class Rows:
     """The rows of one file, or in memory; threads can read at the same time."""
 
     def __init__(self, folder: Path | None, name: str, mark: str, width: int) -> None:
-        """Take the file's name without its mark, 16 hexadecimal digits; nothing is opened yet."""
+        """Takes the file's name without its mark, 16 hexadecimal digits; nothing is opened yet."""
         self.mark = mark
         self.width = width
         self.size = _LEAD + width
@@ -207,7 +207,7 @@ class Rows:
             self._descriptor = None
 
     def __del__(self) -> None:
-        """Close the file of rows that others have replaced."""
+        """Closes the file of rows that others have replaced."""
         self.close()
 
     def _check(self, count: int) -> int:
@@ -252,7 +252,7 @@ class Sorted:
     """The rows in the order of the beginnings of their names, to find them by name."""
 
     def __init__(self, names: NDArray[np.uint8], before: Sorted | None = None) -> None:
-        """Take the names of all rows, and the order of those before."""
+        """Takes the names of all rows, and the order of those before."""
         import numpy as np
 
         count = len(before.places) if before else 0
@@ -270,7 +270,7 @@ class Matrix:
     """The rows of a file at one time, as arrays."""
 
     def __init__(self, rows: Rows, data: NDArray[np.uint8]) -> None:
-        """Take the bytes of each row."""
+        """Takes the bytes of each row."""
         import numpy as np
 
         self._rows = rows

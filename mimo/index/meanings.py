@@ -79,7 +79,7 @@ class Meanings:
     """The vectors of one encoder for the texts of an index."""
 
     def __init__(self, folder: Path | None, encoder: Embedder) -> None:
-        """Take the index's folder, None for memory; nothing is opened yet."""
+        """Takes the index's folder, None for memory; nothing is opened yet."""
         self._folder = folder
         self.encoder = encoder
         self._opened: Vectors | None = None
@@ -197,10 +197,11 @@ class Meanings:
 
 def _in_order(sql: sqlite3.Connection, table: Table) -> list[int]:
     """Returns the memories that lack vectors, in the order in which they are made."""
-    ordered: list[tuple[int, ...]] = []
+    ordered: list[tuple[int, int, int, str, int, str, int]] = []
     for chunk in portions(table.lacking.tolist()):
         ordered += sql.execute(
-            "SELECT NOT owned, parent IS NOT NULL, -created, key FROM memories"
+            "SELECT NOT owned, parent IS NOT NULL, -created, coalesce(parent, ''), position, id,"
+            " key FROM memories"
             f" WHERE key IN ({marks(chunk)})",
             chunk,
         )

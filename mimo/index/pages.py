@@ -133,7 +133,7 @@ class Held:
     _turn = allocate_lock()
 
     def __init__(self, descriptor: int) -> None:
-        """Take the descriptor; `of` opens it."""
+        """Takes the descriptor; `of` opens it."""
         self.descriptor = descriptor
 
     @classmethod
@@ -156,7 +156,7 @@ class Pages:
     """The checksums of one database; threads and processes can use them at the same time."""
 
     def __init__(self, path: Path) -> None:
-        """Take the path of the database; nothing is opened yet."""
+        """Takes the path of the database; nothing is opened yet."""
         self._path = path.with_name(path.name + "-sums")
         self._log = path.with_name(path.name + "-wal")
         self._sound: tuple[Stamp, Stamp | None] | None = None

@@ -365,7 +365,7 @@ class Candidates:
     """Memories and their neighbours, with the stored values that ranking needs."""
 
     def __init__(self, source: Source, keys: Sequence[int], filter: Filter) -> None:
-        """Read the memories of `keys`, which pass the filter, and the parts around them."""
+        """Reads the memories of `keys`, which pass the filter, and the parts around them."""
         self._stored = source.stored(dict.fromkeys(keys))
         keys = [key for key in dict.fromkeys(keys) if key in self._stored]
         self._admitted = dict.fromkeys(self._stored, True)

@@ -47,7 +47,7 @@ class Search:
         embedder: Embedder | None,
         meanings: Callable[[], Meanings | None] = lambda: None,
     ) -> None:
-        """Take the vectors and their model, None to search by words only, and the encoder's.
+        """Takes the vectors and their model, None to search by words only, and the encoder's.
 
         `meanings` is called if words do not suffice: the encoder imports numpy.
         """
@@ -86,7 +86,7 @@ class Search:
 
     def best(
         self, sql: sqlite3.Connection, terms: Sequence[str], sums: Totals
-    ) -> Callable[[], Sequence[tuple[int, float]]] | None:
+    ) -> Callable[[int], Sequence[tuple[int, float]]] | None:
         """Returns the function that returns the best units by words; None if FTS5 is faster."""
         self._searches += 1
         if not self.is_often:
@@ -98,14 +98,14 @@ class Search:
             from mimo.index.postings import Postings
 
             postings = self._postings = Postings()
-        return partial(postings.best, sql, terms, sums, catalog.UNITS)
+        return partial(postings.best, sql, terms, sums)
 
 
 class Tables:
     """The tables as one search sees them: a `Source` over SQLite."""
 
     def __init__(self, sql: sqlite3.Connection, kept: Search) -> None:
-        """Take the connection, in a transaction, and what earlier searches have kept."""
+        """Takes the connection, in a transaction, and what earlier searches have kept."""
         self._sql = sql
         self._kept = kept
         self.embedder = kept.embedder if kept.vectors else None

@@ -110,7 +110,7 @@ class Prompt:
     """The words of a prompt, with their worth in a store."""
 
     def __init__(self, text: str, holding: Callable[[str], int], units: int, memories: int) -> None:
-        """Weigh the words; `holding` returns the number of the store's units with a token."""
+        """Weighs the words; `holding` returns the number of the store's units with a token."""
         terms = [t for t in query_terms(text).content if len(t) > 1 and not t.isdigit()]
         weights = {
             term: _worth(term, holding(term), units)

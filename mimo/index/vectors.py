@@ -68,7 +68,7 @@ class Vectors:
     def __init__(
         self, folder: Path | None, model: str, name: str = "vectors", length: int = LENGTH
     ) -> None:
-        """Open the file `name` in `folder`, or in memory for None; removes another model's vectors.
+        """Opens the file `name` in `folder`, or in memory for None; removes those of another model.
 
         `length` is the length of a vector. Raises `StorageFailed` if the folder can't be written.
         """

@@ -140,7 +140,7 @@ class Writer:
     """Writes changes within an open transaction; `finish` ends the work, not the transaction."""
 
     def __init__(self, connection: sqlite3.Connection, now_ns: int) -> None:
-        """Take the connection, and the time at which the files were read."""
+        """Takes the connection, and the time at which the files were read."""
         self._sql = connection
         self._now_ns = now_ns
         self.late: set[str] = set()
@@ -371,7 +371,10 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
 
 
 def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
-    """Returns the current memory that is the nearest duplicate of a draft, if there is one."""
+    """Returns the current memory that is the nearest duplicate of a draft, if there is one.
+
+    Of equally near ones, it is the oldest.
+    """
     own = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
     frequencies = {term: catalog.frequency(sql, term) for term in duplicates.sample(own)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
@@ -381,19 +384,22 @@ def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> 
         sql, terms, Filter(), memories=memories, admitted=memories, matches=matches
     )[:_COMPARED]
     texts = sql.execute(
-        "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
+        "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' '), m.created,"
+        " m.id"
         " FROM memories m JOIN units u ON u.memory = m.key"
         f" WHERE m.key IN ({marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
         f" AND {CURRENT.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
     ).fetchall()
-    stored = vectors.get({draft.vector, *(name for _, name, _ in texts)}) if vectors else {}
+    stored = vectors.get({draft.vector, *(name for _, name, *_ in texts)}) if vectors else {}
     vector = stored.get(draft.vector, b"")
-    compared = {key: stored[name] for key, name, _ in texts if vector and stored.get(name)}
+    compared = {key: stored[name] for key, name, *_ in texts if vector and stored.get(name)}
     near = dict(zip(compared, cosines(vector, list(compared.values())), strict=True))
     scored = [
-        (duplicates.likeness(own, duplicates.words_of(tokens), near.get(key)), -key)
-        for key, _, tokens in texts
+        (-duplicates.likeness(own, duplicates.words_of(tokens), near.get(key)), created, id, key)
+        for key, _, tokens, created, id in texts
     ]
-    likeness, best = max(scored, default=(0.0, 0))
-    return rows.by_key(sql, [-best])[-best] if likeness >= duplicates.ALIKE else None
+    if not scored or -min(scored)[0] < duplicates.ALIKE:
+        return None
+    best = min(scored)[-1]
+    return rows.by_key(sql, [best])[best]

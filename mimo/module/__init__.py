@@ -44,7 +44,7 @@ class MemoryModule:
     def __init__(
         self, manifest: str | PathLike[str] | None = None, *, project: Path | None = None
     ) -> None:
-        """Read the manifest (default: the packaged one). Raises `Invalid`, `StorageFailed`."""
+        """Reads the manifest (default: the packaged one). Raises `Invalid`, `StorageFailed`."""
         path = Path(manifest).absolute() if manifest is not None else None
         self.manifest: Manifest = modules.read_manifest(path) if path else modules.packaged()
         self._start = path.parent if path else None
@@ -125,7 +125,7 @@ class Host:
     """The modules of a scan; their code is imported when it is called."""
 
     def __init__(self, modules: tuple[FoundModule, ...]) -> None:
-        """Take the result of `mimo.features.modules.find`."""
+        """Takes the result of `mimo.features.modules.find`."""
         self.modules = modules
         self._commands: dict[str, tuple[FoundModule, ModuleCommand]] = {
             command.name: (module, command)

@@ -39,7 +39,7 @@ class IngestedFiles:
     """The states of a project's ingested files, by path: `.mind/.local/ingested.json`."""
 
     def __init__(self, root: Path) -> None:
-        """Take the project's root. Nothing is read yet."""
+        """Takes the project's root. Nothing is read yet."""
         self._root = root
 
     def read(self) -> dict[str, Seen]:

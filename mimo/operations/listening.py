@@ -46,7 +46,7 @@ class Memory:
     """The memory behind a server, opened with the first call and kept open."""
 
     def __init__(self, open: Callable[[], Mind], repository: Repository | None = None) -> None:
-        """Keep how to open it; nothing is opened yet. Writing calls commit to a `repository`."""
+        """Keeps how to open it; nothing is opened yet. Writing calls commit to a `repository`."""
         self._open = open
         self.repository = repository
         self._mind: Mind | None = None
@@ -103,7 +103,7 @@ class Listener:
     """The socket of one project, on which its memory is asked."""
 
     def __init__(self, home: Path, memory: Memory, answers: Answers) -> None:
-        """Take the memory, and the answers of the surface; nothing listens before `start`."""
+        """Takes the memory, and the answers of the surface; nothing listens before `start`."""
         self._folder = asking.folder_of(str(home))
         self._memory = memory
         self._answers = answers

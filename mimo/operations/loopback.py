@@ -23,7 +23,7 @@ class Refused(Exception):
     """A request that does not come in; the text is safe to send."""
 
     def __init__(self, status: int, reason: str) -> None:
-        """Take the status code and the reason."""
+        """Takes the status code and the reason."""
         super().__init__(reason)
         self.status, self.reason = status, reason
 

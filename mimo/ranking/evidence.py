@@ -359,7 +359,7 @@ class Examiner:
     """Measures the candidates of one query; texts that siblings share are read once."""
 
     def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
-        """Weight the terms of `query` by their rarity in the store."""
+        """Weighs the terms of `query` by their rarity in the store."""
         self.query = query
         self.statistics = statistics
         self._terms = inverse_frequencies(query, statistics)

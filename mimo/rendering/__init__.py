@@ -45,7 +45,7 @@ def as_json(data: Any, indent: int | None = None, *, wide: bool | None = None) -
 
 
 def write(text: str) -> None:
-    """Write to standard output.
+    """Writes to standard output.
 
     Raises `StorageFailed` if it can't be written, `BrokenPipeError` if its reader closed it.
     """
@@ -60,17 +60,17 @@ def write(text: str) -> None:
 
 
 def flush() -> None:
-    """Flush standard output while an error can still be reported."""
+    """Flushes standard output while an error can still be reported."""
     write("")
 
 
 def give_up_stdout() -> None:
-    """Point standard output at the null device, so that the flush at exit is silent."""
+    """Points standard output at the null device, so that the flush at exit is silent."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report(error: MindError, *, as_wire: bool, coded: bool = False) -> int:
-    """Print an error on standard error, with its code on request; return its exit status."""
+    """Prints an error on standard error, with its code on request, and returns its exit status."""
     if isinstance(error, Internal) and os.environ.get("MIND_DEBUG"):
         import traceback
 
@@ -96,7 +96,7 @@ def lines_of(error: MindError, *, coded: bool = False) -> list[str]:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error: without secrets, control characters and commands."""
+    """Prints one line on standard error: without secrets, control characters and commands."""
     _write_error(safe(text))
 
 
@@ -111,7 +111,7 @@ def safe(text: str) -> str:
 
 
 def _write_error(line: str) -> None:
-    """Write a line to standard error, or nowhere if that is closed."""
+    """Writes a line to standard error, or nowhere if that is closed."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
@@ -120,7 +120,7 @@ def _write_error(line: str) -> None:
 
 
 def interrupted() -> None:
-    """Print that the user stopped the command, in place of the progress line."""
+    """Prints that the user stopped the command, in place of the progress line."""
     _write_error("\r\x1b[Kinterrupted" if is_terminal(sys.stderr) else "interrupted")
 
 
@@ -129,7 +129,7 @@ WORTH_SHOWING = 200
 
 
 def progress(task: str, done: int, total: int) -> None:
-    """Show the progress of a long task in one line, which is erased at the end."""
+    """Shows the progress of a long task in one line, which is erased at the end."""
     if total < WORTH_SHOWING or (done % (total // 100) and done != total):
         return
     from mimo.guard.privacy import redacted
@@ -248,49 +248,49 @@ class Screen(ABC):
 
     @abstractmethod
     def line(self, *parts: Part, indent: int = 0) -> None:
-        """Write one line."""
+        """Writes one line."""
 
     @abstractmethod
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Write prose, wrapped on a terminal, with the words of `terms` highlighted."""
+        """Writes prose, wrapped on a terminal, with the words of `terms` highlighted."""
 
     @abstractmethod
     def markdown(self, body: str) -> None:
-        """Write Markdown: formatted on a terminal, unchanged elsewhere."""
+        """Writes Markdown: formatted on a terminal, unchanged elsewhere."""
 
     @abstractmethod
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Write rows in columns, or nothing if there are no rows."""
+        """Writes rows in columns, or nothing if there are no rows."""
 
     @abstractmethod
     def finish(self, *, pager: bool) -> None:
-        """Show the written text, in a pager if it is longer than the terminal."""
+        """Shows the written text, in a pager if it is longer than the terminal."""
 
     @abstractmethod
     def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Write text for another program line by line, never wrapped.
+        """Writes text for another program line by line, never wrapped.
 
         With `commands`, workflow commands of a build service in the text stay active: its data is
         already escaped. Otherwise they are made inert.
         """
 
     def blank(self) -> None:
-        """Write an empty line."""
+        """Writes an empty line."""
         self.line()
 
     def heading(self, title: str) -> None:
-        """Write a heading."""
+        """Writes a heading."""
         self.line(strong(title))
 
     def pairs(self, rows: Iterable[tuple[str, Part]], *, indent: int = 0) -> None:
-        """Write names and values, the values aligned."""
+        """Writes names and values, the values aligned."""
         listed = list(rows)
         width = max((len(name) for name, _ in listed), default=0)
         for name, value in listed:
             self.line(dim(f"{name}:".ljust(width + 2)), value, indent=indent)
 
     def note(self, message: str) -> None:
-        """Print a note on standard error."""
+        """Prints a note on standard error."""
         complain(f"note: {message}")
 
 
@@ -298,31 +298,31 @@ class PlainScreen(Screen):
     """Plain text without escape sequences, for pipes and simple terminals."""
 
     def __init__(self) -> None:
-        """Start with nothing written."""
+        """Starts with nothing written."""
         self._lines: list[str] = []
 
     def line(self, *parts: Part, indent: int = 0) -> None:
-        """Write one line."""
+        """Writes one line."""
         texts = map(text_of, map(self.resolved, parts))
         self._lines.append(inert((" " * indent + "".join(texts)).rstrip()))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Write prose line by line."""
+        """Writes prose line by line."""
         for line in body.splitlines():
             self.line(line, indent=indent)
 
     def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Write each line as it is."""
+        """Writes each line as it is."""
         for line in body.removesuffix("\n").split("\n") if body else ():
             shown = text_of(line).rstrip()
             self._lines.append(shown if commands else inert(shown))
 
     def markdown(self, body: str) -> None:
-        """Write Markdown unchanged."""
+        """Writes Markdown unchanged."""
         self.text(body)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Write rows in aligned columns, never cut."""
+        """Writes rows in aligned columns, never cut."""
         cells = [[" ".join(text_of(self.resolved(cell)).split()) for cell in row] for row in rows]
         if not cells:
             return
@@ -332,5 +332,5 @@ class PlainScreen(Screen):
             self.line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
 
     def finish(self, *, pager: bool) -> None:
-        """Write everything to standard output."""
+        """Writes everything to standard output."""
         write("".join(f"{line}\n" for line in self._lines))

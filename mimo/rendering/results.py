@@ -70,7 +70,7 @@ _zone: ContextVar[tzinfo] = ContextVar("zone", default=UTC)
 
 
 def show_on(screen: Screen, result: object) -> None:
-    """Write a result with the renderer of its type, loading the module that holds it."""
+    """Writes a result with the renderer of its type, loading the module that holds it."""
     _zone.set(screen.setting.zone)
     if type(result) not in render:
         from importlib import import_module
@@ -122,7 +122,7 @@ def drawn(
 
 
 def show_part(part: object, options: Mapping[str, Any], setting: Setting = _ALONE) -> None:
-    """Print a part of a result that arrives in parts, such as a log line that was just written.
+    """Prints a part of a result that arrives in parts, such as a log line that was just written.
 
     Masks secrets, because a part does not pass through `invoke`. Ends the program if standard
     output was closed by its reader.
@@ -144,7 +144,7 @@ class Recorded(PlainScreen):
     """The calls of a renderer, for a screen of another process, and the same as plain text."""
 
     def __init__(self, setting: Setting = _ALONE) -> None:
-        """Start with nothing recorded."""
+        """Starts with nothing recorded."""
         super().__init__()
         self.setting = setting
         self.calls: list[list[Any]] = []
@@ -211,7 +211,7 @@ def _part(part: str | list[Any]) -> Part:
 
 
 def by_fields(result: object, screen: Screen) -> None:
-    """Write the fields that hold one value, then those that hold many."""
+    """Writes the fields that hold one value, then those that hold many."""
     data = to_json(result)
     if not isinstance(data, dict):
         screen.line(shown(data))

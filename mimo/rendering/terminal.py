@@ -39,7 +39,7 @@ class TerminalScreen(Screen):
     def __init__(
         self, *, colour: bool, width: int | None = None, height: int | None = None
     ) -> None:
-        """Start with nothing written; the default size is that of the terminal."""
+        """Starts with nothing written; the default size is that of the terminal."""
         self._written = StringIO()
         self._console = Console(
             file=self._written,
@@ -53,7 +53,7 @@ class TerminalScreen(Screen):
         )
 
     def line(self, *parts: Part, indent: int = 0) -> None:
-        """Write one line, whose wrapped parts keep its indentation, or are below the title."""
+        """Writes one line, whose wrapped parts keep its indentation, or are below the title."""
         if not parts:
             self._console.print()
             return
@@ -82,7 +82,7 @@ class TerminalScreen(Screen):
         return pieces
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Write prose, wrapped, with the words of `terms` highlighted."""
+        """Writes prose, wrapped, with the words of `terms` highlighted."""
         text = Text(clean(body).expandtabs(4))
         if words := [term for term in terms if term.strip()]:
             # Scripts without spaces have no boundaries of words.
@@ -91,15 +91,15 @@ class TerminalScreen(Screen):
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Write text unchanged; the terminal wraps long lines, so that they can be copied."""
+        """Writes text unchanged; the terminal wraps long lines, so that they can be copied."""
         self._console.print(Text(clean(body)), soft_wrap=True)
 
     def markdown(self, body: str) -> None:
-        """Write Markdown, formatted."""
+        """Writes Markdown, formatted."""
         self._console.print(Markdown(clean(body), hyperlinks=False))
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Write rows as a table that fits the width."""
+        """Writes rows as a table that fits the width."""
         listed = list(rows)
         if not listed:
             return
@@ -117,7 +117,7 @@ class TerminalScreen(Screen):
         return compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
 
     def finish(self, *, pager: bool) -> None:
-        """Print the written text, in a pager if it is longer than the terminal."""
+        """Prints the written text, in a pager if it is longer than the terminal."""
         text = self.written
         if pager and text.count("\n") >= self._console.height:
             import click

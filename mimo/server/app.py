@@ -107,7 +107,7 @@ class App:
         is_team: bool = False,
         counts: Counts | None = None,
     ) -> None:
-        """Describe every tool that is listed, once. With `is_team`, every request has a user."""
+        """Describes every tool that is listed, once. With `is_team`, every request has a user."""
         self._counts = counts
         self._memory = memory
         self._is_team = is_team

@@ -76,7 +76,7 @@ class Listing:
         patience: float = PATIENCE_SECONDS,
         poll: float = POLL_SECONDS,
     ) -> None:
-        """Begin with every tool; `root` gives the project, as soon as there is one."""
+        """Begins with every tool; `root` gives the project, as soon as there is one."""
         self.mode = mode
         self._root = root
         self._patience, self._poll = patience, poll

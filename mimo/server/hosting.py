@@ -86,7 +86,7 @@ class Hosted:
     """A project that is served."""
 
     def __init__(self, app: App, memory: Memory, listener: Listener | None, idle: float) -> None:
-        """Take the parts; `listener` answers the user's commands meanwhile."""
+        """Takes the parts; `listener` answers the user's commands meanwhile."""
         self.app, self.memory, self.listener = app, memory, listener
         self.sessions = StreamableHTTPSessionManager(
             app.server(), session_idle_timeout=idle, max_sessions=MOST_SESSIONS

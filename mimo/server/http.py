@@ -183,7 +183,7 @@ class Gate:
         counts: Counts | None = None,
         metrics_open: bool = False,
     ) -> None:
-        """Take the projects behind the gate, and the token of its user or those of a team.
+        """Takes the projects behind the gate, and the token of its user or those of a team.
 
         With `metrics_open`, the metrics are answered without a token.
         """
@@ -371,7 +371,7 @@ def main(
     index_url: str | None = None,
     announce: Callable[[str], None],
 ) -> None:
-    """Serve on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
+    """Serves on HTTP until a signal; `announce` gets the URL, and the token's file if it has one.
 
     Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
     """

@@ -47,7 +47,7 @@ def main(
     naming: str | None,
     exposure: str | None = None,
 ) -> None:
-    """Serve on standard input and output until the client disconnects.
+    """Serves on standard input and output until the client disconnects.
 
     `answers` are those to command lines of other processes. Raises `BrokenPipeError` if the client
     reads no answers, and `StorageFailed` if they can't be written.
@@ -226,7 +226,7 @@ class Output:
     """Standard output, for answers alone."""
 
     def __init__(self, descriptor: int) -> None:
-        """Take the descriptor to write to."""
+        """Takes the descriptor to write to."""
         self._descriptor = descriptor
 
     async def write(self, text: str) -> None:

@@ -53,7 +53,7 @@ class Refused(Exception):
     """An expression is understood but names no past time; `reason` follows it in the message."""
 
     def __init__(self, reason: str, hint: str = "") -> None:
-        """Keep the reason and the hint."""
+        """Keeps the reason and the hint."""
         super().__init__(reason)
         self.reason = reason
         self.hint = hint

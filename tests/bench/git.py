@@ -28,7 +28,7 @@ _WORDS = (
 
 
 def main() -> None:
-    """Make the repository, measure, and print a table."""
+    """Makes the repository, measures, and prints a table."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--memories", type=int, default=10_000)
     arguments.add_argument("--branches", type=int, default=200)

@@ -103,7 +103,7 @@ def line(harness: ModuleType, name: str, words: Callable[[Any], Search], engine:
 
 
 def dated(harness: ModuleType) -> None:
-    """Make the harness hand on when a question was asked, where its set says so."""
+    """Makes the harness hand on when a question was asked, where its set says so."""
     load = harness.load
 
     def with_dates(name: str, **options: Any) -> Iterator[Any]:

@@ -61,8 +61,8 @@ def changes() -> list[Change]:
         )
         for n in range(400)
     ]
-    # All equal: only their age, and then their ids, order them.
-    notes += [change(f"same{n:02}", "Green tea is served at noon") for n in range(30)]
+    # All equal: only their ids order them, and not the order in which they were read.
+    notes += [change(f"same{n:02}", "Green tea is served at noon") for n in reversed(range(30))]
     notes += [
         change(
             "jwt",
@@ -187,9 +187,12 @@ def test_both_indexes_give_the_same_answers_in_the_same_order(server: Server, lo
         assert (answer.considered, answer.notice) == (expected.considered, expected.notice)
 
 
+@pytest.mark.parametrize(("units", "read"), [(200, 250), (5, 6)])
 def test_both_indexes_name_the_same_candidates_in_the_same_order(
-    server: Server, local: Index
+    server: Server, local: Index, monkeypatch: pytest.MonkeyPatch, units: int, read: int
 ) -> None:
+    monkeypatch.setattr("mimo.index.catalog.UNITS", units)
+    monkeypatch.setattr("mimo.index.catalog.READ", read)
     pushed(server, local)
     phrases = ("token", "job database", "green tea", "upload 'quoted'", "토큰", "none", QUERIES[-1])
     sets = [tokenize(phrase) for phrase in phrases]

@@ -1,14 +1,18 @@
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.disk import Stamp
+from mimo.index.glance import Glance
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Filter, Kind, Link, Memory, Place, Problem, Record, Sort
+from mimo.memory.note import Note
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PATHS = ["a.md", "b.md", "c/a.md", "c/d.md", "e.md"]
@@ -70,6 +74,10 @@ def changes(draw: st.DrawFn) -> Change:
     return Change(path=path, stamp=stamp, records=tuple(records))
 
 
+def related(sql: sqlite3.Connection, prompt: str) -> list[Note]:
+    return Glance(sql).related(prompt, 3)
+
+
 def answers(index: Index) -> dict[str, Any]:
     """Everything that the index can be asked."""
     filters = [
@@ -94,6 +102,9 @@ def answers(index: Index) -> dict[str, Any]:
         "ids": [index.get(id) for id in IDS],
         "links": (index.superseded_by(IDS), index.dangling()),
         "totals": (stats.memories, stats.units, len(index._vectors.known(names)), stats.files),
+        "doubles": index.doubles(3),
+        "alike": [index.much_like(record.memory) for record in index.records(Filter())],
+        "related": [index.ask(related, query) for query in queries],
         "found": [
             index.search(q, filter=f, limit=20, threshold=0.0, now=NOW)
             for q in queries
@@ -104,6 +115,48 @@ def answers(index: Index) -> dict[str, Any]:
 
 @given(st.lists(st.lists(changes(), min_size=1, max_size=4), max_size=6))
 def test_changes_one_by_one_come_to_the_same_as_a_rebuild(history: list[list[Change]]) -> None:
+    check(history)
+
+
+equal = st.builds(
+    Memory,
+    id=st.sampled_from("abcdefgh"),
+    type=st.sampled_from([Kind.FACT, Kind.PLAN]),
+    content=st.sampled_from(["green tea", "green wombat", "wombat sleeps", "green 데이터"]),
+    created=st.integers(0, 3).map(lambda day: NOW - timedelta(days=day)),
+)
+
+
+@pytest.fixture(scope="module")
+def small() -> Iterator[None]:
+    """Limits that a few memories exceed."""
+    limits = {
+        "catalog": {"UNITS": 3, "READ": 4, "DOCUMENTS": 2, "NEAR": 2, "_MANY": 2},
+        "glance": {"_UNITS": 2, "_MARGIN": 1},
+        "derived": {"_MOST_CLOSE": 1},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for module, values in limits.items():
+            for name, value in values.items():
+                patch.setattr(f"mimo.index.{module}.{name}", value)
+        yield
+
+
+@pytest.mark.usefixtures("small")
+@given(st.lists(st.lists(equal, min_size=1, max_size=4), min_size=2, max_size=6))
+def test_equally_good_memories_come_in_the_same_order(history: list[list[Memory]]) -> None:
+    check([[file_of(memory) for memory in batch] for batch in history])
+
+
+def file_of(memory: Memory) -> Change:
+    path = f".mind/facts/{memory.id}.md"
+    record = Record(memory=memory, place=Place(path=path, line=1, digest=""))
+    stamp = Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1)
+    return Change(path=path, stamp=stamp, records=(record,))
+
+
+def check(history: list[list[Change]]) -> None:
+    """Compares an index that grew with one that is made from the last state."""
     grown = Index.in_memory(LetterEmbedder())
     for number, batch in enumerate(history):
         grown.apply(batch, now_ns=number)

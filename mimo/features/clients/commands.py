@@ -226,7 +226,7 @@ def _show_file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
 
 
 def _show_tools(result: Installation, screen: Screen) -> None:
-    """Write how many tools agents see, and how to change that."""
+    """Writes how many tools agents see, and how to change that."""
     every = _count(("all",))
     names = ",".join(result.toolsets) or "default"
     screen.line(f"tools: {result.tools} of {every} are listed ({names})")
@@ -235,7 +235,7 @@ def _show_tools(result: Installation, screen: Screen) -> None:
 
 
 def _show_option(result: Installation, screen: Screen) -> None:
-    """Write how to let the agent record what a session leaves, if that is off."""
+    """Writes how to let the agent record what a session leaves, if that is off."""
     if result.capture is False:
         screen.line(dim("optional: let the agent record what a session leaves, once at its end:"))
         again = f"mind install {result.client} --scope {result.scope}"

@@ -59,7 +59,7 @@ class Document:
     """A parsed text; an empty one holds an empty object."""
 
     def __init__(self, text: str) -> None:
-        """Parse a text. Raises `Invalid` with line and column."""
+        """Parses a text. Raises `Invalid` with line and column."""
         self.text = text if text.strip() else "{}\n"
         self.has_comments = False
         self.comment_ends: list[int] = []

@@ -371,7 +371,7 @@ class _Tree:
     """Prints each memory below the first one that leads to it; other links only name it."""
 
     def __init__(self, result: LinkGraph, screen: Screen) -> None:
-        """Find the parent of each memory."""
+        """Finds the parent of each memory."""
         self._screen = screen
         self._result = result
         self._nodes = {node.id: node for node in result.nodes}

@@ -132,7 +132,7 @@ class Scene:
         environ: Mapping[str, str],
         is_outside: bool = False,
     ) -> None:
-        """Take the event and the project; reads the settings.
+        """Takes the event and the project; reads the settings.
 
         Outside of any project, `root` is that of the user's memory for all projects.
         """

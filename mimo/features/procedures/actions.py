@@ -69,7 +69,7 @@ class Pace:
     def __init__(
         self, timer: Timer, *, spent_ms: int, limit_ms: int, stopped: Callable[[], str | None]
     ) -> None:
-        """Start counting from the time that earlier processes spent."""
+        """Starts counting from the time that earlier processes spent."""
         self._timer = timer
         self._started = timer.monotonic() - spent_ms / 1000
         self._limit_ms = limit_ms
@@ -351,7 +351,7 @@ class Request:
     """One request, which can be stopped."""
 
     def __init__(self, args: Mapping[str, Any], hosts: Collection[str], seconds: float) -> None:
-        """Take the arguments of the step; nothing is sent yet. Raises `Refused`."""
+        """Takes the arguments of the step; nothing is sent yet. Raises `Refused`."""
         self._url = str(args["url"])
         self._target = target(self._url, hosts)
         self._seconds = seconds

@@ -72,7 +72,7 @@ class Runner:
         stopped: Callable[[], str | None],
         waits: bool = True,
     ) -> None:
-        """Continue the run after its last record.
+        """Continues the run after its last record.
 
         `rollback` is the text of the procedure that undoes it; `stopped` returns the reason why it
         must stop, or None. Without `waits`, it stops where it needs an event that was not sent.

@@ -32,7 +32,7 @@ class Run:
     """The state of one run, which only its records change."""
 
     def __init__(self, procedure: Procedure, context: Mapping[str, Any]) -> None:
-        """Start in the initial state."""
+        """Starts in the initial state."""
         self.procedure = procedure
         self.state = procedure.initial_state
         self.context = dict(context)
@@ -81,7 +81,7 @@ class Run:
         return self.asked_at + limit if limit and self.question is not None else None
 
     def apply(self, record: Record) -> None:
-        """Apply the next record.
+        """Applies the next record.
 
         Raises `KeyError`, `ValueError` or `TypeError` for one that does not fit the procedure.
         """

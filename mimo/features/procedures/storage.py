@@ -38,7 +38,7 @@ class Execution:
     """One run on disk."""
 
     def __init__(self, folder: Path) -> None:
-        """Keep its folder; nothing is read yet."""
+        """Keeps its folder; nothing is read yet."""
         self.id = folder.name
         self._folder = folder
         self._journal = folder / _JOURNAL
@@ -156,7 +156,7 @@ class Executions:
     """All runs of one project."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Keep the project's root, and the secret that marks this user's runs."""
+        """Keeps the project's root, and the secret that marks this user's runs."""
         self._root = root
         self._owner = owner
 

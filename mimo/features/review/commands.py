@@ -465,7 +465,7 @@ def _(result: SettledRow, screen: Screen) -> None:
 
 
 def show_item(item: ReviewItem, screen: Screen) -> None:
-    """Write one item, without its commands."""
+    """Writes one item, without its commands."""
     trust = item.trust or TrustLabel.TRUSTED
     marks = labels(trust=trust) if item.kind is not Waiting.UNTRUSTED else []
     is_urgent = item.kind in (Waiting.UNREADABLE, Waiting.VERSIONS, Waiting.DECISIONS)

@@ -229,7 +229,7 @@ def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:
 
 
 def show_look(look: FirstLook, screen: Screen) -> None:
-    """Write a summary of everything that is not approved."""
+    """Writes a summary of everything that is not approved."""
     memories = f"{count(look.memories, 'memory', 'memories')} " if look.memories else ""
     screen.line(warn(f"{memories}not approved on this machine"))
     rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))] if look.memories else []

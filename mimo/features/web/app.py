@@ -146,7 +146,7 @@ class Viewer:
     def __init__(
         self, memory: Callable[[], Mind], caller: Caller, token: str, changes: Changes
     ) -> None:
-        """Take the memory to ask, the user who asks, and the secret that the page knows."""
+        """Takes the memory to ask, the user who asks, and the secret that the page knows."""
         self._memory, self._caller, self._token, self._changes = memory, caller, token, changes
         self._free = anyio.CapacityLimiter(_MOST_AT_ONCE)
         self._deciding = anyio.Lock()

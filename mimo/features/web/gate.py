@@ -52,7 +52,7 @@ class Gate:
     """Checks each request, and adds the headers of security to each response."""
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
-        """Take the application behind the gate."""
+        """Takes the application behind the gate."""
         self._app = app
         self._hosts = frozenset(f"{name}:{port}" for name in NAMES)
         self._token = token

@@ -35,7 +35,7 @@ class Aligner:
         tokens: Callable[[str], list[int]],
         rows: Callable[[NDArray[np.intp]], NDArray[np.float32]],
     ) -> None:
-        """Take the functions of a model from a word to tokens, and from tokens to their rows."""
+        """Takes the functions of a model from a word to tokens, and from tokens to their rows."""
         import numpy as np
 
         self._tokens = lru_cache(maxsize=_MOST_WORDS)(tokens)

@@ -69,7 +69,7 @@ class Encoder:
     """
 
     def __init__(self, path: Path = FOLDER / "encoder.bin") -> None:
-        """Take the path of the weights, as scripts/build_encoder.py writes them."""
+        """Takes the path of the weights, as scripts/build_encoder.py writes them."""
         self._path = path
         self._packaged = packaged_model()
 
@@ -198,7 +198,7 @@ class _Dense:
     """A product with a matrix of signed bytes, plus a bias."""
 
     def __init__(self, matrix: NDArray[np.int8], scale: Array, bias: Array) -> None:
-        """Take the matrix (outputs x inputs), and a scale and a bias for each output."""
+        """Takes the matrix (outputs x inputs), and a scale and a bias for each output."""
         self._product = _product(matrix)
         self._scale = scale
         self._bias = bias

@@ -74,7 +74,7 @@ class Glossary:
     """Puts English words in the place of Korean ones."""
 
     def __init__(self, written: str, learned: str = "") -> None:
-        """Take two word lists: one written by hand, and one of whole words learned from texts.
+        """Takes two word lists: one written by hand, and one of whole words learned from texts.
 
         A line has English words, a colon, and Korean words; without English words, it has endings.
         """

@@ -48,7 +48,7 @@ class Vocabulary:
     """A list of word pieces, one a line; the id of a piece is its line number, from 0."""
 
     def __init__(self, lines: bytes) -> None:
-        """Take the list in UTF-8, without a final newline."""
+        """Takes the list in UTF-8, without a final newline."""
         self._lines = b"\n%b\n" % lines
         self._scans = 0
 
@@ -73,7 +73,7 @@ class SortedVocabulary:
     """Pieces with their row numbers, one a line (`piece<tab>row`), sorted by their bytes."""
 
     def __init__(self, lines: bytes) -> None:
-        """Take the list in UTF-8, without a final newline."""
+        """Takes the list in UTF-8, without a final newline."""
         self._lines = lines
         self._searches = 0
 
@@ -147,7 +147,7 @@ class WordPiece:
     """BERT's tokenizer: cuts text into word pieces, with a cache of words."""
 
     def __init__(self, find: Callable[[str], int | None]) -> None:
-        """Take the vocabulary as a function from a piece to its id; inner pieces begin with ##."""
+        """Takes the vocabulary as a function from a piece to its id; inner pieces begin with ##."""
         self._find = find
         self._characters = _Characters()
         self._pieces = lru_cache(maxsize=1 << 15)(self._cut)
@@ -263,7 +263,7 @@ class Languages:
     """Separates the pieces of other languages, which have rows of their own, from a text."""
 
     def __init__(self, find: Callable[[str], int | None]) -> None:
-        """Take the vocabulary as a function from a piece to its row; inner pieces begin with ##."""
+        """Takes a function from a piece to its row in the table; inner pieces begin with ##."""
         self._find = find
         self._pieces = lru_cache(maxsize=1 << 15)(self._cut)
         self._words = lru_cache(maxsize=1 << 15)(self._row_of_word)
@@ -323,7 +323,7 @@ class _Chunks(dict[str, bytes]):
     """
 
     def __init__(self, word_piece: WordPiece, languages: Languages) -> None:
-        """Take the readers of English, and of other languages."""
+        """Takes the readers of English, and of other languages."""
         super().__init__()
         self._word_piece = word_piece
         self._languages = languages

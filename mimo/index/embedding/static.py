@@ -27,7 +27,7 @@ class OwnModel:
     """An `Embedder` of a model in a local folder, which the first text loads."""
 
     def __init__(self, folder: str) -> None:
-        """Take the folder's path, which may begin with `~`. Raises `Invalid` if it has no model."""
+        """Takes a folder, whose path may begin with `~`. Raises `Invalid` if it has no model."""
         self._folder = disk.expanded(folder)
         if not self._folder.is_dir():
             raise Invalid(f"embedding.model: `{folder}` is not a folder", hint=_HINT)

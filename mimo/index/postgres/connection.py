@@ -107,7 +107,7 @@ class Server:
     """The server of the shared index; threads share its connections."""
 
     def __init__(self, url: str) -> None:
-        """Take the URL. Nothing is opened yet, and the URL may be invalid."""
+        """Takes the URL. Nothing is opened yet, and the URL may be invalid."""
         self.url = url
         self._pool: ConnectionPool[Watched] | None = None
         self._opening = Lock()

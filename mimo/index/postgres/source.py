@@ -153,7 +153,7 @@ class SharedSource:
         embedder: Embedder | None,
         encoder: Callable[[], Embedder | None],
     ) -> None:
-        """Take the connection, in a transaction, the states and the models."""
+        """Takes the connection, in a transaction, the states and the models."""
         self._sql = sql
         self.views = views
         self.embedder = embedder
@@ -218,7 +218,7 @@ class SharedSource:
             "weights": weights,
             "mean": words / max(units, 1),
         }
-        most = catalog.UNITS
+        most = catalog.READ
         if admitted < self.totals.memories:
             most = 2 * most * self.totals.memories // max(admitted, 1)
         while True:
@@ -228,10 +228,12 @@ class SharedSource:
                 {**given, "most": most},
             )
             ages = self._ages(filter, {memory for memory, _ in best})
-            passing = [pair for pair in best if pair[0] in ages][: catalog.UNITS]
-            if len(passing) == catalog.UNITS or len(best) < most:
-                passing.sort(key=lambda pair: (-pair[1], ages[pair[0]]))
-                return list(dict.fromkeys(memory for memory, _ in passing))[: catalog.DOCUMENTS]
+            passing = [pair for pair in best if pair[0] in ages]
+            passing.sort(key=lambda pair: (-pair[1], ages[pair[0]]))
+            # Some of the units that equal the last one may be missing.
+            if len(best) < most or sum(pair[1] > best[-1][1] for pair in passing) >= catalog.UNITS:
+                memories = (memory for memory, _ in passing[: catalog.UNITS])
+                return list(dict.fromkeys(memories))[: catalog.DOCUMENTS]
             most *= 8
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:

@@ -45,7 +45,7 @@ class Unreadable(Exception):
     """A file that can't be read as a memory; `line` is 1-based, or None for the whole file."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
-        """Keep the reason and the line."""
+        """Keeps the reason and the line."""
         super().__init__(reason)
         self.reason = reason
         self.line = line

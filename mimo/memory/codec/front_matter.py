@@ -345,7 +345,7 @@ class _Reader:
     """Builds a header from a parser's events; refuses the first one that isn't allowed."""
 
     def __init__(self, loader: Any, deepest: int = MAX_DEPTH) -> None:
-        """Keep a loader that has not read anything yet."""
+        """Keeps a loader that has not read anything yet."""
         import yaml
 
         self._yaml: Any = yaml

@@ -679,6 +679,8 @@ class Mind:
 
     def use_index(self, index: Index, *, notice: str | None) -> None:
         """Replaces an index that can't be used; `notice` states the reason."""
+        if before := self._parts.get("index"):
+            before.give_up()  # A caller may still have it.
         self._parts["index"] = self.trusting(index)
         self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)

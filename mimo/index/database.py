@@ -28,6 +28,9 @@ Approves = Callable[[str], bool]
 WRITE_WAIT_SECONDS = disk.WAIT_SECONDS
 """The time for which a write waits for another process's write."""
 
+_KEPT_PAST = 8
+"""The number of past states whose databases are kept, the last used ones."""
+
 _JOURNAL_BYTES = 8_000_000
 _NAME = r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db"
 _SURROUNDINGS = frozenset(
@@ -103,7 +106,7 @@ class Database:
             try:
                 yield connection
             except _MISREAD as error:
-                raise _damaged(self.path, type(error).__name__) from error
+                raise damaged(self.path, type(error).__name__) from error
             finally:
                 connection.rollback()
 
@@ -176,7 +179,7 @@ class Database:
         if not (self._pages and held):
             return
         if not self._pages.are_sound(held.descriptor, again=again):
-            raise _damaged(self.path, "the checksum of a page does not match")
+            raise damaged(self.path, "the checksum of a page does not match")
 
     def _recording(self, connection: Connection) -> AbstractContextManager[None]:
         """Returns the context of a commit, in which the checksums of its pages are stored."""
@@ -300,17 +303,17 @@ def translated(path: Path | None) -> Iterator[None]:
             hint="your files are safe; the next command indexes them",
         ) from error
     except UnicodeDecodeError as error:  # SQLite's, about a damaged schema.
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     except OSError as error:
         if error.errno not in SHORTAGES:
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
         hint = "close some programs, then try again"
         raise _unusable(path, error.strerror, hint) from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
             raise  # A bug in our code.
         if is_damage(error):
-            raise _damaged(path, error) from error
+            raise damaged(path, error) from error
         if path and is_busy(error):
             raise disk.busy(path) from error
         hint = "check the disk's free space and the folder's permissions"
@@ -321,7 +324,8 @@ def _unusable(path: Path | None, reason: object, hint: str) -> StorageFailed:
     return StorageFailed(f"the index `{path}` can't be used ({reason})", hint=hint)
 
 
-def _damaged(path: Path | None, reason: object) -> IndexDamaged:
+def damaged(path: Path | None, reason: object) -> IndexDamaged:
+    """Returns the error about a damaged database."""
     return IndexDamaged(
         f"the index `{path}` is damaged ({reason})",
         hint="it is rebuilt from your files; try again",
@@ -347,6 +351,23 @@ def open_newest(folder: Path, owner: str = "") -> Database:
         # By the list above: one that another process has made since is used, not replaced.
         database = make_next(folder, owner, numbers)
     _tidy(folder, database.generation, owner)
+    return database
+
+
+def open_past(folder: Path, owner: str = "") -> Database:
+    """Returns the database of a past state, in a folder of its own beside those of others.
+
+    The folders that were not used for longest are removed. Raises as `open_newest` does.
+    """
+    database = open_newest(folder, owner)
+    with suppress(OSError):
+        os.utime(folder)
+        states = [state for state in folder.parent.iterdir() if state.is_dir()]
+        states.sort(key=lambda state: state.stat().st_mtime, reverse=True)
+        for state in states[_KEPT_PAST:]:
+            for file in state.iterdir():
+                file.unlink()
+            state.rmdir()
     return database
 
 
@@ -376,6 +397,55 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
         finally:
             remove(draft)
     return Database(path, number)
+
+
+class Generations:
+    """The newest usable database of a folder. After damage, an empty one takes its place."""
+
+    def __init__(self, newest: Database, owner: str = "") -> None:
+        """Takes a usable database, and the owner of the others in its folder."""
+        self.newest = newest
+        self.identity = identity(newest)
+        """Another value after each replacement."""
+        self.is_lost = False
+        """True after damage, until the caller begins to fill the new database from the files."""
+        self._owner = owner
+
+    def renew(self) -> None:
+        """Switches to the newest generation, which is empty if the last one was damaged."""
+        path = self.newest.path
+        if path and identity(self.newest) != self.identity:
+            self.use(open_newest(path.parent, self._owner))
+
+    @contextmanager
+    def reading(self, approves: Approves) -> Iterator[Connection]:
+        """Yields a connection as `Database.reading` does; a damaged database is replaced."""
+        self.newest.approves = approves
+        with self._replacing_damaged(), self.newest.reading() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[Connection]:
+        """Yields a connection as `Database.writing` does; a damaged database is replaced."""
+        with self._replacing_damaged(), self.newest.writing(wait) as connection:
+            yield connection
+
+    def use(self, other: Database) -> None:
+        """Closes the database, and uses another one in its place."""
+        self.newest.close()
+        self.newest = other
+        self.identity = identity(other)
+
+    @contextmanager
+    def _replacing_damaged(self) -> Iterator[None]:
+        try:
+            yield
+        except IndexDamaged:
+            if self.newest.path:
+                self.is_lost = True
+                with suppress(StorageFailed):  # The folder can't be written.
+                    self.use(make_next(self.newest.path.parent, self._owner))
+            raise
 
 
 def identity(database: Database) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -47,9 +46,6 @@ _MOST_UNUSED = 10_000
 Past states share them, and a text may come back.
 """
 
-_KEPT_PAST = 8
-"""The number of past states whose indexes are kept, the last used ones."""
-
 
 @frozen
 class IndexStats:
@@ -89,13 +85,12 @@ class Index:
         folder: Path | None = None,
     ) -> None:
         """Takes the parts; `open` and `in_memory` make them. `folder` has the vectors."""
-        self._database = data
+        self._data = database.Generations(data, owner)
         self._folder = folder
         self._is_past = data.path is not None and data.path.parent != folder
-        self._owner = owner
         self._embedder = embedder
         self._vectors = vectors
-        self._identity = database.identity(data)
+        self._identity = self._data.identity
         self._search: Search | None = None
         self._walks: Walks | None = None
         self._kept: dict[object, tuple[object, object]] = {}
@@ -103,12 +98,12 @@ class Index:
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
         self._cleared = False
-        self.is_compared = False
-        """True if all files have been compared with this database since it was opened."""
+        self._compared_file: object = ...
+        """The identity of the database with which all files have been compared."""
         self._compared = -1
         """The revision whose stamps were read last."""
-        self.mend: Callable[[], object] | None = None
-        """Refills the index from the files after damage; set by the caller."""
+        self.mend: Callable[[], Index] | None = None
+        """Returns this index, or one that replaces it, after filling it; set by the caller."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.encoder: Callable[[], Embedder | None] = lambda: None
@@ -135,19 +130,10 @@ class Index:
         The `digest` of the state's memories names it. All states share the vectors in
         `folder`, so that only new texts are embedded.
         """
-        place = folder / "past" / digest
         try:
-            data = database.open_newest(place, owner)
+            data = database.open_past(folder / "past" / digest, owner)
         except StorageFailed:
             return cls.in_memory(embedder)
-        with suppress(OSError):
-            os.utime(place)
-            states = [state for state in place.parent.iterdir() if state.is_dir()]
-            states.sort(key=lambda state: state.stat().st_mtime, reverse=True)
-            for state in states[_KEPT_PAST:]:
-                for file in state.iterdir():
-                    file.unlink()
-                state.rmdir()
         vectors = Vectors(folder, embedder.model) if embedder else None
         return cls(data, vectors, embedder, owner, folder)
 
@@ -160,7 +146,7 @@ class Index:
     def close(self) -> None:
         """Closes the files."""
         self._search = None  # It refers to this index: a cycle would keep the model's files open.
-        self._database.close()
+        self._data.newest.close()
         if self._vectors:
             self._vectors.close()
         if meanings := vars(self).get("meanings"):
@@ -202,30 +188,39 @@ class Index:
         if self._cleared:
             return None
         try:
-            self._renew()
+            self._data.renew()
+            self._embed_missing()
             with self._reading() as sql:
                 return query(sql, *args, **kwargs)
         except IndexDamaged:
             return None
+
+    @property
+    def is_compared(self) -> bool:
+        """True if all files have been compared with this database since it was opened."""
+        return self._compared_file == self._data.identity
+
+    def note_all_compared(self) -> None:
+        """Notes that all files have been compared with this database."""
+        self._compared_file = self._data.identity
+
+    def begin_filling(self) -> None:
+        """Notes that from here on, all that the database lacks is written to it."""
+        self._data.is_lost = False
+
+    def give_up(self) -> None:
+        """Makes `mend` choose the index for each query from here on: this one may lack files."""
+        self._data.is_lost = True
 
     def note_compared(self, alike: Mapping[bytes, int]) -> None:
         """Notes the portions of files that equal the index, with the number of files in each.
 
         It does nothing if the index has changed since `compared`, or can't be written now.
         """
-        with suppress(StorageFailed), self._database.writing(0.0) as sql:
+        with suppress(StorageFailed), self._data.newest.writing(0.0) as sql:
             catalog.note_compared(sql, alike, self._compared)
 
     # Writing.
-
-    def _renew(self) -> None:
-        """Switches to the newest generation, and makes missing vectors.
-
-        The newest generation is empty if the last one was damaged.
-        """
-        if database.identity(self._database) != self._identity and self._database.path:
-            self._use(database.open_newest(self._database.path.parent, self._owner))
-        self._embed_missing()
 
     def clear(self) -> None:
         """Empties the index, in the transaction of the next `apply`."""
@@ -293,7 +288,7 @@ class Index:
             if not every and self._vectors.count() <= most:
                 return
             # Meanwhile, no other process writes texts whose vectors would be removed here.
-            with self._replacing_damaged(), self._database.writing() as sql:
+            with self._data.writing() as sql:
                 used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
                 names = {name for (name,) in used}
                 self._vectors.prune(names)
@@ -309,14 +304,14 @@ class Index:
         if count < _VERY_MANY or count < _TIMES * self.file_count():
             yield
             return
-        with self._replacing_damaged(), self._database.writing() as sql:
+        with self._data.writing() as sql:
             schema.postpone(sql)
         yield
         self._make_postponed()
 
     def _make_postponed(self) -> None:
         for statement in schema.postponed():
-            with self._replacing_damaged(), self._database.writing() as sql:
+            with self._data.writing() as sql:
                 sql.execute(statement)
 
     def _write(
@@ -325,8 +320,8 @@ class Index:
         """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
-        self._database.approves = self._approves()
-        with self._replacing_damaged(), self._database.writing(wait) as sql:
+        self._data.newest.approves = self._approves()
+        with self._data.writing(wait) as sql:
             if clear:
                 schema.clear(sql)
             was_empty = catalog.totals(sql).memories == 0
@@ -470,7 +465,7 @@ class Index:
         model = self._embedder.model if self._embedder and self._vectors else None
         pairs, now = self.ask(derived.doubles, self._vectors, model, most)
         if now:
-            with suppress(StorageFailed), self._database.writing(0.0) as sql:
+            with suppress(StorageFailed), self._data.newest.writing(0.0) as sql:
                 derived.keep(sql, now)
         return pairs
 
@@ -481,7 +476,7 @@ class Index:
         is_behind = self.ask(derived.is_behind)
         with suppress(StorageFailed):
             while is_behind:
-                with self._database.writing(0.0) as sql:
+                with self._data.newest.writing(0.0) as sql:
                     is_behind = derived.learn(sql)
 
     def graph(
@@ -511,7 +506,7 @@ class Index:
     @property
     def file(self) -> str:
         """Another value after a rebuild, for which revisions start again."""
-        return str(self._identity)
+        return str(self._data.identity)
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""
@@ -524,9 +519,9 @@ class Index:
             units=sums.units,
             vectors=self._vectors.count() if self._vectors else 0,
             files=catalog.count_files(sql),
-            bytes=self._database.size(),
+            bytes=self._data.newest.size(),
             format=schema.FORMAT,
-            generation=self._database.generation,
+            generation=self._data.newest.generation,
         )
 
     @contextmanager
@@ -534,6 +529,8 @@ class Index:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
         from mimo.index.postgres.writing import Sources
 
+        if self._data.is_lost:
+            raise database.damaged(self._data.newest.path, "it is not filled again yet")
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
             vectors.append((self._embedder.model, self._vectors))
@@ -560,20 +557,25 @@ class Index:
     ) -> Answer:
         """Returns the result of a query over the tables.
 
-        It runs again if damage was repaired meanwhile.
+        It runs again if damage was repaired meanwhile, on another index if this one can't be.
         """
         losses = self._vectors.losses if self._vectors else 0
         try:
-            with self._reading() as sql:
-                answer = query(sql, *args, **kwargs)
+            if not (self._data.is_lost and self.mend):
+                with self._reading() as sql:
+                    answer = query(sql, *args, **kwargs)
+                if self._vectors is None or self._vectors.losses == losses:
+                    return answer
+                self._embed_missing(after_loss=True)
         except IndexDamaged:
             if self.mend is None:
                 raise
-            self.mend()
-        else:
-            if self._vectors is None or self._vectors.losses == losses:
-                return answer
-            self._embed_missing(after_loss=True)
+        if self._data.is_lost and self.mend:
+            other = self.mend()
+            if other is not self:
+                return other.ask(query, *args, **kwargs)
+            if self._data.is_lost:
+                raise database.damaged(self._data.newest.path, "again while it was filled")
         try:
             with self._reading() as sql:
                 return query(sql, *args, **kwargs)
@@ -585,7 +587,7 @@ class Index:
 
     def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
         """Returns the result of a query, which is kept until the index or an argument changes."""
-        state = self._identity, self.ask(catalog.totals).revision, args
+        state = self._data.identity, self.ask(catalog.totals).revision, args
         before, answer = self._kept.get(query, (None, None))
         if before != state:
             answer = self.ask(query, *args)
@@ -596,9 +598,19 @@ class Index:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._cleared:
             self.apply((), now_ns=0)
-        self._database.approves = self._approves()
-        with self._replacing_damaged(), self._database.reading() as sql:
+        with self._data.reading(self._approves()) as sql:
+            if self._identity != self._data.identity:
+                self._forget()
             yield sql
+
+    def _forget(self) -> None:
+        """Empties the caches, which are of another database."""
+        self._identity = self._data.identity
+        self._walks = None
+        if self._search:
+            self._search.forget()
+        if meanings := vars(self).get("meanings"):
+            meanings.units.forget()
 
     def _approves(self) -> Approves:
         """Returns the check of approvals, which reads them when it is first called.
@@ -611,27 +623,6 @@ class Index:
             return checker()(digest)
 
         return approves
-
-    @contextmanager
-    def _replacing_damaged(self) -> Iterator[None]:
-        """Replaces a database that turns out to be damaged by an empty one."""
-        try:
-            yield
-        except IndexDamaged:
-            if self._database.path:
-                self._use(database.make_next(self._database.path.parent, self._owner))
-            raise
-
-    def _use(self, data: Database) -> None:
-        self._database.close()
-        self._database = data
-        self._walks = None
-        if self._search:
-            self._search.forget()
-        self.is_compared = False
-        if meanings := vars(self).get("meanings"):
-            meanings.units.forget()
-        self._identity = database.identity(data)
 
     # Vectors.
 
@@ -687,7 +678,7 @@ class Index:
                     break
                 self._embed([document(record) for record in records.values()])
                 last = max(records)
-            with self._replacing_damaged(), self._database.writing() as sql:
+            with self._data.writing() as sql:
                 # Meanwhile, another process may have written texts without their vectors.
                 names = {name for (name,) in sql.execute("SELECT vector FROM units")}
                 if self._vectors:

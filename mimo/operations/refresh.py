@@ -160,8 +160,14 @@ def _scan(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
+def _mended(mind: Mind) -> Index:
+    """Returns the index after filling it again."""
+    _scan(mind)
+    return mind.index
+
+
 def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
-    mind.index.mend = lambda: _scan(mind)
+    mind.index.mend = lambda: _mended(mind)
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
         if done is not None:
@@ -170,10 +176,11 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
                 mind.watched.settle(pending.mark, compared=False)
             return done
     now_ns = time.time_ns()
+    mind.index.begin_filling()
     missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if not mind.noted("pending"):
-        mind.index.is_compared = True
+        mind.index.note_all_compared()
         mind.is_fresh = mind.reads_once
         if mind.watched:
             mind.watched.settle(pending.mark if pending else None)

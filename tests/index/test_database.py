@@ -334,10 +334,10 @@ def test_a_second_writer_gets_the_reason_for_waiting(
 ) -> None:
     monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
     other = Index.open(folder, None)
-    with index._database.writing(), pytest.raises(IndexNotReady):
+    with index._data.newest.writing(), pytest.raises(IndexNotReady):
         other.apply([change_of("x")], now_ns=2, wait=0)
     index.apply([change_of("a"), change_of("b")], now_ns=1)
-    with index._database.writing(), pytest.raises(IndexBusy):
+    with index._data.newest.writing(), pytest.raises(IndexBusy):
         other.apply([change_of("x")], now_ns=2, wait=0)
 
     other.apply([change_of("x")], now_ns=3)

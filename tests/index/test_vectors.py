@@ -724,16 +724,16 @@ def test_texts_that_are_written_without_vectors_while_all_are_made_get_them_late
 
     with closing(Index.open(folder, Failing())) as other:
         other.apply([change_of("first", "a text that stays")], now_ns=1)
-        begin = index._database.writing
+        begin = index._data.newest.writing
 
         @contextmanager
         def overtaken(*wait: float) -> Iterator[sqlite.Connection]:
-            monkeypatch.setattr(index._database, "writing", begin)
+            monkeypatch.setattr(index._data.newest, "writing", begin)
             other.apply([change_of("second", "postgres fails")], now_ns=2)
             with begin(*wait) as sql:
                 yield sql
 
-        monkeypatch.setattr(index._database, "writing", overtaken)
+        monkeypatch.setattr(index._data.newest, "writing", overtaken)
         index.paths()
     assert index.stats().vectors == 1
     index.paths()

@@ -3,19 +3,22 @@
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from mimo.errors import MindError
+from mimo.errors import MindError, StorageFailed
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.indexing import index
+from mimo.index import catalog, database
+from mimo.index.database import IndexDamaged
 from mimo.index.embedding.encoder import Encoder
 from mimo.index.index import Index
+from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
@@ -191,8 +194,8 @@ class TestAnotherProcess:
     def test_a_held_write_lock_delays_no_search(self, filled: Mind) -> None:
         before = search(filled, "tea").results
         (filled.folder / "facts" / "new.md").write_text("A tea that is not indexed yet\n")
-        writer = Index.open(filled.index_folder, None, filled.index._owner)
-        with writer._database.writing():
+        writer = Index.open(filled.index_folder, None, filled.index._data._owner)
+        with writer._data.newest.writing():
             answer = search(filled, "tea")
             verdicts = {check.verdict.value for check in doctor(filled).checks}
 
@@ -264,3 +267,41 @@ def test_a_byte_that_changed_in_the_text_of_a_row_is_detected(filled: Mind) -> N
 
     assert answers(filled) == before
     assert (filled.folder / ".index" / "index-1.db").exists()
+
+
+class TestDamageDuringACommand:
+    """After the files were compared, no refresh stands between the damage and a query."""
+
+    def test_a_replaced_index_is_filled_before_it_answers(self, filled: Mind) -> None:
+        opened = refresh.up_to_date(filled)
+        with suppress(IndexDamaged), opened._data._replacing_damaged():
+            raise IndexDamaged("found where a failure is no error, such as the removal of vectors")
+
+        assert opened.count(Filter()) == 60
+
+    @pytest.mark.parametrize("failing", ["make_next", "apply"])
+    def test_files_answer_if_the_index_cant_be_replaced(
+        self, filled: Mind, monkeypatch: pytest.MonkeyPatch, failing: str
+    ) -> None:
+        opened = refresh.up_to_date(filled)
+
+        def fail(*_: object, **__: object) -> None:
+            raise StorageFailed("read-only file system")
+
+        if failing == "make_next":
+            monkeypatch.setattr(database, "make_next", fail)
+        else:
+            monkeypatch.setattr(opened, "apply", fail)
+
+        damage = iter([IndexDamaged("a page differs from its checksum")])
+
+        def count(sql: sqlite3.Connection) -> int:
+            for error in damage:
+                raise error
+            return catalog.count(sql, Filter())
+
+        assert opened.ask(count) == 60
+        assert opened.count(Filter()) == filled.index.count(Filter()) == 60
+        # Without another file, the old one is tried again, and here it can be read.
+        notice = filled.notice or ""
+        assert ("read-only file system" in notice) == (failing == "apply")

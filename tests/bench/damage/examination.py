@@ -72,7 +72,7 @@ class Examination:
         self.states: dict[str, Files] = {}
         self.expected = self._fresh()
         mind = Mind.open(self.scratch.project)
-        self._owner = mind.index._owner
+        self._owner = mind.index._data._owner
         mind.close()
         self.states[CLOSED] = self._files()
         self.states[OPEN] = self._left_open()
@@ -213,7 +213,7 @@ class Examination:
         """Returns the files while a process has the databases open, and has just changed them."""
         mind = Mind.open(self.scratch.project)
         for index in (mind.index, past.at(mind, "HEAD").mind.index):
-            with index._database.writing() as sql:
+            with index._data.newest.writing() as sql:
                 sql.execute("REINDEX")
                 sql.execute("INSERT INTO words (words) VALUES ('optimize')")
         own, meanings = mind.index._vectors, mind.index.meanings

@@ -270,7 +270,7 @@ def test_a_byte_that_changed_in_the_text_of_a_row_is_detected(filled: Mind) -> N
 
 
 class TestDamageDuringACommand:
-    """After the files were compared, no refresh stands between the damage and a query."""
+    """After the files were compared, damage meets a query without a refresh before it."""
 
     def test_a_replaced_index_is_filled_before_it_answers(self, filled: Mind) -> None:
         opened = refresh.up_to_date(filled)

@@ -167,7 +167,8 @@ def _mended(mind: Mind) -> Index:
 
 
 def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
-    mind.index.mend = lambda: _mended(mind)
+    # Later calls use it, too, which the caller of this one can't cancel.
+    mind.index.mend = lambda: _mended(mind.heard(None, None))
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
         if done is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import cycle
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -276,6 +277,17 @@ class TestDamageDuringACommand:
         opened = refresh.up_to_date(filled)
         with suppress(IndexDamaged), opened._data._replacing_damaged():
             raise IndexDamaged("found where a failure is no error, such as the removal of vectors")
+
+        assert opened.count(Filter()) == 60
+
+    def test_a_caller_that_has_cancelled_does_not_stop_the_repair_for_another(
+        self, filled: Mind
+    ) -> None:
+        cancelled = Event()
+        opened = refresh.up_to_date(filled.heard(None, cancelled.is_set))
+        cancelled.set()
+        with suppress(IndexDamaged), opened._data._replacing_damaged():
+            raise IndexDamaged("found by a later call")
 
         assert opened.count(Filter()) == 60
 

@@ -32,7 +32,7 @@ def called(mind: Mind, caller: Caller, path: str, arguments: Mapping[str, Any]) 
 
 
 class Others:
-    """What other processes, editors and git do to the project, in an order that a seed gives."""
+    """Changes by other processes, editors and git, in an order that a seed gives."""
 
     def __init__(self, seed: int, open: Callable[[], Mind], root: Path, clock: Clock) -> None:
         self.draw, self.open, self.root, self.clock = random.Random(seed), open, root, clock

@@ -229,6 +229,14 @@ def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes
     return data
 
 
+def write_at(descriptor: int, data: bytes, place: int) -> None:
+    """Writes all of some bytes at a place of an open file. Raises `OSError`."""
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, place)
+        rest, place = rest[written:], place + written
+
+
 def start(path: Path, size: int) -> bytes:
     """Returns the first bytes of a regular file. Raises `OSError` as `opened` does."""
     return look(path, limit=size - 1, follow=True)[0]

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache
 from zlib import crc32
 
+from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows, survey
 from mimo.index.schema import CURRENT, marks, newest_first, portions
@@ -328,7 +330,9 @@ def _compared(
     for key, some in close.items():
         text = own[key]
         names = {text.vector, *(other.vector for _, _, other in some)}
-        stored = vectors.get(names) if vectors else {}
+        stored: dict[bytes, bytes] = {}
+        with suppress(StorageFailed):  # Words alone are compared if vectors can't be read now.
+            stored = vectors.get(names) if vectors else {}
         is_whole = is_whole and (vectors is None or len(stored) == len(names))
         for _, _, other in sorted(some)[:_MOST_CLOSE]:
             a, b = stored.get(text.vector), stored.get(other.vector)

@@ -32,9 +32,11 @@ from mimo.memory.note import Note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from mimo.index.index import Index
+
+    Answer = TypeVar("Answer")
 
 _COLUMNS = (
     "m.id, m.type, m.title, m.created, m.topic, m.outcome, m.importance, m.private, m.rest,"
@@ -86,11 +88,9 @@ def open_index(
     yield None
 
 
-@contextmanager
-def of_index(index: Index) -> Iterator[Glance]:
-    """Yields the same for an open index."""
-    with index._reading() as sql:  # noqa: SLF001 - of our own package
-        yield Glance(sql)
+def ask(index: Index, reads: Callable[[Glance], Answer]) -> Answer:
+    """Returns what `reads` returns about an open index."""
+    return index.ask(lambda sql: reads(Glance(sql)))
 
 
 class Glance:

@@ -204,6 +204,11 @@ class Index:
         """Notes that all files have been compared with this database."""
         self._compared_file = self._data.identity
 
+    @property
+    def is_lost(self) -> bool:
+        """True after damage, until the caller begins to fill the new database from the files."""
+        return self._data.is_lost
+
     def begin_filling(self) -> None:
         """Notes that from here on, all that the database lacks is written to it."""
         self._data.is_lost = False
@@ -529,7 +534,7 @@ class Index:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
         from mimo.index.postgres.writing import Sources
 
-        if self._data.is_lost:
+        if self.is_lost:
             raise database.damaged(self._data.newest.path, "it is not filled again yet")
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
@@ -557,25 +562,22 @@ class Index:
     ) -> Answer:
         """Returns the result of a query over the tables.
 
-        It runs again if damage was repaired meanwhile, on another index if this one can't be.
+        If it fails, it runs again after a repair, or on an index that replaces this one.
         """
         losses = self._vectors.losses if self._vectors else 0
         try:
-            if not (self._data.is_lost and self.mend):
+            if not (self.is_lost and self.mend):
                 with self._reading() as sql:
                     answer = query(sql, *args, **kwargs)
                 if self._vectors is None or self._vectors.losses == losses:
                     return answer
                 self._embed_missing(after_loss=True)
-        except IndexDamaged:
-            if self.mend is None:
+        except StorageFailed as error:
+            if self.mend is None or isinstance(error, IndexBusy):
                 raise
-        if self._data.is_lost and self.mend:
-            other = self.mend()
-            if other is not self:
-                return other.ask(query, *args, **kwargs)
-            if self._data.is_lost:
-                raise database.damaged(self._data.newest.path, "again while it was filled")
+            self.give_up()
+        if self.is_lost and self.mend and (other := self.mend()) is not self:
+            return other.ask(query, *args, **kwargs)
         try:
             with self._reading() as sql:
                 return query(sql, *args, **kwargs)

@@ -87,7 +87,7 @@ class Rows:
         if self.path:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
             self._descriptor = disk.opened(self.path, flags, disk.mode_for(self.path, 0o666))
-            os.pwrite(self._descriptor, self._start, 0)
+            disk.write_at(self._descriptor, self._start, 0)
 
     def append(
         self, count: int, checksum: int, vectors: Iterable[tuple[bytes, bytes]]
@@ -105,7 +105,7 @@ class Rows:
             parts += (name, _sum(name, vector), vector)
         place, data = _START + count * self.size, b"".join(parts)
         if self.path:
-            self._write(data, place)
+            disk.write_at(self._check(0), data, place)
         else:
             self._memory = self._memory[:place] + data
         return count + len(parts) // 3, adler32(data, checksum)
@@ -231,12 +231,6 @@ class Rows:
         if os.fstat(self._descriptor).st_size < _START + count * self.size:
             raise RowsDamaged(f"{self.path} is cut short")
         return self._descriptor
-
-    def _write(self, data: bytes, place: int) -> None:
-        rest, opened = memoryview(data), self._check(0)
-        while rest:
-            written = os.pwrite(opened, rest, place)
-            rest, place = rest[written:], place + written
 
 
 def is_mark(text: str) -> bool:

@@ -176,7 +176,7 @@ class Pages:
         disk.make_database(self._path)
         file = os.open(self._path, os.O_RDWR | os.O_TRUNC)
         try:
-            os.pwrite(file, sums, _HEAD)
+            disk.write_at(file, sums, _HEAD)
             _write(file, head)
         finally:
             os.close(file)
@@ -311,7 +311,7 @@ class Pages:
             for page in range(head.pages + 1, after.pages + 1):
                 sums.setdefault(page, _UNKNOWN)
             for page, value in sums.items():
-                os.pwrite(file, _entry(value), _HEAD + 4 * (page - 1))
+                disk.write_at(file, _entry(value), _HEAD + 4 * (page - 1))
             if after.frames != head.frames or not head.frames:
                 _write(file, after)
             return after
@@ -417,7 +417,8 @@ def _are_alike(
     for start in range(*span, _AT_ONCE):
         some = min(_AT_ONCE, span[1] - start)
         data = memoryview(os.pread(database, some * size, start * size))
-        stored = memoryview(os.pread(file, 4 * some, _HEAD + 4 * start)).cast("I").tolist()
+        whole = os.pread(file, 4 * some, _HEAD + 4 * start)
+        stored = memoryview(whole[: len(whole) // 4 * 4]).cast("I").tolist()  # It may be cut.
         made = [adler32(data[at : at + size]) for at in range(0, len(data), size)]
         if made == stored:
             continue
@@ -474,4 +475,4 @@ def _read(file: int) -> _Head | None:
 def _write(file: int, head: _Head) -> None:
     data = b"".join(value.to_bytes(8, "little") for value in (_MAGIC, *head))
     data = data.ljust(_HEAD - 8, b"\0")
-    os.pwrite(file, data + adler32(data).to_bytes(8, "little"), 0)
+    disk.write_at(file, data + adler32(data).to_bytes(8, "little"), 0)

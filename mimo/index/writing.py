@@ -9,7 +9,9 @@ import math
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 
+from mimo.errors import StorageFailed
 from mimo.index import catalog, rows
 from mimo.index.documents import Document, is_chat, name_of, statement_of
 from mimo.index.documents import document as document_of
@@ -391,7 +393,9 @@ def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> 
         f" AND {CURRENT.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
     ).fetchall()
-    stored = vectors.get({draft.vector, *(name for _, name, *_ in texts)}) if vectors else {}
+    stored: dict[bytes, bytes] = {}
+    with suppress(StorageFailed):  # Words alone are compared if vectors can't be read now.
+        stored = vectors.get({draft.vector, *(row[1] for row in texts)}) if vectors else {}
     vector = stored.get(draft.vector, b"")
     compared = {key: stored[name] for key, name, *_ in texts if vector and stored.get(name)}
     near = dict(zip(compared, cosines(vector, list(compared.values())), strict=True))

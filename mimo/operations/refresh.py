@@ -63,7 +63,6 @@ def refresh(mind: Mind) -> Refreshed:
     answers come from its last commit, and the notice states the number of missing files.
     """
     from mimo.index.database import IndexDamaged
-    from mimo.index.index import Index
 
     if mind.is_fresh:
         return Refreshed()
@@ -76,8 +75,7 @@ def refresh(mind: Mind) -> Refreshed:
         except IndexDamaged:
             return _update(mind, pending)
     except StorageFailed as error:
-        notice = f"the index could not be used ({error.message}); the files were read instead"
-        mind.use_index(Index.in_memory(mind.embedder), notice=notice)
+        _use_memory(mind, error.message)
         return _update(mind, pending)
 
 
@@ -160,9 +158,20 @@ def _scan(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
+def _use_memory(mind: Mind, reason: str) -> None:
+    """Replaces the index by an empty one in memory."""
+    from mimo.index.index import Index
+
+    notice = f"the index could not be used ({reason}); the files were read instead"
+    mind.use_index(Index.in_memory(mind.embedder), notice=notice)
+
+
 def _mended(mind: Mind) -> Index:
-    """Returns the index after filling it again."""
+    """Returns an index that has all files: the same one, or another in memory."""
     _scan(mind)
+    if mind.index.is_lost:
+        _use_memory(mind, "it is damaged again")
+        _scan(mind)
     return mind.index
 
 

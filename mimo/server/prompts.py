@@ -104,8 +104,8 @@ def _resuming(mind: Mind) -> str:
     if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
         notes = _notes(mind)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
-    with glance.of_index(mind.index) as look:
-        note = look.one(resumed.record.memory.id)
+    id = resumed.record.memory.id
+    note = glance.ask(mind.index, lambda look: look.one(id))
     made = age(resumed.record.memory.created, mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
     lines += [line.text for line in context.checkpoint(note)] if note else []

@@ -108,7 +108,7 @@ class EventLog:
         with lock(paths[0].with_name("events.lock"), wait=_WAIT_SECONDS):
             for path in filter(Path.exists, paths):
                 with _held(path) as descriptor:
-                    os.pwrite(descriptor, disk.read(path).replace(before, after), 0)
+                    disk.write_at(descriptor, disk.read(path).replace(before, after), 0)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""

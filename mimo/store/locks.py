@@ -30,7 +30,7 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
         # The process id is for error messages only, so a full disk does not matter. It is padded,
         # since truncating the file would take longer than everything else here.
         with suppress(OSError):
-            os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+            disk.write_at(descriptor, f"{os.getpid():<20}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

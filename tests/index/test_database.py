@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from mimo.errors import IndexNotReady, StorageFailed
-from mimo.index import database, schema
+from mimo.index import database, glance, schema
 from mimo.index.database import Database, IndexBusy, IndexDamaged
-from mimo.index.glance import of_index
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Filter
@@ -320,9 +319,10 @@ def test_very_many_changes_are_written_before_the_indexes_of_the_tables(
     assert all(names < every for names in changes.seen)
     assert (indexes(index) == every) == ends
     generation = index.stats().generation
-    with of_index(index) as look:  # As a hook reads it meanwhile.
-        assert len(look.facts(5)) == index.count(Filter())
-        assert (look.kept(5), look.decisions(5)) == ([], [])
+    # As a hook reads it meanwhile.
+    facts, *others = glance.ask(index, lambda g: (g.facts(5), g.kept(5), g.decisions(5)))
+    assert len(facts) == index.count(Filter())
+    assert others == [[], []]
     assert index.stats().generation == generation
     index.compared()
     assert indexes(index) == every

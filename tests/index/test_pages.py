@@ -15,6 +15,7 @@ from mimo.index.database import Database, IndexDamaged, State
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Filter
+from tests.index.conftest import HashEmbedder
 
 Make = Callable[..., Change]
 PAGE = 4096
@@ -90,6 +91,31 @@ def test_damaged_checksums_are_damage(filled: Path, damage: str) -> None:
         sums.write_bytes(b"")
 
     assert state(filled) is State.UNUSABLE
+
+
+@pytest.mark.parametrize("missing", range(1, 9))
+def test_checksums_that_were_cut_anywhere_are_damage(filled: Path, missing: int) -> None:
+    sums = filled.with_name("index.db-sums")
+    os.truncate(sums, sums.stat().st_size - missing)
+
+    assert state(filled) is State.UNUSABLE
+
+
+def test_a_system_may_write_in_small_parts(
+    folder: Path, change_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: pwrite(file, bytes(data)[:3], at))
+    index = Index.open(folder, HashEmbedder())
+    for number in range(9):
+        index.apply([change_of(f"m{number}", f"word{number} common")], now_ns=number)
+    index.close()
+
+    assert state(folder / "index.db") is State.USABLE
+    index = Index.open(folder, HashEmbedder())
+    stats = index.stats()
+    assert (stats.memories, stats.units, stats.generation) == (9, 9, 0)
+    index.close()
 
 
 def test_a_schema_that_is_not_unicode_is_damage(filled: Path) -> None:
@@ -276,6 +302,7 @@ import sys
 from pathlib import Path
 from mimo.index.index import Index
 from mimo.memory.model import Filter
+from tests.index.conftest import HashEmbedder
 index = Index.open(Path(sys.argv[1]), None)
 print(index.count(Filter()))
 index.close()

@@ -14,8 +14,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.features import review
 from mimo.features.review import Waiting
-from mimo.index import catalog, derived, rows, survey
-from mimo.index.glance import of_index
+from mimo.index import catalog, derived, glance, rows, survey
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
@@ -271,8 +270,7 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
 
     mind.index.approvals = lambda: approves
 
-    with of_index(mind.index) as look:
-        facts = look.facts(5)
+    facts = glance.ask(mind.index, lambda look: look.facts(5))
 
     assert [note.importance for note in facts] == [0.7] * 5
     assert len(checked) <= 14  # Those of equal importance, which are of the same time.

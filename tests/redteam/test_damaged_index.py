@@ -1,24 +1,32 @@
 """A damaged index is detected and rebuilt: its answers are those of a fresh one."""
 
+import re
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import cycle
 from pathlib import Path
 from threading import Event
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
 from mimo.errors import MindError, StorageFailed
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.indexing import index
 from mimo.index import catalog, database
-from mimo.index.database import IndexDamaged
+from mimo.index.database import Database, IndexDamaged
 from mimo.index.embedding.encoder import Encoder
 from mimo.index.index import Index
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -28,6 +36,8 @@ from mimo.store.locks import holding
 DAMAGE = "damaged index stops or misleads a search"
 OTHERS = "another process's indexing blocks a search"
 QUERIES = ("limits of the interface", "who decides about tea", "rare words", "cold beverage")
+
+PERSON = Caller(surface=Surface.CLI)
 
 Record = Callable[[str, object], None]
 
@@ -317,3 +327,66 @@ class TestDamageDuringACommand:
         # Without another file, the old one is tried again, and here it can be read.
         notice = filled.notice or ""
         assert ("read-only file system" in notice) == (failing == "apply")
+
+
+READING: dict[str, dict[str, object]] = {
+    "search": {"query": "limits of the interface"},
+    "list": {},
+    "show": {"id": "n5"},
+    "graph": {},
+    "review": {},
+    "edges": {"intent": "raise the limit of the interface"},
+    "context show": {},
+    "memory stats": {},
+    "load checkpoint": {},
+}
+
+
+class Failing:
+    """Calls of a part of the index on disk, which fail from a certain one on."""
+
+    def __init__(self, error: MindError) -> None:
+        self.error, self.calls, self.first = error, 0, sys.maxsize
+
+    def wrapped(self, call: Callable[..., Any], place: str) -> Callable[..., Any]:
+        """Returns the same call, which counts; `place` is the attribute that is None in memory."""
+
+        def counted(part: object, *rest: Any, **more: Any) -> Any:
+            self.calls += getattr(part, place) is not None
+            if self.calls >= self.first and getattr(part, place) is not None:
+                raise self.error
+            return call(part, *rest, **more)
+
+        return counted
+
+
+@pytest.mark.attack(DAMAGE)
+@pytest.mark.parametrize("path", READING)
+@pytest.mark.parametrize("fault", ["vectors fail", "reads fail", "damage"])
+def test_a_failure_at_any_moment_of_a_command_changes_no_answer(
+    filled: Mind, monkeypatch: pytest.MonkeyPatch, path: str, fault: str
+) -> None:
+    """Files are read instead. Without vectors, words alone decide the order and near-duplicates."""
+    failing = Failing(IndexDamaged("x") if fault == "damage" else StorageFailed("x"))
+    wrapped = failing.wrapped
+    monkeypatch.setattr(Mind, "encoder", None)  # Its vectors are made little by little.
+    if fault == "vectors fail":
+        monkeypatch.setattr(Vectors, "_run", wrapped(Vectors._run, "folder"))
+    else:
+        monkeypatch.setattr(Database, "reading", wrapped(Database.reading, "path"))
+    if fault == "damage":
+        monkeypatch.setattr(Database, "writing", wrapped(Database.writing, "path"))
+    monkeypatch.setattr(database, "make_next", Mock(side_effect=StorageFailed("x")))
+
+    def answer() -> str:
+        mind = filled.reopened()
+        result = invoke(all_commands().at(path), mind, PERSON, READING[path])
+        mind.close()
+        return re.sub(r"notice=('[^']*'|\"[^\"]*\"|None)", "", repr(result))
+
+    expected, needed = answer(), failing.calls
+    assert needed
+    for number in range(1, needed + 1):
+        failing.calls, failing.first = 0, number
+        given = answer()
+        assert given == expected or fault == "vectors fail", number

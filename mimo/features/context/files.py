@@ -55,8 +55,7 @@ def shown(mind: Mind, budget: int | None = None) -> ContextShown:
     """
     refresh.refresh(mind)
     room = mind.config["context.budget"] if budget is None else budget
-    with glance.of_index(mind.index) as look:
-        sections = context.sections(context.gather(look))
+    sections = context.sections(glance.ask(mind.index, context.gather))
     kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
     text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
@@ -81,8 +80,7 @@ def shown_to_client(mind: Mind) -> str:
     sections: list[context.Section] = []
     with suppress(MindError):
         refresh.refresh(user)
-        with glance.of_index(user.index) as look:
-            sections = context.of_user(look)
+        sections = glance.ask(user.index, context.of_user)
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 

@@ -12,9 +12,9 @@ from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
 from mimo.features.edges.failures import as_edge
 from mimo.features.edges.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
+from mimo.index import glance
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES
 from mimo.index.embedding.packaged import PackagedModel
-from mimo.index.glance import of_index
 from mimo.index.meanings import Meanings
 from mimo.index.vectors import cosines
 from mimo.memory import ids, outcomes
@@ -57,14 +57,23 @@ def failed(mind: Mind) -> list[Edge]:
     conditions = Filter(types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}))
     records = finding.listing(mind, finding.Options(filter=conditions)).records
     newer = mind.index.superseded_by([record.memory.id for record in records])
-    every = []
-    with of_index(mind.index) as look:
-        for record in records:
-            successor = mind.index.get(newer.get(record.memory.id, ""))
-            heading = successor.memory.heading if successor else ""
-            warning = outcomes.warning(record.memory) or ""
-            every.append(as_edge(_of_record(mind, record), warning, heading, look.holding))
-    return [edge for edge in every if edge]
+    headings = {}
+    for id, new in newer.items():
+        successor = mind.index.get(new)
+        headings[id] = successor.memory.heading if successor else ""
+
+    def edges(look: glance.Glance) -> list[Edge | None]:
+        return [
+            as_edge(
+                _of_record(mind, record),
+                outcomes.warning(record.memory) or "",
+                headings.get(record.memory.id, ""),
+                look.holding,
+            )
+            for record in records
+        ]
+
+    return [edge for edge in glance.ask(mind.index, edges) if edge]
 
 
 def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:

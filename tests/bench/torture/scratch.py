@@ -56,6 +56,7 @@ class Scratch:
         self.saved_ns = 0
         self._loaded = ""
         self._stamps: dict[str, dict[str, tuple[int, ...]]] = {}
+        self._ids: dict[str, dict[str, str]] = {}
 
     @property
     def home(self) -> Path:
@@ -72,6 +73,7 @@ class Scratch:
         shutil.copytree(self.tree, self._saved(name), symlinks=True)
         self.saved_ns = time.time_ns()
         self._loaded, self._stamps[name] = name, self._stamped()
+        self._ids[name] = dict(self.ids)
 
     def load(self, name: str) -> None:
         """Puts the tree back: what did not change since the last time stays where it is.
@@ -87,6 +89,7 @@ class Scratch:
                 shutil.copytree(self._saved(name), self.tree, symlinks=True)
                 self._stamps[name] = self._stamped()
             self._loaded = name
+        self.ids = dict(self._ids[name])
         before, now = self._stamps[name], self._stamped()
         if changed := {path for path in {*before, *now} if before.get(path) != now.get(path)}:
             self._put_back(self._saved(name), changed)

@@ -678,9 +678,7 @@ class Mind:
         return Handle(handle_of(id), 0)
 
     def use_index(self, index: Index, *, notice: str | None) -> None:
-        """Replaces an index that can't be used; `notice` states the reason."""
-        if before := self._parts.get("index"):
-            before.give_up()  # A caller may still have it.
+        """Uses an index in memory, for some minutes; `notice` states the reason."""
         self._parts["index"] = self.trusting(index)
         self._parts["index_replaced"] = self.timer.monotonic()
         self.note("index", notice)

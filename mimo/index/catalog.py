@@ -402,7 +402,7 @@ UNITS = 200
 """The number of units that words find, by BM25."""
 
 READ = 250
-"""The number of units that are read, since some may equal the last one of these."""
+"""The number of units that are read: these, and a margin for ties."""
 
 DOCUMENTS = 60
 """The number of their memories that are ranked; more changed no measurement by 0.1."""

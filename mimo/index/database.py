@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import weakref
+from _thread import RLock, allocate_lock, get_ident
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from enum import Enum
@@ -30,6 +31,9 @@ WRITE_WAIT_SECONDS = disk.WAIT_SECONDS
 
 _KEPT_PAST = 8
 """The number of past states whose databases are kept, the last used ones."""
+
+_REPAIRS = 2
+"""The number of times that an index is filled again after damage before it is made in memory."""
 
 _JOURNAL_BYTES = 8_000_000
 _NAME = r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db"
@@ -55,7 +59,7 @@ _MISREAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 class IndexDamaged(StorageFailed):
-    """The database is damaged; an empty one has taken its place."""
+    """The database is damaged; an empty one has taken its place, if that was possible."""
 
 
 class IndexBusy(StorageFailed):
@@ -400,51 +404,102 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
 
 
 class Generations:
-    """The newest usable database of a folder. After damage, an empty one takes its place."""
+    """The database of an index, and those that take its place; threads can use it.
+
+    After damage it is the next generation, which is empty until it is filled from the files.
+    """
 
     def __init__(self, newest: Database, owner: str = "") -> None:
         """Takes a usable database, and the owner of the others in its folder."""
         self.newest = newest
         self.identity = identity(newest)
         """Another value after each replacement."""
-        self.is_lost = False
-        """True after damage, until the caller begins to fill the new database from the files."""
+        self.replaced = 0
+        """The number of replacements, and of failures to replace a damaged database."""
         self._owner = owner
+        self._turn = allocate_lock()
+        self._filled = 0
+        """The number of replacements when the database was filled last."""
+        self._repairing = RLock()
+        self._repairer = 0
+        """The thread that fills the database now; 0 for none."""
 
     def renew(self) -> None:
         """Switches to the newest generation, which is empty if the last one was damaged."""
-        path = self.newest.path
-        if path and identity(self.newest) != self.identity:
-            self.use(open_newest(path.parent, self._owner))
+        before = self.newest
+        if before.path and identity(before) != self.identity:
+            self.replace(before, open_newest(before.path.parent, self._owner))
 
     @contextmanager
     def reading(self, approves: Approves) -> Iterator[Connection]:
         """Yields a connection as `Database.reading` does; a damaged database is replaced."""
-        self.newest.approves = approves
-        with self._replacing_damaged(), self.newest.reading() as connection:
+        database = self.newest
+        database.approves = approves
+        with self._replacing_damaged(database), database.reading() as connection:
             yield connection
 
     @contextmanager
     def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[Connection]:
         """Yields a connection as `Database.writing` does; a damaged database is replaced."""
-        with self._replacing_damaged(), self.newest.writing(wait) as connection:
+        database = self.newest
+        with self._replacing_damaged(database), database.writing(wait) as connection:
             yield connection
 
-    def use(self, other: Database) -> None:
-        """Closes the database, and uses another one in its place."""
-        self.newest.close()
-        self.newest = other
-        self.identity = identity(other)
+    def replace(self, before: Database, other: Database) -> None:
+        """Closes a database and uses another one, unless another thread has replaced it."""
+        with self._turn:
+            if self.newest is not before:
+                other.close()
+                return
+            self.newest, self.identity = other, identity(other)
+            self.replaced += 1
+        before.close()
+
+    @property
+    def is_repairer(self) -> bool:
+        """Returns whether this thread fills the database now."""
+        return self._repairer == get_ident()
+
+    def require_refill(self) -> None:
+        """Notes that the database must be filled before it answers."""
+        self._filled = -1
+
+    def refill(self, repair: Callable[[], object], leave_disk: Callable[[str], object]) -> None:
+        """Fills a database that has replaced another one; waits for a thread that does so.
+
+        `repair` fills it from the files. If it is replaced again meanwhile, `leave_disk` puts one
+        in memory in its place.
+        """
+        if self._filled == self.replaced:
+            return
+        with self._repairing:
+            if self._repairer:
+                return  # It is this thread.
+            self._repairer = get_ident()
+            try:
+                for attempt in range(_REPAIRS + 2):
+                    replaced = self.replaced
+                    if self._filled == replaced:
+                        return
+                    if attempt == _REPAIRS:
+                        leave_disk("it is damaged again and again")
+                        replaced = self.replaced
+                    repair()
+                    if self.replaced == replaced:
+                        self._filled = replaced
+            finally:
+                self._repairer = 0
 
     @contextmanager
-    def _replacing_damaged(self) -> Iterator[None]:
+    def _replacing_damaged(self, database: Database) -> Iterator[None]:
         try:
             yield
         except IndexDamaged:
-            if self.newest.path:
-                self.is_lost = True
-                with suppress(StorageFailed):  # The folder can't be written.
-                    self.use(make_next(self.newest.path.parent, self._owner))
+            if database.path and database is self.newest:
+                try:
+                    self.replace(database, make_next(database.path.parent, self._owner))
+                except StorageFailed:  # The folder can't be written.
+                    self.replaced += 1
             raise
 
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
-from mimo.frozen import frozen
 from mimo.index import catalog, database, names, rows, schema
 from mimo.index.catalog import ComparedFiles
 from mimo.index.content import State
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexBusy, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.rows import Change, Found, Overtaken, Request, none_is
+from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
 
@@ -45,20 +44,6 @@ _MOST_UNUSED = 10_000
 
 Past states share them, and a text may come back.
 """
-
-
-@frozen
-class IndexStats:
-    """The size of an index."""
-
-    memories: int
-    units: int
-    vectors: int
-    """Those of all units and memories, also of earlier texts."""
-    files: int
-    bytes: int
-    format: int
-    generation: int
 
 
 def _query(
@@ -102,8 +87,10 @@ class Index:
         """The identity of the database with which all files have been compared."""
         self._compared = -1
         """The revision whose stamps were read last."""
-        self.mend: Callable[[], Index] | None = None
-        """Returns this index, or one that replaces it, after filling it; set by the caller."""
+        self.repair: Callable[[], object] | None = None
+        """Writes all that the database lacks, from the files; set by the caller."""
+        self.in_memory_because: str | None = None
+        """The reason why an index that was on disk is in memory now."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.encoder: Callable[[], Embedder | None] = lambda: None
@@ -203,19 +190,6 @@ class Index:
     def note_all_compared(self) -> None:
         """Notes that all files have been compared with this database."""
         self._compared_file = self._data.identity
-
-    @property
-    def is_lost(self) -> bool:
-        """True after damage, until the caller begins to fill the new database from the files."""
-        return self._data.is_lost
-
-    def begin_filling(self) -> None:
-        """Notes that from here on, all that the database lacks is written to it."""
-        self._data.is_lost = False
-
-    def give_up(self) -> None:
-        """Makes `mend` choose the index for each query from here on: this one may lack files."""
-        self._data.is_lost = True
 
     def note_compared(self, alike: Mapping[bytes, int]) -> None:
         """Notes the portions of files that equal the index, with the number of files in each.
@@ -383,12 +357,15 @@ class Index:
 
         If none reaches the threshold, returns the best `nearest`.
         """
+        return self.ask(self._found, Request(text, filter, limit, threshold, nearest, now))
+
+    def _found(self, sql: sqlite3.Connection, request: Request) -> Found:
         search = self._search  # Another thread may close this index.
         if search is None:
             from mimo.index.tables import Search
 
             search = self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
-        return self.ask(search, Request(text, filter, limit, threshold, nearest, now))
+        return search(sql, request)
 
     @cached_property
     def meanings(self) -> Meanings | None:
@@ -405,11 +382,11 @@ class Index:
 
         There are none without an encoder, or for a text that it can't read.
         """
-        return self.ask(self.meanings.nearest, text, most) if self.meanings else []
+        return self.ask(lambda sql: self.meanings.nearest(sql, text, most) if self.meanings else [])
 
     def missing_meanings(self) -> list[bytes]:
         """Returns the names of the encoder's vectors that are not made yet."""
-        return self.ask(self.meanings.missing_names) if self.meanings else []
+        return self.ask(lambda sql: self.meanings.missing_names(sql) if self.meanings else [])
 
     def make_meanings(self, advance: Callable[[int, int], object]) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
@@ -453,7 +430,7 @@ class Index:
 
         draft = writing.draft_of(memory)
         self._embed([draft])
-        return self.ask(writing.alike, draft, self._vectors)
+        return self.ask(lambda sql: writing.alike(sql, draft, self._vectors))
 
     def citing(self) -> tuple[Record, ...]:
         """Returns the memories that may cite a place in a file, newest first."""
@@ -468,9 +445,10 @@ class Index:
 
         self._derive()
         model = self._embedder.model if self._embedder and self._vectors else None
-        pairs, now = self.ask(derived.doubles, self._vectors, model, most)
-        if now:
-            with suppress(StorageFailed), self._data.newest.writing(0.0) as sql:
+        replaced = self._data.replaced
+        pairs, now = self.ask(lambda sql: derived.doubles(sql, self._vectors, model, most))
+        if now and self._data.replaced == replaced:
+            with suppress(StorageFailed), self._data.writing(0.0) as sql:
                 derived.keep(sql, now)
         return pairs
 
@@ -481,7 +459,7 @@ class Index:
         is_behind = self.ask(derived.is_behind)
         with suppress(StorageFailed):
             while is_behind:
-                with self._data.newest.writing(0.0) as sql:
+                with self._data.writing(0.0) as sql:
                     is_behind = derived.learn(sql)
 
     def graph(
@@ -497,10 +475,13 @@ class Index:
         """Returns the memories within `depth` links of `start`; recent answers are cached."""
         from mimo.index.links import Walks
 
-        self._walks = self._walks or Walks()
-        return self.ask(
-            self._walks.graph, start, depth=depth, types=types, most=most, shared=shared, now=now
-        )
+        def walk(sql: sqlite3.Connection) -> Graph:
+            self._walks = self._walks or Walks()
+            return self._walks.graph(
+                sql, start, depth=depth, types=types, most=most, shared=shared, now=now
+            )
+
+        return self.ask(walk)
 
     def changed_at(self) -> datetime | None:
         """Returns the time of the last change, UTC; None if the index was never written."""
@@ -534,8 +515,9 @@ class Index:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
         from mimo.index.postgres.writing import Sources
 
-        if self.is_lost:
-            raise database.damaged(self._data.newest.path, "it is not filled again yet")
+        if self.repair:
+            self._data.refill(self.repair, self.leave_disk)
+        complete = self._data.replaced
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
             vectors.append((self._embedder.model, self._vectors))
@@ -552,6 +534,8 @@ class Index:
                 failure = error
         if failure is not None:
             raise failure
+        if self._data.replaced != complete:
+            raise database.damaged(self._data.newest.path, "it was replaced meanwhile")
 
     def ask(
         self,
@@ -562,30 +546,46 @@ class Index:
     ) -> Answer:
         """Returns the result of a query over the tables.
 
-        If it fails, it runs again after a repair, or on an index that replaces this one.
+        If the database fails, it is filled again, or the index is made in memory, and the query
+        runs again. A database that is being filled answers only the thread that fills it.
         """
-        losses = self._vectors.losses if self._vectors else 0
-        try:
-            if not (self.is_lost and self.mend):
+        for attempt in range(3):
+            if self.repair:
+                self._data.refill(self.repair, self.leave_disk)
+            losses = self._vectors.losses if self._vectors else 0
+            replaced = self._data.replaced
+            try:
                 with self._reading() as sql:
                     answer = query(sql, *args, **kwargs)
-                if self._vectors is None or self._vectors.losses == losses:
+                if self._vectors and self._vectors.losses != losses and not attempt:
+                    self._embed_missing(after_loss=True)
+                elif self._data.replaced == replaced or self._data.is_repairer:
                     return answer
-                self._embed_missing(after_loss=True)
-        except StorageFailed as error:
-            if self.mend is None or isinstance(error, IndexBusy):
-                raise
-            self.give_up()
-        if self.is_lost and self.mend and (other := self.mend()) is not self:
-            return other.ask(query, *args, **kwargs)
-        try:
-            with self._reading() as sql:
-                return query(sql, *args, **kwargs)
-        except IndexDamaged as error:
-            # A new index is not damaged again, so the cause is a bug in the query.
-            if isinstance(error.__cause__, sqlite3.Error | OSError | None):
-                raise
-            raise error.__cause__ from None
+            except StorageFailed as error:
+                is_last = attempt == 2 or self._data.newest.path is None
+                if isinstance(error, IndexBusy) or self._data.is_repairer or self.repair is None:
+                    raise
+                cause = error.__cause__ if isinstance(error, IndexDamaged) else None
+                if attempt and not isinstance(cause, sqlite3.Error | OSError | None):
+                    raise cause from None  # A new index is not damaged again: a bug in the query.
+                if is_last:
+                    raise
+                if attempt:
+                    self.leave_disk(error.message)
+                self._data.require_refill()
+        raise database.damaged(self._data.newest.path, "it is replaced again and again")
+
+    def leave_disk(self, reason: str) -> None:
+        """Goes on in memory, with an empty database."""
+        self.in_memory_because = reason
+        self.turn = lambda: nullcontext(True)
+        self._folder, self._search = None, None
+        if self._vectors and self._embedder:
+            self._vectors.close()
+            self._vectors = Vectors(None, self._embedder.model)
+        if meanings := vars(self).pop("meanings", None):
+            meanings.close()
+        self._data.replace(self._data.newest, Database(None))
 
     def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
         """Returns the result of a query, which is kept until the index or an argument changes."""

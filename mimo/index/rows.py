@@ -75,6 +75,20 @@ class Hit:
 
 
 @frozen
+class IndexStats:
+    """The size of an index."""
+
+    memories: int
+    units: int
+    vectors: int
+    """Those of all units and memories, also of earlier texts."""
+    files: int
+    bytes: int
+    format: int
+    generation: int
+
+
+@frozen
 class Found:
     """The answer to a query."""
 

@@ -68,15 +68,18 @@ def refresh(mind: Mind) -> Refreshed:
         return Refreshed()
     pending = mind.watched.pending() if mind.watched else None
     if pending and pending.paths == ():
+        _note_memory(mind)
         return Refreshed()
     try:
         try:
-            return _update(mind, pending)
+            done = _update(mind, pending)
         except IndexDamaged:
-            return _update(mind, pending)
+            done = _update(mind, pending)
     except StorageFailed as error:
         _use_memory(mind, error.message)
-        return _update(mind, pending)
+        done = _update(mind, pending)
+    _note_memory(mind)
+    return done
 
 
 def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
@@ -158,26 +161,29 @@ def _scan(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
+def _note_memory(mind: Mind) -> None:
+    """Notes that the index is in memory, where it stays for some minutes."""
+    if reason := mind.index.in_memory_because:
+        notice = f"the index could not be used ({reason}); the files were read instead"
+        if mind.noted("index") != notice:
+            mind.use_index(mind.index, notice=notice)
+
+
 def _use_memory(mind: Mind, reason: str) -> None:
-    """Replaces the index by an empty one in memory."""
+    """Makes the index in memory, where it is empty."""
     from mimo.index.index import Index
 
-    notice = f"the index could not be used ({reason}); the files were read instead"
-    mind.use_index(Index.in_memory(mind.embedder), notice=notice)
-
-
-def _mended(mind: Mind) -> Index:
-    """Returns an index that has all files: the same one, or another in memory."""
-    _scan(mind)
-    if mind.index.is_lost:
-        _use_memory(mind, "it is damaged again")
-        _scan(mind)
-    return mind.index
+    try:
+        index = mind.index
+    except StorageFailed:
+        index = Index.in_memory(mind.embedder)
+        mind.use_index(index, notice=None)
+    index.leave_disk(reason)
 
 
 def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
     # Later calls use it, too, which the caller of this one can't cancel.
-    mind.index.mend = lambda: _mended(mind.heard(None, None))
+    mind.index.repair = lambda: _scan(mind.heard(None, None))
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
         if done is not None:
@@ -186,7 +192,6 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
                 mind.watched.settle(pending.mark, compared=False)
             return done
     now_ns = time.time_ns()
-    mind.index.begin_filling()
     missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if not mind.noted("pending"):

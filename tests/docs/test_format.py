@@ -11,7 +11,7 @@ from mimo.config import FORMAT
 from mimo.disk import PRIVATE_FOLDERS
 from mimo.memory import codec
 from mimo.memory.codec import file as codec_file
-from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES
+from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, MAX_SOURCE_BYTES
 from mimo.memory.model import KIND_ALIASES, Kind, Link, Memory, Outcome, Section
 from mimo.store.walk import walk
 
@@ -79,6 +79,7 @@ def test_which_files_are_memories(tmp_path: Path) -> None:
 
 def test_the_limits_and_the_version() -> None:
     assert MAX_FILE_BYTES == 1024**2
+    assert MAX_SOURCE_BYTES == 128 * 1024**2
     assert MAX_HEADER_BYTES == 64 * 1024
     assert f"`format = {FORMAT}`" in PAGE
     headings = re.findall(r"`## ([^`:]+)`", PAGE)
@@ -92,6 +93,7 @@ def test_a_file_without_a_header() -> None:
     assert small.content == SMALL.strip()
     assert memory(SMALL, ".mind/notes/deep/cache.md").id == "notes.deep.cache"
     assert memory(SMALL, ".mind/plans/cache.md").type is Kind.PLAN
+    assert re.fullmatch(r"a-b-[0-9a-f]{8}", memory(SMALL, ".mind/facts/a b.md").id)
 
 
 @pytest.mark.parametrize(

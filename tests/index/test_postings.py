@@ -130,7 +130,7 @@ def test_a_replaced_index_is_searched_from_the_start(
         index.apply([change_of("a", tea), change_of("b", other)], now_ns=1)
         assert [first() for _ in range(3)] == ["a"] * 3
 
-        index._data.use(make_next(tmp_path))
+        index._data.replace(index._data.newest, make_next(tmp_path))
         index.apply([change_of("c", other), change_of("d", tea)], now_ns=1)
 
         assert first() == "d"

@@ -129,8 +129,7 @@ class Others:
         shutil.rmtree(self.root / ".mind/.index", ignore_errors=True)
 
     def damage_index(self) -> None:
-        path = self.root / ".mind/.index/index.db"
-        if path.exists():
+        for path in (self.root / ".mind/.index").glob("index*.db"):
             data = bytearray(path.read_bytes())
             data[self.draw.randrange(len(data))] ^= 0xFF
             path.write_bytes(data)

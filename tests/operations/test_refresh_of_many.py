@@ -221,7 +221,8 @@ def test_a_changed_folder_is_walked(watched: Mind, change: str) -> None:
 
 
 def test_a_replaced_index_is_filled_from_all_files(watched: Mind) -> None:
-    watched.index._data.use(make_next(watched.index_folder, watched.index._data._owner))
+    data = watched.index._data
+    data.replace(data.newest, make_next(watched.index_folder, data._owner))
     (watched.folder / "facts" / "new.md").write_text("Tea\n", encoding="utf-8")
 
     refreshed(watched)

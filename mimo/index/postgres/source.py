@@ -231,7 +231,9 @@ class SharedSource:
             passing = [pair for pair in best if pair[0] in ages]
             passing.sort(key=lambda pair: (-pair[1], ages[pair[0]]))
             # Some of the units that equal the last one may be missing.
-            if len(best) < most or sum(pair[1] > best[-1][1] for pair in passing) >= catalog.UNITS:
+            sure = [memory for memory, weight in passing if weight > best[-1][1]]
+            is_enough = len(sure) >= catalog.UNITS or len({*sure}) >= catalog.DOCUMENTS
+            if len(best) < most or is_enough:
                 memories = (memory for memory, _ in passing[: catalog.UNITS])
                 return list(dict.fromkeys(memories))[: catalog.DOCUMENTS]
             most *= 8

@@ -202,8 +202,13 @@ class Index:
     # Writing.
 
     def clear(self) -> None:
-        """Empties the index, in the transaction of the next `apply`."""
+        """Empties the index, in the transaction of the next `apply`; until then it answers."""
         self._cleared = True
+
+    @property
+    def is_cleared(self) -> bool:
+        """Returns whether the next `apply` empties the index."""
+        return self._cleared
 
     def keep(self) -> None:
         """Cancels `clear`."""
@@ -598,8 +603,6 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._cleared:
-            self.apply((), now_ns=0)
         with self._data.reading(self._approves()) as sql:
             if self._identity != self._data.identity:
                 self._forget()

@@ -206,7 +206,7 @@ def _applied(mind: Mind, changes: _Changes, indexed: Collection[str], now_ns: in
     """Writes changes to the index; if another process is writing, a notice states their number."""
     lacks_vectors = "found by words where another process has yet to make the vectors"
     mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
-    if len(changes) and not _write(mind, changes, now_ns):
+    if (len(changes) or mind.index.is_cleared) and not _write(mind, changes, now_ns):
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")

@@ -461,12 +461,16 @@ class TestClear:
         assert index.stats().vectors == 1
         other.close()
 
-    def test_a_cleared_index_is_empty(self, index: Index, change_of: Make) -> None:
+    def test_a_cleared_index_answers_until_it_is_filled(
+        self, index: Index, change_of: Make
+    ) -> None:
         index.apply([change_of("a")], now_ns=1)
         index.clear()
 
-        assert index.records(Filter()) == ()
         assert index.stamps() == {}
+        assert index.count(Filter()) == 1  # Another thread may ask.
+        index.apply((), now_ns=2)
+        assert index.records(Filter()) == ()
         assert index.stats().units == 0
 
     def test_the_old_state_is_there_while_the_new_one_is_made(

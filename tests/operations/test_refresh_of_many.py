@@ -12,6 +12,7 @@ from mimo import disk
 from mimo.index import rows
 from mimo.index.database import make_next
 from mimo.index.index import Index
+from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import walk
@@ -152,6 +153,16 @@ def test_after_any_changes_the_index_has_the_files(small_portions: Mind, seed: i
             refresh.refresh(mind)
             indexed = {name: stamp for name, (stamp, _) in mind.index.stamps().items()}
             assert indexed == mind.store.stamps()
+
+
+def test_a_rebuilt_index_without_files_is_empty(mind: Mind) -> None:
+    assert refresh.up_to_date(mind).count(Filter()) > 0
+    for path in list(mind.folder.rglob("*.md")):
+        path.unlink()
+
+    refresh.rebuild(mind)
+
+    assert mind.index.count(Filter()) == 0
 
 
 def test_a_rebuilt_index_is_filled(mind: Mind) -> None:

@@ -663,8 +663,8 @@ def memories_near(
     for depth in depths:
         near = dict(vectors.nearest(query, depth))
         units = of_units(near)
-        # Some that equal the last one may be missing.
-        if len(near) < depth or sum(-unit[0] > min(near.values()) for unit in units) >= NEAR:
+        least = min(near.values(), default=0.0)  # Some that equal this one may be missing.
+        if len(near) < depth or sum(-unit[0] > least for unit in units) >= NEAR:
             break
     else:
         names = sql.execute(

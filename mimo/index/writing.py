@@ -403,7 +403,5 @@ def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> 
         (-duplicates.likeness(own, duplicates.words_of(tokens), near.get(key)), created, id, key)
         for key, _, tokens, created, id in texts
     ]
-    if not scored or -min(scored)[0] < duplicates.ALIKE:
-        return None
-    best = min(scored)[-1]
-    return rows.by_key(sql, [best])[best]
+    distance, *_, best = min(scored, default=(0.0, 0, "", 0))
+    return rows.by_key(sql, [best])[best] if -distance >= duplicates.ALIKE else None

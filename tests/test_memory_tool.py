@@ -106,13 +106,13 @@ NONE = "/memories/none.md"
             f"Error: The path {NONE} does not exist. Please provide a valid path.",
         ),
         (
-            {"command": "str_replace", "path": "/memories/a.md", "old_str": "zz", "new_str": "b"},
-            "No replacement was performed, old_str `zz` did not appear verbatim in /memories/a.md.",
+            {"command": "str_replace", "path": "/memories/a.md", "old_str": "cocoa", "new_str": "b"},
+            "No replacement was performed, old_str `cocoa` did not appear verbatim in /memories/a.md.",
         ),
         (
-            {"command": "str_replace", "path": "/memories/a.md", "old_str": "tea", "new_str": "b"},
+            {"command": "str_replace", "path": "/memories/a.md", "old_str": " tea", "new_str": "b"},
             (
-                "No replacement was performed. Multiple occurrences of old_str `tea` in lines: "
+                "No replacement was performed. Multiple occurrences of old_str ` tea` in lines: "
                 "8, 9. Please ensure it is unique"
             ),
         ),

@@ -355,12 +355,14 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
 def _advice(printed: str, reason: str) -> str:
     """Returns the last lines that git printed beside the reason, its commands in backticks."""
     parts: list[str] = []
-    for line in filter(str.strip, printed.splitlines()):
-        text = line.removeprefix("hint: ")
+    lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
+    for text in filter(str.strip, lines):
+        if text.endswith(reason):
+            continue
         if parts and text[0].isspace():
             parts[-1] += f" `{text.strip()}`"
         elif parts and text[0].islower():
             parts[-1] += f" {text.strip()}"
-        elif not text.endswith(reason):
+        else:
             parts.append(text.strip())
     return "; ".join(parts[-3:])

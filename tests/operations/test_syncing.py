@@ -260,6 +260,22 @@ def test_the_advice_of_git_is_whole(bob, repository, mind):
     assert raised.value.hint.endswith("the remote name `git push <name>`")
 
 
+@pytest.mark.parametrize("empty", ["hint:", "hint: "])
+def test_empty_lines_in_the_advice_of_git_are_left_out(repository, mind, empty):
+    # As git 2.41 and later print it for a pull with `pull.ff` set to `only`.
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    advice = f"hint: you need to either:\n{empty}\nhint:   git merge --no-ff\n{empty}\nhint: or:"
+    hook.write_text(f"#!/bin/sh\necho '{advice}\nfatal: not possible' >&2\nexit 1\n", "utf-8")
+    hook.chmod(0o755)
+    remember(mind)
+
+    with pytest.raises(StorageFailed, match="git commit: not possible") as raised:
+        sync(mind)
+
+    assert raised.value.hint == "you need to either: `git merge --no-ff` or:"
+
+
 def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)

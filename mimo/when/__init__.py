@@ -55,16 +55,6 @@ def interval(expression: str, *, now: datetime) -> Interval:
     )
 
 
-def instant(text: str, *, end: bool = False) -> datetime:
-    """Returns the instant that an ISO 8601 text names, in UTC; a text without a zone means UTC.
-
-    With `end`, a day, a week or a month gives its end, so that an interval between two dates
-    includes the second one. Raises `Invalid` for any other text.
-    """
-    span = _span(text)
-    return span.bound if end else span.since
-
-
 def window(
     time_filter: str | None, from_date: str | None, to_date: str | None, *, now: datetime
 ) -> Interval:
@@ -146,15 +136,12 @@ def _month(moment: datetime) -> str:
     return MONTHS[moment.month - 1][:3].title()
 
 
-def _span(text: str, now: datetime | None = None) -> Span:
-    """Returns the span of one phrase; without `now`, that of one ISO 8601 text."""
-    from mimo.when import dates, grammar
+def _span(text: str, now: datetime) -> Span:
+    """Returns the span of one phrase."""
+    from mimo.when import grammar
 
     def read(words: tuple[str, ...]) -> Span | None:
-        if now is not None:
-            span = grammar.phrase(words, now)
-        else:
-            span = dates.literal(words[0], UTC) if len(words) == 1 else None
+        span = grammar.phrase(words, now)
         if span is None:
             return None
         since, until, bound = (moment.astimezone(UTC) for moment in span[:3])

@@ -1,6 +1,6 @@
 """Words that name a place in the calendar -> its span: `october 5`, `5th of last month`.
 
-An ISO 8601 text, such as `2026-W07`, is one such word, and needs no present moment.
+An ISO 8601 text, such as `2026-W07`, is one such word.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _single_word(word: str, now: datetime) -> Span | None:
     if word.isdecimal() and len(word) == 4:
         return period(new_year(int(word), now.tzinfo), "year")
     if word[0].isdecimal():
-        return literal(word, now.tzinfo) or _numeric(word, now)
+        return _literal(word, now.tzinfo) or _numeric(word, now)
     return None
 
 
@@ -194,7 +194,7 @@ def _numeric(word: str, now: datetime) -> Span | None:
     return _one_day(MONTHS[month - 1], day, year, now)
 
 
-def literal(word: str, zone: tzinfo | None) -> Span | None:
+def _literal(word: str, zone: tzinfo | None) -> Span | None:
     """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
     if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
         try:

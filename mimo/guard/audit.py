@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import (
     Conflict,
     Denied,
@@ -230,7 +229,7 @@ class AuditLog:
         """Returns the path of the log. Raises `StorageFailed` if it leads through a link."""
         if self._root is None:
             return self._home / "audit.jsonl"
-        return files.safe_path(self._root, f"{STORE}/.local/audit.jsonl")
+        return files.local(self._root, "audit.jsonl")
 
     def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
         """Adds a record; unless `durable`, a loss of power may remove it. Raises `StorageFailed`.

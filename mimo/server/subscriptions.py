@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio.to_thread
 from mcp import MCPError
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -35,11 +34,9 @@ from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.listening import Memory
 from mimo.server import resources
-from mimo.server.exposure import Listing
+from mimo.server.exposure import Context, Listing
 
 log = logging.getLogger("mind")
-
-Context = ServerRequestContext[Any, Any]
 
 POLL_SECONDS = 1.0
 SKIPPED = 15
@@ -256,6 +253,12 @@ def _revision(mind: Mind) -> list[int]:
     return revisions
 
 
+def session_id(ctx: Context) -> str | None:
+    """Returns the id of the HTTP session of a request; None on a pipe, and without a session."""
+    id: str | None = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
+    return id
+
+
 def _name(ctx: Context) -> str:
     """Returns the id of an HTTP session; on a pipe there is one client."""
-    return str(getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER, ""))
+    return session_id(ctx) or ""

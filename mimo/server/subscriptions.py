@@ -64,12 +64,10 @@ class Subscriptions:
         allow: Callable[[Context, Collection[str]], Awaitable[Memory]],
         member_of: Callable[[Context], Member | None],
         listing: Listing,
-        *,
-        poll: float = POLL_SECONDS,
     ) -> None:
         """`allow` returns the memory of a client, or raises if it may not follow resources."""
         self._allow, self._member_of = allow, member_of
-        self._listing, self._poll = listing, poll
+        self._listing = listing
         self._listen = ListenHandler(listing.bus, max_subscriptions=MOST_CLIENTS)
         self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
         self._streams: list[tuple[Memory, frozenset[str]]] = []
@@ -185,7 +183,7 @@ class Subscriptions:
         """Compares the resources of a memory until no client follows any."""
         try:
             while self._uris(memory):
-                await asyncio.sleep(self._poll)
+                await asyncio.sleep(POLL_SECONDS)
                 await self._compare(memory, compared)
         finally:
             del self._following[memory]

@@ -439,13 +439,13 @@ def _scores(
     store = (statistics.memories, statistics.document_tokens)
     margins = _margins(orders)
     if near and near.share >= _READY:
-        encoded, rest = _encoded(candidates, measured, near), near.others()
+        encoded, sixth = _encoded(candidates, measured, near), near.sixth
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
         weights = read if near.of else scoring.BY_ESTIMATE
 
         def by_meaning(place: int) -> float:
             matched = examiner.matched(measured[place].reading)
-            evidence = scoring.by_meaning(matched, encoded[place], rest, *store)
+            evidence = scoring.by_meaning(matched, encoded[place], sixth, *store)
             return scoring.score(evidence, margins[place], weights)
 
         return by_meaning
@@ -454,7 +454,7 @@ def _scores(
 
     def by_words(place: int) -> float:
         matched = examiner.matched(measured[place].reading)
-        rest = scoring.others(cosines, place)
+        rest = [*cosines[:place], *cosines[place + 1 :]]
         evidence = scoring.by_words(matched, cosines[place], rest, *store)
         return scoring.score(evidence, margins[place], scoring.BY_WORDS)
 

@@ -40,7 +40,7 @@ from mimo.rendering import (
     ident,
     warn,
 )
-from mimo.text.calendar import abbreviation
+from mimo.text.calendar import abbreviation, in_zone
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -274,11 +274,8 @@ def use_zone(zone: tzinfo) -> None:
 
 
 def _local(moment: datetime) -> datetime:
-    """Returns a time in the user's zone; the first and the last hours of all years as they are."""
-    try:
-        return moment.astimezone(_zone.get())
-    except OverflowError:
-        return moment
+    """Returns a time in the user's zone."""
+    return in_zone(moment, _zone.get())
 
 
 def day(moment: datetime) -> str:

@@ -11,12 +11,12 @@ and `spans` has its arithmetic. They are loaded on first use: most commands are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.text.calendar import MONTHS, zone_name
+from mimo.text.calendar import MONTHS, in_zone, zone_name
 
 if TYPE_CHECKING:
     from mimo.when.spans import Span
@@ -97,7 +97,7 @@ def shown(interval: Interval, now: datetime) -> str:
 
 def _days(interval: Interval, now: datetime) -> str:
     since, until = (
-        moment and _seen(moment, now.tzinfo)
+        moment and in_zone(moment, now.tzinfo)
         for moment in (
             interval.since,
             interval.until and max(interval.until, _SECOND_MOMENT) - _LEAST,
@@ -117,14 +117,6 @@ def _days(interval: Interval, now: datetime) -> str:
     if since.month == until.month:
         return f"{since.day} to {last}"
     return f"{since.day} {_month(since)} to {last}"
-
-
-def _seen(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Returns a moment in a zone; as it is near the ends of the calendar, where none is in it."""
-    try:
-        return moment.astimezone(zone)
-    except OverflowError:
-        return moment
 
 
 def _day(moment: datetime, now: datetime) -> str:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import MindError
+from mimo.errors import MindError, NotFound
 from mimo.features.hooks.events import (
     Dialect,
     Moment,
@@ -454,7 +454,6 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     A session has one memory: a later summary replaces an earlier one, and one at the `closing` of
     the session is added below it. Raises `MindError`.
     """
-    from mimo.errors import NotFound
     from mimo.memory.model import Kind
     from mimo.mind import Mind
     from mimo.operations import lookup, saving

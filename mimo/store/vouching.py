@@ -151,13 +151,13 @@ class Vouching:
         """
         blobs = (blob for _, text in merged for blob in (text.blob, *text.before))
         content = self._small(blobs)
-        found = set[str]()
+        approvals = set[str]()
         for path, text in merged:
             if {text.blob, *text.before} <= content.keys():
                 sides = (approval_of(path, content[blob]) for blob in text.before)
-                if all(side in found or trusted(side) for side in sides):
-                    found.add(approval_of(path, content[text.blob]))
-        return frozenset(found)
+                if all(side in approvals or trusted(side) for side in sides):
+                    approvals.add(approval_of(path, content[text.blob]))
+        return frozenset(approvals)
 
     def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
         """Returns the texts of commits that the user signed, on any machine.

@@ -500,6 +500,7 @@ def _ingest_once(
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
     text = _text_of(data, path)
+    check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(mind, {"path": text}, file=path)
     chunking = resolved(options.chunking, target.path.name)
     before = _earlier_chunks(mind, path)

@@ -1,6 +1,6 @@
 """The `mind policy` commands: the permissions of tools, and the rules that give them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from mimo.commands import all_commands
@@ -9,8 +9,6 @@ from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import (
-    EVERY,
-    FAMILIES,
     FILE,
     ActivePolicies,
     Call,
@@ -20,6 +18,7 @@ from mimo.guard.policy import (
     Policy,
     Rule,
     folded,
+    named_tools,
 )
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
@@ -136,7 +135,7 @@ def policy_show(mind: Mind) -> PolicyShown:
     The rules are those of `.mind/policy.yaml`, with defaults for everything else.
     """
     policies = _valid(mind)
-    tools = _names()
+    tools = named_tools()
     last = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
     rules = dict.fromkeys(
@@ -177,14 +176,13 @@ def policy_check(mind: Mind) -> PolicyChecked:
     While it is invalid no tool may be used; the exit status is then 1.
     """
     policies = mind.guard.policies()
-    faults = [*policies.faults, *_unknown_tools(policies)]
     return PolicyChecked(
         file=FILE if policies.digest or policies.faults else None,
-        valid=not faults,
+        valid=not policies.faults,
         trusted=policies.trusted,
         faults=tuple(
             PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(mind, FILE, why))
-            for line, why in faults
+            for line, why in policies.faults
         ),
     )
 
@@ -267,30 +265,12 @@ def _valid(mind: Mind) -> ActivePolicies:
     return policies
 
 
-def _names() -> dict[str, str]:
-    """Returns the names that a rule or a limit may have, by their folded forms."""
-    names = [*(spec.name for spec in all_commands().all()), *REQUESTS, EVERY]
-    names += [family.replace("_", "/") for family in FAMILIES]
-    return {folded(name): name for name in names}
-
-
 def _limit(name: str, limit: Limit) -> PolicyLimit:
     return PolicyLimit(limits=name, sustained=float(limit.sustained), burst=limit.burst)
 
 
 def _place(policy: Policy, rule: Rule) -> str:
     return f"{policy.source}:{rule.line}" if rule.line else "default"
-
-
-def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
-    """Yields the rules for tools that do not exist: a rule with a typo protects nothing."""
-    names = _names()
-    for policy in policies.policies[-1:]:
-        for name in sorted({*policy.named, *policy.tool_limits} - names.keys()):
-            near = nearest(name, list(names))
-            hint = f"; did you mean `{names[near[0]]}`?" if near else ""
-            rule = policy.rules.get(name)
-            yield (rule.line if rule else None) or 1, f"there is no tool `{name}`{hint}"
 
 
 @render.register

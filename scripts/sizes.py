@@ -21,17 +21,17 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 327
-MOST_LINES = 83_200
+MOST_LINES = 83_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (74, 1024, 26),
     "add": (70, 1040, 23),
-    "hook": (34, 380, 19),
+    "hook": (39, 455, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 
-The hook answers a prompt with a memory; for most prompts it enters fewer.
+The hook answers a prompt with a memory, and records that; for most prompts it enters fewer.
 """
 
 SMALL: dict[str, str] = {}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo import disk
 from mimo.disk import STORE
@@ -20,11 +19,17 @@ from mimo.errors import Denied, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
 from mimo.guard import PiiAction as PiiAction
-from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from mimo.memory.codec.front_matter import Fault, Located, Place
+
+    T = TypeVar("T")
+    E = TypeVar("E", bound=StrEnum)
+    Check = Callable[[Place, Any], T | None]
 
 FILE = f"{STORE}/policy.yaml"
 MAX_BYTES = 64 * 1024
@@ -32,10 +37,6 @@ MAX_BYTES = 64 * 1024
 
 EVERY = "*"
 """The name of the rule for every tool that no other rule names."""
-
-T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
-Check = Callable[["Place", Any], T | None]
 
 _MOST = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
@@ -189,9 +190,13 @@ class Policy:
         for tool in dict.fromkeys((call.tool, call.like or call.tool)):
             if limit := self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY)):
                 yield "tool", tool, limit
-        for pattern, limit in self.namespace_limits.items() if call.namespace else ():
-            if covers(pattern, str(call.namespace)):
-                yield "namespace", str(call.namespace), limit
+        if call.namespace is None:
+            return
+        from mimo.memory.ids import covers
+
+        for pattern, limit in self.namespace_limits.items():
+            if covers(pattern, call.namespace):
+                yield "namespace", call.namespace, limit
                 return
 
 
@@ -213,9 +218,13 @@ def judge(rule: Rule, call: Call) -> Verdict:
     if call.operation not in rule.operations:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
-    patterns = ("*",) if rule.namespaces is None else rule.namespaces
-    if call.namespace is not None and not any(covers(p, call.namespace) for p in patterns):
-        return Verdict(False, "namespace", f"its namespaces are {', '.join(patterns) or 'none'}")
+    if call.namespace is not None:
+        from mimo.memory.ids import covers
+
+        patterns = ("*",) if rule.namespaces is None else rule.namespaces
+        if not any(covers(p, call.namespace) for p in patterns):
+            allowed = ", ".join(patterns) or "none"
+            return Verdict(False, "namespace", f"its namespaces are {allowed}")
     contexts = None if call.context in (None, ALL) else rule.contexts
     if contexts is not None and call.context not in contexts:
         return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
@@ -405,6 +414,8 @@ class _Reader:
         return check
 
     def _pattern(self, place: Place, value: Any) -> str | None:
+        from mimo.memory.ids import is_pattern
+
         if isinstance(value, str) and is_pattern(value):
             return value
         self._fault(place, f"{_quoted(value)} is not a pattern of namespaces, such as `session.*`")

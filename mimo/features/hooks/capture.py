@@ -43,6 +43,13 @@ def has_worked(work: Work) -> bool:
     return work.edits > 0 or work.prompts >= _LEAST_PROMPTS
 
 
+def is_permitted(scene: Scene) -> bool:
+    """Returns whether the policy permits the list of memories, and a tool that the text names."""
+    if not any(scene.allows(tool, writes=True) for tool in _TOOLS.values()):
+        return False
+    return scene.allows("mind_search") and scene.permits()
+
+
 def request(scene: Scene, session: Session) -> str:
     """Returns the request; empty if the agent saved a checkpoint, or anything in this turn."""
     began = datetime.fromisoformat(session.work.began)

@@ -38,6 +38,15 @@ REQUESTS: Mapping[str, tuple[str | None, ...]] = {
 A policy may name a request as a tool. The requested object decides which of the others applies.
 """
 
+HOOKS: Mapping[str, tuple[str, ...]] = {
+    "hook/start": ("mind_context",),
+    "hook/prompt": ("mind_search",),
+    "hook/edit": ("mind_edges_check",),
+    "hook/stop": ("mind_list", "mind_search"),
+    "hook/summary": ("mind_add",),
+}
+"""The moments at which `mind hook` uses memory, with the tools whose rules apply to them too."""
+
 _NO_RULE = "no rule names it, so everything is permitted"
 _FREE = "; applies only to agents, not to people"
 
@@ -214,7 +223,8 @@ def policy_explain(
     """
     policies = _valid(mind)
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
-    requests = {folded(name): name for name in REQUESTS}
+    others = {**REQUESTS, **HOOKS}
+    requests = {folded(name): name for name in others}
     if folded(tool) not in tools | requests:
         names = {key: spec.name for key, spec in tools.items()} | requests
         near = nearest(folded(tool), list(names))
@@ -222,7 +232,8 @@ def policy_explain(
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
     spec = tools.get(folded(tool))
     name = spec.name if spec else requests[folded(tool)]
-    usual = spec.needs.operation if spec else Operation.READ
+    is_read = name != "hook/summary"
+    usual = spec.needs.operation if spec else Operation.READ if is_read else Operation.WRITE
     calls = [
         Call(
             tool=name,
@@ -231,7 +242,7 @@ def policy_explain(
             at=mind.now(),
             namespace=check_namespace(namespace) if namespace else None,
         )
-        for like in ((spec.like, spec.needs.also or spec.like) if spec else REQUESTS[name])
+        for like in ((spec.like, spec.needs.also or spec.like) if spec else others[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(call), call) for call in calls]

@@ -14,7 +14,7 @@ from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
-from mimo.memory.ids import handle_of
+from mimo.memory.ids import ID_PATTERN, handle_of
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
@@ -233,8 +233,7 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
 def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one of it, newest first.
 
-    A deleted memory is searched by the name of its file, or by the handle of that name. Raises
-    `NotFound` for a private one.
+    A deleted memory is searched by its id or handle. Raises `NotFound` for a private one.
     """
     root, path, record = repository(mind), None, None
     if id is not None:
@@ -243,13 +242,27 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
             record = record or lookup.meant(mind, id)
             path = record.place.path
         except NotFound:
-            files = (file for step in revisions.steps(root, None, -1) for file in step.files)
-            path = next((file.path for file in files if id in _names(file.path)), None)
+            path = _last_path(root, id)
             if path is None:
                 raise
     if record and (record.place.private or path == COMMITS):
         _check_committed(root, record)
     return revisions.steps(root, path, limit)
+
+
+def _last_path(root: Path, id: str) -> str | None:
+    """Returns the last path of a deleted memory, by its id or handle; None if there is none.
+
+    The id is a line in the header of its file, or else the name of the file.
+    """
+    if re.fullmatch(ID_PATTERN, id):
+        start = "([A-Za-z0-9_.-]+_)?" if len(id) == lookup.SURE_LENGTH else ""
+        word = id.replace(".", "[.]")
+        line = f"^id:[ \t]*[\"']?{start}{word}[\"']?[ \t\r]*$"
+        if path := revisions.path_with_line(root, line):
+            return path
+    files = (file for step in revisions.steps(root, None, -1) for file in step.files)
+    return next((file.path for file in files if id in _names(file.path)), None)
 
 
 def _names(path: str) -> tuple[str, str]:

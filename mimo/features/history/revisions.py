@@ -294,15 +294,19 @@ def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
     return [(line, commits[line.commit]) for line in lines]
 
 
-def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
+def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool]:
     """Restores a memory or an ingested file: its file becomes the file of that commit.
 
-    Returns the memory, or the first chunk, and the commit. Raises `NotFound` if that commit does
-    not have it, and `Invalid` for a chunk, and for a line of the log, which mind never changes.
+    Returns the memory, or the first chunk, the commit, and whether it replaced another text. Raises
+    `NotFound` if that commit does not have it, and `Invalid` for a chunk, and for a line of the
+    log, which mind never changes.
     """
     then = past.at(mind, revision)
     if parts := lookup.source(then.mind, id, surely=True):
-        return _restored_source(mind, parts[0], then.mind.store.raw(parts[0])), then.commit
+        data = then.mind.store.raw(parts[0])
+        present = refresh.up_to_date(mind).parts(parts[0].parent or "")
+        differs = bool(present) and mind.store.raw(present[0]) != data
+        return _restored_source(mind, parts[0], data), then.commit, differs
     record = lookup.one(then.mind, id, surely=True)
     place, commit = record.place, then.commit.short
     if place.path == LOG:
@@ -322,8 +326,9 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     with suppress(NotFound):
         now = lookup.one(mind, record.memory.id)
     if now and now.memory.id == record.memory.id:
-        return saving.rewrite(mind, now, data.decode()), then.commit
-    return _written(mind, record, data), then.commit
+        differs = mind.store.raw(now) != data
+        return saving.rewrite(mind, now, data.decode()), then.commit, differs
+    return _written(mind, record, data), then.commit, False
 
 
 def _restored_source(mind: Mind, part: Record, data: bytes) -> Record:

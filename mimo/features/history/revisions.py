@@ -14,7 +14,7 @@ from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
-from mimo.memory.ids import ID_PATTERN, handle_of
+from mimo.memory.ids import handle_of, is_id
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
@@ -255,7 +255,7 @@ def _last_path(root: Path, id: str) -> str | None:
 
     The id is a line in the header of its file, or else the name of the file.
     """
-    if re.fullmatch(ID_PATTERN, id):
+    if is_id(id):
         start = "([A-Za-z0-9_.-]+_)?" if len(id) == lookup.SURE_LENGTH else ""
         word = id.replace(".", "[.]")
         line = f"^id:[ \t]*[\"']?{start}{word}[\"']?[ \t\r]*$"

@@ -108,6 +108,27 @@ def test_time_with_a_zone_is_converted_to_utc():
         assert when.window(None, text, None, now=NOW).since == at("2026-11-20T01:00")
 
 
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("yesterday am", "19 Nov, 00:00 to 11:59, UTC"),
+        ("yesterday afternoon", "19 Nov, 12:00 to 17:59, UTC"),
+        ("last night", "19 Nov, 18:00 to 20 Nov, 05:59, UTC"),
+        ("monday 9am to tuesday 5pm", "16 Nov, 09:00 to 17 Nov, 16:59, UTC"),
+        ("since monday 9am", "16 Nov, 09:00 to 20 Nov, 15:30, UTC"),
+        ("before noon", "until 20 Nov, 12:00, UTC"),
+        ("since 2027-01-01T09:30", "since 1 Jan 2027, 09:30, UTC"),
+        ("before october", "until 30 Sep, UTC"),
+        ("until 3 days ago", "until 17 Nov, UTC"),
+        ("today", "20 Nov, UTC"),
+        ("last week", "13 to 20 Nov, UTC"),
+        ("yesterday and today", "19 to 20 Nov, UTC"),
+    ],
+)
+def test_a_part_of_a_day_is_shown_with_its_times(expression, shown):
+    assert when.shown(when.interval(expression, now=NOW), NOW) == shown
+
+
 def test_impossible_date_is_refused():
     with pytest.raises(Invalid, match="2026-13-45"):
         when.window(None, "2026-13-45", None, now=NOW)

@@ -28,6 +28,8 @@ EXAMPLES = "`today`, `last week`, `3 days ago`, `october`, `between monday and w
 _LEAST = timedelta(microseconds=1)
 _SECOND_MOMENT = datetime.min.replace(tzinfo=UTC) + _LEAST
 """The first moment of the calendar that another one precedes."""
+_LITTLE = timedelta(minutes=1)
+"""Two moments that are not further apart are the same time of a day in a message."""
 _SHOWN = 60
 """Characters of an expression that a message quotes."""
 
@@ -122,10 +124,12 @@ def _days(interval: Interval, now: datetime) -> str:
 def _is_timed(moment: datetime, now: datetime) -> bool:
     """Returns whether a moment is neither the start of a day nor counted back from now.
 
-    An end of the calendar is not a time of a day.
+    An end of the calendar is not a time of a day. Time may have passed since the moment was read.
     """
-    days = (time(), now.time(), (now + timedelta(seconds=1)).time())
-    return 1 < moment.year < 9999 and moment.time() not in days
+    if moment.time() == time() or not 1 < moment.year < 9999:
+        return False
+    passed = (now.replace(tzinfo=None) - moment.replace(tzinfo=None)) % timedelta(days=1)
+    return _LITTLE < passed < timedelta(days=1) - _LITTLE
 
 
 def _day(moment: datetime, now: datetime, *, timed: bool = False) -> str:

@@ -129,6 +129,14 @@ def test_a_part_of_a_day_is_shown_with_its_times(expression, shown):
     assert when.shown(when.interval(expression, now=NOW), NOW) == shown
 
 
+@pytest.mark.parametrize("passed", [timedelta(microseconds=3), timedelta(seconds=20)])
+@pytest.mark.parametrize("expression", ["yesterday and today", "last week", "until 3 days ago"])
+def test_a_time_counted_back_from_now_has_no_times_although_time_passes(expression, passed):
+    interval = when.interval(expression, now=NOW)
+
+    assert ":" not in when.shown(interval, NOW + passed)
+
+
 def test_impossible_date_is_refused():
     with pytest.raises(Invalid, match="2026-13-45"):
         when.window(None, "2026-13-45", None, now=NOW)

@@ -77,27 +77,36 @@ def search_projects(
         if (problem := notices(project.notice, answer.result.notice))
     ]
     notice = notices(*skipped, *incomplete)
-    if is_listed and options.threshold is None:
-        # The memories of a time in one project are better than the newest ones of another.
-        sure = [answer for answer in answers if not all(map(is_weak, answer[2].result.hits))]
-        answers = sure or answers
+    if is_listed:
+        matches, remark = _one_list([(project, answer) for _, project, answer in answers], most)
+        return matches, notices(notice, remark)
     matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
-    if is_listed:
-        matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
-        matches.sort(key=lambda match: is_of_other_time(match[1]))
-        matches = matches[:most]
-        first = [project for project, hit in matches if not is_of_other_time(hit)]
-        answers = [answer for answer in answers if answer[1] in first] or answers
-    shown = [hit for _, hit in matches]
-    remarks = dict.fromkeys(answer.remark_on(shown) for _, _, answer in answers)
-    notice = notices(notice, *remarks)
-    if is_listed:
-        return matches, notice
+    notice = notices(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
     matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
     matches = matches[:most]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, notices(notice, remark)
+
+
+def _one_list(
+    answers: list[tuple[Mind, Answer]], most: int
+) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    """Returns the lists of several projects as one, newest first, and the remark on it.
+
+    The memories of a time in one project are better than the newest ones of another, and are above
+    those that only name it.
+    """
+    sure = [answer for answer in answers if not all(map(is_weak, answer[1].result.hits))]
+    answers = sure or answers
+    matches = [(project, hit) for project, answer in answers for hit in answer.result.hits]
+    matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
+    matches.sort(key=lambda match: is_of_other_time(match[1]))
+    matches = matches[:most]
+    first = [project for project, hit in matches if not is_of_other_time(hit)]
+    answers = [answer for answer in answers if answer[0] in first] or answers
+    shown = [hit for _, hit in matches]
+    return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
 
 
 def ask_each(

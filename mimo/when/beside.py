@@ -20,7 +20,7 @@ _CHANGING = frozenset(
     # Comparisons and bounds.
     " more less fewer under least most beyond longer older newer earlier later sooner prior as"
     " until till since before after from through thru between by past within outside ahead"
-    " following preceding"
+    " following preceding including minus < >"
     # Other days than the latest one of that name.
     " every each any next coming upcoming another a an"
     # Parts of a period.
@@ -30,7 +30,9 @@ _CHANGING = frozenset(
 _UNITS = frozenset(
     "second minute hour day night morning afternoon evening week weekend month quarter year".split()
 )
-_PARTS = _UNITS | frozenset("start end rest remainder part some instead".split())
+_PARTS = _UNITS | frozenset(
+    "start end eve rest remainder part some instead spring summer autumn fall winter".split()
+)
 """Words that change a time which follows them after `of`."""
 _NARROWING = frozenset("shortly soon right immediately directly just long well".split())
 """Words that change `before november 10` and `after november 10`."""
@@ -40,18 +42,20 @@ _APPROXIMATE = frozenset("about around approximately roughly almost exactly only
 
 _BEHIND = frozenset(
     "except excluding until till before after since between without onward onwards forward excluded"
-    " exclusive prior earlier later not".split()
+    " exclusive prior earlier later not plus minus".split()
 )
 """Words after a time that change it."""
 _JOINING = frozenset(
-    "and or nor but to through thru by from on in at of plus versus vs & + / - – — ~ 및 또는 혹은"
+    "and or nor but to through thru by from on in at of around versus vs & + / - – — ~ 및 또는 혹은"
     " 그리고 아니면".split()
 )
 """Words after which another time belongs to the first one."""
 _BETWEEN = (
     FILLERS | frozenset("in also then maybe possibly perhaps only not just even".split())
 ) - {"within"}
-_COMPARED = frozenset("earlier later before after older newer beyond since now".split())
+_COMPARED = frozenset(
+    "earlier later before after older newer beyond more less longer fewer noon midnight".split()
+)
 _NAMES = frozenset(
     {*WEEKDAYS, *MONTHS, *(month[:3] for month in MONTHS), *"sept mon tue wed thu fri".split()}
 ) - frozenset("may march mar".split())
@@ -105,7 +109,9 @@ def _is_changed_before(words: list[str], own: list[str]) -> bool:
     if _is_number(last) and (_is_number(own[0]) or _unit(own[0])):
         return True
     if last == "but":
-        return bool({"all", "any", "anything", "everything", "nothing"} & set(earlier[-1:]))
+        return bool(
+            {"all", "any", "every", "anything", "everything", "nothing"} & set(earlier[-2:])
+        )
     if last == "to" and not own[-1].endswith(("'s", "’s")):
         return True
     if last not in _JOINING:
@@ -130,7 +136,7 @@ def _is_changed_after(own: list[str], words: list[str]) -> bool:
         return True
     if place == len(words):
         return False
-    if first == "at" and words[place][0].isdigit():
+    if first in ("at", "around", "from", "by") and words[place][0].isdigit():
         return True
     return words[place] in _COMPARED or _unit(words[place]) or _is_time(words, place)
 

@@ -51,7 +51,9 @@ def whole(words: Words, now: datetime) -> Interval | None:
     """Returns the interval that a whole expression names."""
     if span := _own_phrase(words, now):
         return Interval(since=span.since, until=span.until)
-    interval = _both_ends(words, now) or _one_end(words, now) or _together(words, now)
+    interval: Interval | None = None
+    for read in (_both_ends, _one_end, _together, _counted_between):
+        interval = interval or read(words, now)
     if interval is None and (span := _fallback(words, now)):
         return Interval(since=span.since, until=span.until)
     return interval
@@ -145,7 +147,10 @@ def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
         yield from _parted(words[:-1], {"와", "부터", ".."})
     else:
         yield from _parted(words[:-1] if words[-1:] == ("까지",) else words, {"부터", ".."})
-        yield from ((a, b) for a, b in _parted(words, {"to", "until"}) if _amount(a) is None)
+        for first, last in _parted(words, {"to", "until"}):
+            # In `yesterday until noon`, it is the noon of that day.
+            if _amount(first) is None and ("to" in words or not _clock(last)):
+                yield first, last
 
 
 def _parted(words: Words, at: Collection[str]) -> Iterator[tuple[Words, Words]]:
@@ -215,6 +220,10 @@ def _relation(words: Words) -> tuple[str, Words]:
             return "since", tuple(rest)
         case (*rest, "onward" | "earliest" | "이후" | "..") if _amount(tuple(rest)) is None:
             return "since", tuple(rest)
+        case ("and", "before" | "after" as side, *rest):  # `on or before october`
+            return "until" if side == "before" else "since", tuple(rest)
+        case ("before" | "after" as side, "and", *rest):
+            return "until" if side == "before" else "since", tuple(rest)
         case ("until", *rest) | (*rest, "까지" | "latest"):
             return "until", tuple(rest)
         case ("..", *rest) if not is_counted(tuple(rest)):  # `-7 days ago` may mean two times
@@ -276,6 +285,17 @@ def _together(words: Words, now: datetime) -> Interval | None:
             raise Refused("names times that are not one span", "name one of them, or a longer time")
         until = max(until, span.until, key=lambda moment: moment.astimezone(UTC))
     return Interval(since=first.since, until=until)
+
+
+def _counted_between(words: Words, now: datetime) -> Interval | None:
+    """Returns the time between two counts back from now: `2 to 3 weeks ago`, `a day or two ago`."""
+    match words[1:] if words[:1] in (("from",), ("between",)) else words:
+        case (least, "to" | "and" | "..", most, unit, "ago") | (least, unit, "and", most, "ago"):
+            counts = [number for count in (least, most) if (number := _number(count)) is not None]
+            if unit in UNITS and len(counts) == 2:
+                last, first = (after(now, -n * LENGTHS[UNITS[unit]]) for n in sorted(counts))
+                return Interval(since=first, until=last)
+    return None
 
 
 def _whole_days(words: Words, now: datetime) -> Span | None:

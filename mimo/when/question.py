@@ -31,6 +31,8 @@ _KOREAN = (
 _ANCHORS = frozenset("yesterday ago last past this before-last today tonight".split())
 _WITHIN = frozenset("in on during since until till before after between from of by".split())
 _PREPOSITIONS = frozenset("on in at of during over within throughout from by since".split())
+_NO_START = frozenset("and or through thru".split())
+"""Words that belong to what is before the time: `what did we go through last week`."""
 _WITH_MONTH = frozenset("day week h1 h2 before after since until".split())
 """Words beside which a month is one: `the first week of may`, `no later than may`."""
 _TOO_SHORT = frozenset({"second", "minute"})
@@ -128,8 +130,8 @@ def _is_whole(tokens: list[str]) -> bool:
     """Returns whether an expression of these words has no preposition too many at its ends."""
     from mimo.when.vocabulary import FILLERS
 
-    if tokens[-1] in FILLERS or tokens[-1] in ("in", "over") or tokens[0] in ("through", "thru"):
-        return False  # `what did we go through last week`
+    if tokens[-1] in FILLERS or tokens[-1] in ("in", "over") or tokens[0] in _NO_START:
+        return False
     return len(tokens) == 1 or tokens[0] not in _PREPOSITIONS or tokens[1] not in _PREPOSITIONS
 
 
@@ -244,7 +246,10 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
         return (interval,)
     day = midnight(since)
     whole = Interval(since=day, until=until)
-    unit = words[-2] if words[-1] == "ago" and grammar.is_counted(words) else ""
+    if words[-1] == "ago" and until <= now:
+        whole = Interval(since=day, until=_next_midnight(until))
+    counted = words[1:] if words[0] == "from" else words
+    unit = words[-2] if words[-1] == "ago" and grammar.is_counted(counted) else ""
     if unit := _UNITS.get(unit, unit):
         length = now - since
         if _VAGUE & set(words):

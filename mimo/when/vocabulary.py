@@ -103,6 +103,8 @@ _PAIRS = {
     ("not less", "than"): "more",
     ("up", "to"): "until",
     ("up", "until"): "until",
+    ("until", "and"): "until and",
+    ("until and", "including"): "until",
     ("first", "half"): "h1",
     ("second", "half"): "h2",
     **{
@@ -200,8 +202,11 @@ KOREAN: dict[str, tuple[str, ...]] = {
 _LONGEST_KOREAN = max(map(len, KOREAN))
 _MOST_CHARACTERS = 200
 _MOST_WORDS = 24
-_DAYS_BESIDE = rf"(?:(?:{'|'.join(FILLERS)}|in) )*days (?:before|after)\b"
-"""Several days without their number; only `the day before` is a time."""
+_UNCLEAR = (
+    rf"^(?:(?:{'|'.join(FILLERS)}|in) )*days (?:before|after)\b"
+    rf"|\ban? (?:{'|'.join(f'{name}|{name[:3]}' for name in MONTHS)})\b"
+)
+"""Several days without their number, but only `the day before` is a time; any month of a name."""
 _MANY = "9999999999"
 """Replaces every larger count."""
 
@@ -234,7 +239,7 @@ def words_of(expression: str) -> tuple[str, ...] | None:
     text = " ".join(normalize("NFKC", expression).lower().split())
     if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
-    if len(text) > _MOST_CHARACTERS or compiled(_DAYS_BESIDE).match(text):
+    if len(text) > _MOST_CHARACTERS or compiled(_UNCLEAR).search(text):
         return None
     words = tuple(_joined(_split(text)))
     return words if len(words) <= _MOST_WORDS and "?" not in words else None

@@ -427,6 +427,10 @@ november 10 at the latest | … | 2026-11-11
 not after november 10 | … | 2026-11-11
 no earlier than november 10 | 2026-11-10 | now
 not before november 10 | 2026-11-10 | now
+on or before november 10 | … | 2026-11-11
+before or on november 10 | … | 2026-11-11
+on or after november 10 | 2026-11-10 | now
+up to and including november 10 | … | 2026-11-11
 november 10 onwards | 2026-11-10 | now
 more than two weeks ago | … | 2026-11-06T15:30
 over two weeks ago | … | 2026-11-06T15:30
@@ -452,6 +456,10 @@ last week and this week | 2026-11-09 | now
 november 9 and 10 | 2026-11-09 | 2026-11-11
 오늘과 어제 | 2026-11-19 | now
 어제랑 그제 | 2026-11-18 | 2026-11-20
+2 to 3 weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+two or three weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+from 2 to 3 weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+a day or two ago | 2026-11-18T15:30 | 2026-11-19T15:30
 first week of november | 2026-11-01 | 2026-11-08
 the second week of last month | 2026-10-08 | 2026-10-15
 last week of october | 2026-10-25 | 2026-11-01
@@ -550,6 +558,9 @@ end of october | is not a time that is understood | say it like
 mid october | is not a time that is understood | say it like
 until after november 10 | is not a time that is understood | say it like
 not since friday | is not a time that is understood | say it like
+yesterday until noon | is not a time that is understood | say it like
+and november 10 | is not a time that is understood | say it like
+a november | is not a time that is understood | say it like
 not yesterday | is not a time that is understood | say it like
 over 2 weeks | is not a time that is understood | say it like
 more than 2 weeks | is not a time that is understood | say it like

@@ -20,12 +20,12 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 327
-MOST_LINES = 83_600
+MOST_MODULES = 328
+MOST_LINES = 84_100
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1024, 26),
+    "search": (74, 1025, 26),
     "add": (70, 1040, 23),
     "hook": (39, 455, 19),
 }

@@ -28,6 +28,9 @@ FORMAT = 1
 LINKS = "<!-- mind: links -->"
 """The line after the text of a memory in a Markdown export; the links below are for people."""
 
+LISTED = ".mind-export"
+"""The file in the folder of an export that lists the others."""
+
 _REQUIRED = ("id", "type", "created")
 
 

@@ -390,7 +390,7 @@ def _topic(exported: Exported, name: str, *, user: bool) -> bytes:
         {
             "name": name.removesuffix(".md").replace("_", "-"),
             "description": plain(memory.heading, _ABOUT),
-            "metadata": {"type": kind},
+            "metadata": {"type": kind} | ({"private": True} if exported.private else {}),
         }
     )
     texts = [memory.content]

@@ -61,7 +61,8 @@ def _status(exported: Exported, numbers: Mapping[str, int]) -> str:
 
 def _record(exported: Exported, status: str, names: Mapping[str, str]) -> str:
     memory = exported.memory
-    header = emitted_lines({"status": status, "date": f"{memory.created:%Y-%m-%d}"})
+    marks = {"private": True} if exported.private else {}
+    header = emitted_lines({"status": status, "date": f"{memory.created:%Y-%m-%d}", **marks})
     title = plain(memory.heading)
     body = memory.content.strip("\n")
     if _is_record(body):

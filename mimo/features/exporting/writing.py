@@ -21,10 +21,8 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.exporting.documents import File
 from mimo.frozen import NamedTuple
+from mimo.memory.exchange import LISTED
 from mimo.store import files
-
-LISTED = ".mind-export"
-"""The file of a folder that lists the others."""
 
 _PARTIAL = ".mind-export-"
 """The beginning of the name of a folder that is not complete."""

@@ -218,7 +218,8 @@ def _drafts(mind: Mind, source: Source, format: Format) -> list[Draft]:
     total = len(source.files)
     try:
         for draft in READERS[format](source):
-            drafts.append(draft)
+            is_private = draft.private or source.surroundings.private
+            drafts.append(replace(draft, private=is_private))
             if total > 1:
                 mind.advance("Reading", min(len(drafts), total), total)
             else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
-from mimo.features.importing.notes import Note, file_links, key_of, read
+from mimo.features.importing.notes import Note, file_links, is_private, key_of, read
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.document import prose_lines, trim, without_comments
 from mimo.memory.model import SUPERSEDES, Kind, Link, Section
@@ -122,6 +122,7 @@ def _draft(source: Source, note: Note) -> Draft:
         links=tuple(dict.fromkeys([*links, *_plain(file_links(source, note), status)])),
         names=tuple(filter(None, names)),
         extra=extra,
+        private=is_private(source, note),
     )
 
 

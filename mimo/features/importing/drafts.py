@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.errors import Invalid
+from mimo.features.importing.privacy import Surroundings
 from mimo.frozen import field, frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose_lines
@@ -55,6 +56,8 @@ class Source:
     is_file: bool = False
     skipped: Sequence[tuple[str, str]] = ()
     """Files that are not read, each with the reason."""
+    surroundings: Surroundings = Surroundings()
+    """The folders that contain it, which may be private."""
 
     def text(self, name: str, limit: int = MAX_FILE_BYTES) -> str:
         """Returns the text of a file. Raises `Unreadable`."""

@@ -22,7 +22,7 @@ from mimo.features.importing.drafts import (
     tags,
     text,
 )
-from mimo.features.importing.notes import link_of, read
+from mimo.features.importing.notes import is_private, link_of, read
 from mimo.memory import codec, exchange
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Link, Problem
@@ -101,16 +101,17 @@ def _first_object(content: str) -> Mapping[str, Any] | None:
 
 
 def mind(source: Source) -> Iterator[Draft]:
-    """Yields the memories of an export by mind: lines of JSON, or files in a folder.
+    """Yields the memories of an export by mind: lines of JSON, or files in a folder or one of them.
 
     Raises `Invalid` for a later version of the format, and for a file that was cut.
     """
-    if source.is_file:
+    markdown = source.named(".md")
+    if source.is_file and not markdown:
         yield from _lines(source)
         return
-    for name in source.named(".md"):
+    for name in markdown:
         note = read(source, name)
-        if note.problem or not {"id", "type", "created"} <= note.header.keys():
+        if note.problem or not note.is_own:
             if name.rpartition("/")[2].lower() not in ("index.md", "readme.md"):
                 reason = note.problem or "its header has no id, type and date of a memory"
                 yield Draft(key=name, group="files", skipped=reason)
@@ -121,10 +122,10 @@ def mind(source: Source) -> Iterator[Draft]:
         if isinstance(file, Problem):
             yield Draft(key=name, group="files", skipped=file.reason)
         else:
-            is_private = name.startswith("private/") or "/private/" in name
             memory = exchange.without_additions(file.memory)
             group = f"{memory.type.value}s"
-            yield Draft(key=memory.id, group=group, whole=memory, private=is_private)
+            private = is_private(source, note)
+            yield Draft(key=memory.id, group=group, whole=memory, private=private)
 
 
 def _lines(source: Source) -> Iterator[Draft]:

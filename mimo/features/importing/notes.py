@@ -38,6 +38,11 @@ class Note(NamedTuple):
     problem: str | None = None
 
     @property
+    def is_own(self) -> bool:
+        """Returns whether its header is that of a memory in `.mind/`."""
+        return {"id", "type", "created"} <= self.header.keys()
+
+    @property
     def stem(self) -> str:
         """Returns the name of the file without folders and `.md`."""
         return re.sub(r"\.(md|markdown)$", "", self.name.rpartition("/")[2], flags=re.I)
@@ -61,6 +66,13 @@ def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
     for name in source.named(".md", ".markdown"):
         if name.rpartition("/")[2].lower() not in leave:
             yield read(source, name)
+
+
+def is_private(source: Source, note: Note) -> bool:
+    """Returns whether the memory of a note must stay on this machine, by its header or folder."""
+    # What its owner marked so, in any tool, must not be committed.
+    is_marked = note.header.get("private") is True
+    return is_marked or source.surroundings.covers(note.name, own=note.is_own)
 
 
 def key_of(source: Source, name: str) -> str:
@@ -108,8 +120,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
-        # What its owner marked so, in any tool, must not be committed.
-        private=header.get("private") is True,
+        private=is_private(source, note),
         **fields,
     )
 
@@ -314,6 +325,7 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
         yield Draft(key=key, group="rules", skipped=note.problem)
         return
     created = first_moment(note.header, _CREATED)
+    private = is_private(source, note)
     others = 0
     for headings, item in _items(_without_own(note.body)):
         if item is None:
@@ -329,6 +341,7 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
             content=item,
             created=created,
             topic=headings[-1] if headings else None,
+            private=private,
             extra={"headings": list(headings)} if len(headings) > 1 else {},
         )
     if others:

@@ -7,6 +7,7 @@ that the user may have named, and sizes are checked before anything is read.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +20,10 @@ from mimo import disk
 from mimo.errors import Invalid, NotFound
 from mimo.features.importing import adr, database, exports, notes, tables
 from mimo.features.importing.drafts import LARGEST_JSON, Draft, Source
+from mimo.features.importing.privacy import surroundings
 from mimo.memory.codec.document import Unreadable
-from mimo.store.files import failure
+from mimo.memory.exchange import LISTED
+from mimo.store.files import CONFIG, failure
 
 if TYPE_CHECKING:
     from zipfile import ZipFile, ZipInfo
@@ -104,6 +107,7 @@ def opened(path: Path) -> Iterator[Source]:
                 hidden=frozenset(),
                 content=lambda _, limit: _content(path, limit, follow=True),
                 is_file=True,
+                surroundings=surroundings(path, is_folder=False),
             )
     except FileNotFoundError:
         raise NotFound(f"`{path}` does not exist", hint="check the path") from None
@@ -152,6 +156,7 @@ def _folder(path: Path) -> Source:
         hidden=frozenset(hidden),
         content=lambda name, limit: _content(path / name, limit),
         skipped=tuple(skipped),
+        surroundings=surroundings(path, is_folder=True),
     )
 
 
@@ -204,13 +209,15 @@ def _members(path: Path, archive: ZipFile) -> Source:
         raise Invalid(
             f"the files in `{path}` have more than {LARGEST:,} bytes", hint="unpack it first"
         )
+    stem, folder = path.name.removesuffix(path.suffix), top.strip("/")
     return Source(
         path=path,
-        name=top.strip("/") or path.name.removesuffix(path.suffix),
+        name=folder or stem,
         files={name: info.file_size for name, info in infos.items()},
         hidden=frozenset(hidden),
         content=partial(_member, archive, infos),
         skipped=tuple(skipped),
+        surroundings=surroundings(path, stem, *filter(None, [folder]), is_folder=True),
     )
 
 
@@ -292,6 +299,8 @@ def _of_file(source: Source) -> list[Format]:
     if text.lstrip()[:1] in ("{", "["):
         return _of_json(text)
     if lower.endswith((".md", ".markdown")):
+        if notes.read(source, name).is_own:
+            return [Format.MIND]
         return [Format.CLAUDE_MD, Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR]
     return []
 
@@ -313,6 +322,8 @@ def _of_database(path: Path) -> list[Format]:
 
 def _of_folder(source: Source) -> list[Format]:
     """Returns the possible formats of a folder or an archive."""
+    if _is_own(source):
+        return [Format.MIND]
     if names := [name for name in source.files if exports.CONVERSATIONS.search(name)]:
         return _of_json(source.text(names[0], LARGEST_JSON))
     if ".obsidian" in source.hidden:
@@ -324,6 +335,29 @@ def _of_folder(source: Source) -> list[Format]:
     return _of_markdown(source)
 
 
+_VERSION = re.compile(r"^format *= *\d+", re.MULTILINE)
+
+
+def _is_own(source: Source) -> bool:
+    """Returns whether mind wrote a folder: `.mind` or a part or a copy of it, or an export.
+
+    It must be known before any other format, whose reader would not keep its memories as they are.
+    """
+    markdown = source.named(".md")
+    if not markdown or source.surroundings.in_store:
+        return bool(markdown)
+    with suppress(Unreadable, OSError):
+        if CONFIG in source.files and _VERSION.search(source.text(CONFIG)):
+            return True
+    if LISTED not in source.hidden and not {".index", "MEMORY.md"} & {
+        *source.hidden,
+        *source.files,
+    }:
+        return False
+    read = [notes.read(source, name) for name in markdown[:_SAMPLE]]
+    return 2 * sum(note.is_own for note in read) >= len(read)
+
+
 def _of_markdown(source: Source) -> list[Format]:
     """Returns the possible formats of a folder of notes, by the headers of some of them."""
     markdown = source.named(".md")
@@ -332,7 +366,7 @@ def _of_markdown(source: Source) -> list[Format]:
     read = [notes.read(source, name) for name in markdown[:_SAMPLE]]
     if any(note.name == "index.md" and "okf_version" in note.header for note in read):
         return [Format.OKF]
-    if any({"id", "type", "created"} <= note.header.keys() for note in read):
+    if any(note.is_own for note in read):
         return [Format.MIND]
     if any("permalink" in note.header for note in read):
         return [Format.BASIC_MEMORY]

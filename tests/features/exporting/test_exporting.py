@@ -20,10 +20,11 @@ from mimo.commands.spec import Surface, declared
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.features import exporting
 from mimo.features.exporting.commands import ExportPart, ExportWritten, export
-from mimo.features.exporting.writing import LISTED
+from mimo.features.importing import sources
+from mimo.features.importing.sources import READERS
 from mimo.features.ingest.commands import ingest
 from mimo.memory.codec import normal
-from mimo.memory.exchange import Exported, from_data
+from mimo.memory.exchange import LISTED, Exported, from_data
 from mimo.memory.model import Filter, Kind, Link, Memory, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -141,6 +142,24 @@ def test_private_memories_are_exported_on_request_only(shop: Mind, project: Path
         run(shop, private=True, output=output, format=format)
         assert (project / output).stat().st_mode & 0o077 == 0
     assert (project / "p/private/facts/fact_affair.md").exists()
+
+
+@pytest.mark.parametrize("format", ["jsonl", "markdown", "madr", "okf", "claude"])
+def test_an_exported_private_memory_stays_private_when_imported(
+    shop: Mind, project: Path, format: str
+) -> None:
+    affair = Memory(id="decision_affair", type=Kind.DECISION, content="mine", created=NOW)
+    shop.store.create(affair, private=True)
+    run(shop, private=True, output="x", format=format)
+
+    with sources.opened(project / "x") as source:
+        drafts = list(READERS[sources.recognised(source)](source))
+
+    private = {
+        draft.private for draft in drafts if "affair" in draft.key or "mine" in draft.content
+    }
+    assert private == {True}
+    assert not all(draft.private for draft in drafts)
 
 
 @pytest.mark.parametrize("format", ["jsonl", "mcp", "llms"])

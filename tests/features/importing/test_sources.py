@@ -392,6 +392,118 @@ class TestPrivacy:
         assert "private memory" in result.skipped[0].reason
 
 
+NOTE = "---\nid: fact_pay\ntype: fact\ncreated: 2026-01-01T00:00:00Z\n---\nBob 90k\n"
+OPEN = NOTE.replace("pay", "open").replace("Bob 90k", "Staging resets on Monday")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """The folder `.mind` of another project, with a private and a shared memory."""
+    folder = write(tmp_path / "other" / ".mind", private__facts__fact_pay=NOTE, MEMORY="# Log")
+    write(folder, facts__fact_open=OPEN, private__by_hand="Bob has a new boss")
+    (folder / ".index").mkdir()
+    (folder / "config.toml").write_text("# Settings.\nformat = 1\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    """A Markdown export with a private and a shared memory."""
+    folder = write(tmp_path / "vault", private__facts__fact_pay=NOTE, facts__fact_open=OPEN)
+    write(folder, index="# shop\n\n- [Bob 90k](private/facts/fact_pay.md) (private)\n")
+    (folder / ".mind-export").write_text("{}", encoding="utf-8")
+    return folder
+
+
+class TestOwnStores:
+    """The memories of another `.mind/` and of exports keep their ids and stay private."""
+
+    BOTH = ("facts/fact_open.md", "private/facts/fact_pay.md")
+
+    @pytest.mark.parametrize("name", [".mind", "copy"])
+    def test_a_store_is_recognised_in_spite_of_its_index(self, mind, store, name):
+        result = import_(mind, str(store.rename(store.with_name(name))))
+
+        assert (result.format, tuple(facts(mind))) == (Format.MIND, self.BOTH)
+
+    @pytest.mark.parametrize("hidden", [".index", ".obsidian", ".mind-export"])
+    def test_an_export_is_recognised_after_another_program_opened_it(self, mind, exported, hidden):
+        if hidden != ".mind-export":
+            (exported / hidden).mkdir()
+
+        result = import_(mind, str(exported))
+
+        assert (result.format, tuple(facts(mind))) == (Format.MIND, self.BOTH)
+
+    @pytest.mark.parametrize("part", ["", "/facts", "/facts/fact_pay.md"])
+    @pytest.mark.parametrize("kind", ["store", "exported", "unpacked"])
+    def test_a_private_part_stays_private(self, mind, request, kind, part):
+        root = request.getfixturevalue("store" if kind == "store" else "exported")
+        if kind == "unpacked":
+            (root / ".mind-export").unlink()
+
+        result = import_(mind, f"{root}/private{part}")
+
+        assert result.format is Format.MIND
+        assert tuple(facts(mind)) == ("private/facts/fact_pay.md",)
+
+    @pytest.mark.parametrize("part", ["private", "private/facts", "private/facts/fact_pay.md"])
+    def test_a_link_to_a_private_part_stays_private(self, mind, store, tmp_path, part):
+        link = tmp_path / ("link.md" if part.endswith(".md") else "link")
+        link.symlink_to(store / part)
+
+        import_(mind, str(link))
+
+        assert all(name.startswith("private/") for name in facts(mind))
+        assert len(facts(mind)) == 1
+
+    @pytest.mark.parametrize(
+        ("archive", "names"),
+        [
+            ("x.zip", ["private/facts/fact_pay.md"]),
+            ("x.zip", ["Private/fact_pay.md"]),
+            ("x.zip", [".mind/private/facts/fact_pay.md"]),
+            ("x.zip", ["shop/private/facts/fact_pay.md", "shop/MEMORY.md"]),
+            ("x.zip", ["private\\facts\\fact_pay.md"]),
+            ("private.zip", ["facts/fact_pay.md"]),
+            ("other/.mind/private/x.zip", ["facts/fact_pay.md"]),
+        ],
+    )
+    def test_an_archive_of_a_private_part_stays_private(self, mind, tmp_path, archive, names):
+        path = tmp_path / archive
+        path.parent.mkdir(parents=True, exist_ok=True)
+        texts = {name: "# Log" if name.endswith("MEMORY.md") else NOTE for name in names}
+        TestArchives.make(path, texts)
+
+        import_(mind, str(path))
+
+        assert all("private/" in name for name in facts(mind))
+        assert len(facts(mind)) == 1
+
+    @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.NB, Format.ADR, Format.CLAUDE_MD])
+    @pytest.mark.parametrize("part", ["", "private"])
+    def test_no_format_shares_private_memories(self, mind, store, format, part):
+        record = "# Pay\n\n- Status: accepted\n\n## Decision\nBob 90k\n"
+        write(store, private__0001=record, private__CLAUDE="- Bob 90k\n")
+
+        import_(mind, str(store / part), from_=format)
+
+        shared = [text for name, text in facts(mind).items() if not name.startswith("private/")]
+        assert not [text for text in shared if "Bob" in text]
+        assert any(name.startswith("private/") for name in written(mind))
+
+    def test_a_private_folder_far_above_is_not_a_mark(self, mind, store, exported, tmp_path):
+        away = tmp_path / "private" / "work"
+        away.mkdir(parents=True)
+
+        import_(mind, str(exported.rename(away / "vault")))
+        import_(mind, str((store / "facts").rename(away / "facts")), from_=Format.OBSIDIAN)
+        import_(mind, str(vault(away / "Notes", tea="# Tea")))
+
+        shared = {name for name in facts(mind) if not name.startswith("private/")}
+        assert {name[:15] for name in shared} == {"facts/fact_open", "facts/fact_tea_"}
+
+
 class TestRollingBack:
     def test_a_rollback_removes_what_was_imported(self, mind, graph):
         before = written(mind)

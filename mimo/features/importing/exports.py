@@ -23,6 +23,7 @@ from mimo.features.importing.drafts import (
     text,
 )
 from mimo.features.importing.notes import is_private, link_of, read
+from mimo.features.importing.privacy import is_marked
 from mimo.memory import codec, exchange
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Link, Problem
@@ -151,7 +152,7 @@ def _lines(source: Source) -> Iterator[Draft]:
                     key=memory.id,
                     group=f"{memory.type.value}s",
                     whole=memory,
-                    private=data.get("private") is True,
+                    private=is_marked(data) or is_marked(memory.extra),
                 )
             case "end":
                 end = data.get("memories")

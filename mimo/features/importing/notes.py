@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
+from mimo.features.importing.privacy import is_marked, is_marked_text
 from mimo.frozen import NamedTuple, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import Unreadable, prose_lines, title, trim
@@ -71,8 +72,8 @@ def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
 def is_private(source: Source, note: Note) -> bool:
     """Returns whether the memory of a note must stay on this machine, by its header or folder."""
     # What its owner marked so, in any tool, must not be committed.
-    is_marked = note.header.get("private") is True
-    return is_marked or source.surroundings.covers(note.name, own=note.is_own)
+    marked = is_marked(note.header) if note.header else is_marked_text(note.body)
+    return marked or source.surroundings.covers(note.name, own=note.is_own)
 
 
 def key_of(source: Source, name: str) -> str:
@@ -120,7 +121,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
-        private=is_private(source, note),
+        private=fields.pop("private", False) or is_private(source, note),
         **fields,
     )
 
@@ -305,6 +306,7 @@ def claude_memory(source: Source) -> Iterator[Draft]:
             type=_CLAUDE_KINDS.get(str(kind), Kind.FACT),
             content=joined(None if description == note.body else description, note.body),
             names=(slug,) if isinstance(slug, str) else (),
+            private=is_marked(nested),
             more=more,
         )
     if "MEMORY.md" in source.files:

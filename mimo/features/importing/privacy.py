@@ -1,15 +1,44 @@
-"""The privacy of a source: the folders that its files are in."""
+"""The privacy of a source: the folders that its files are in, and the marks in their headers."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.frozen import NamedTuple
 from mimo.memory.exchange import LISTED
 
 _PRIVATE = "private"
+_UNREAD = re.compile(
+    r"(?:---|\+\+\+)[ \t]*\n(?:(?!---|\+\+\+).*\n)*?[ \t]*[\"']?private[\"']?[ \t]*[:=]", re.I
+)
+"""The beginning of a text whose header is not one for YAML, such as `private:true`."""
+_NO = frozenset(("", "false", "no", "off", "0"))
+
+
+def is_marked(values: Mapping[str, Any]) -> bool:
+    """Returns whether a header or an object of JSON marks a memory as private.
+
+    Only a clear no does not: false, no, off, 0 or nothing. The case of the key has no meaning.
+    """
+    return any(
+        not _is_no(value)
+        for key, value in values.items()
+        if str(key).strip().casefold() == _PRIVATE
+    )
+
+
+def is_marked_text(text: str) -> bool:
+    """Returns whether a text without a header begins with what was meant as a mark in one."""
+    return _UNREAD.match(text) is not None
+
+
+def _is_no(value: object) -> bool:
+    return value.strip().casefold() in _NO if isinstance(value, str) else not value
 
 
 class Surroundings(NamedTuple):

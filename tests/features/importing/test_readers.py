@@ -273,6 +273,11 @@ class TestConversations:
         assert all(draft.private for draft in drafts(tmp_path / "export"))
 
 
+NOTES = (
+    Format.OBSIDIAN, Format.BASIC_MEMORY, Format.OKF, Format.NB, Format.CLAUDE_MEMORY,
+)  # fmt: skip
+
+
 class TestNotes:
     def test_obsidian(self, tmp_path):
         folder = write(
@@ -320,6 +325,61 @@ class TestNotes:
             "obsidian_id": 7, "obsidian_source": "a book", "obsidian_title": ["a"],
             "obsidian_created": "long ago", "obsidian_tags": {"a": "b"}, "undated": True,
         }  # fmt: skip
+
+    @pytest.mark.parametrize("format", [*NOTES, Format.ADR, Format.CLAUDE_MD, Format.MIND])
+    @pytest.mark.parametrize(
+        ("line", "private"),
+        [
+            ("private: yes", True),
+            ("private: on", True),
+            ("private: 1", True),
+            ('private: "true"', True),
+            ("private: 'Yes'", True),
+            ("private: [true]", True),
+            ("private: {a: b}", True),
+            ("private: who knows", True),
+            ("Private: true", True),
+            ("PRIVATE: y", True),
+            ("private: false\nPrivate: yes", True),
+            ("private: false", False),
+            ("private: No", False),
+            ("private: 'off'", False),
+            ("private: 0", False),
+            ("private: ''", False),
+            ("private:", False),
+            ("private: null", False),
+            ("Private: FALSE", False),
+        ],
+    )
+    def test_only_a_clear_no_is_shared(self, tmp_path, format, line, private):
+        header = f"id: fact_a\ntype: fact\ncreated: 2026-01-01\nstatus: accepted\n{line}"
+        text = f"---\n{header}\n---\n- A\n\n## Decision\n\nB\n"
+        folder = write(tmp_path / "x", {"0001/CLAUDE.md": text, "0001-a.md": text})
+
+        read = [draft for draft in drafts(folder, format) if not draft.skipped]
+
+        assert read
+        assert {draft.private for draft in read} == {private}
+
+    @pytest.mark.parametrize(
+        ("text", "private"),
+        [
+            ("---\nprivate:true\n---\nA", True),
+            ("\n---\ntags: [a]\nprivate: true\n---\nA", True),
+            ("---\nA\n\n---\nprivate: B", False),
+            ("A\n\n---\nprivate: true\n---\n", False),
+        ],
+    )
+    def test_a_mark_in_a_header_that_is_none_for_yaml_counts(self, tmp_path, text, private):
+        folder = write(tmp_path / "Vault", {".obsidian/x": "", "a.md": text})
+
+        assert [draft.private for draft in drafts(folder)] == [private]
+
+    def test_a_mark_in_the_metadata_of_a_topic_counts(self, tmp_path):
+        header = "name: a\nprivate: false\nmetadata:\n  type: user\n  Private: yes"
+        folder = write(tmp_path / "memory", {"MEMORY.md": "", "a.md": f"---\n{header}\n---\nA"})
+
+        assert [draft.private for draft in drafts(folder) if not draft.skipped] == [True]
 
     def test_a_note_that_is_marked_private_stays_private(self, tmp_path):
         folder = write(
@@ -531,6 +591,18 @@ class TestOwnExports:
         )  # fmt: skip
         assert memory.sections == {Section.REASONING: "It is simple"}
         assert resolved([draft], "mind", {}, now=NOW).items[0].memory == memory
+
+    @pytest.mark.parametrize(
+        "mark", [{"private": "yes"}, {"private": 1}, {"Private": True}, {"extra": {"private": "y"}}]
+    )
+    def test_an_unclear_mark_is_private(self, tmp_path, mark):
+        shared = {**MEMORY, "id": "decision_b", "private": False}
+        marked = {**shared, "id": "decision_a", **mark}
+        end = {"kind": "end", "memories": 2}
+
+        read = drafts(self.export(tmp_path / "x.jsonl", HEAD, marked, shared, end))
+
+        assert [draft.private for draft in read] == [True, False]
 
     def test_a_file_that_was_cut_is_refused(self, tmp_path):
         path = self.export(tmp_path / "x.jsonl", HEAD, MEMORY)

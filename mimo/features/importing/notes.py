@@ -25,7 +25,11 @@ RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules
 _CREATED = ("created", "created_at", "date", "date created", "creation date")
 _CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*)")
-_MARKDOWN_LINK = re.compile(r"(?<!!)\[[^\[\]\n]*\]\(<?([^()\s<>#]+?\.md)(?:#[^()\s<>]*)?>?\)")
+_MARKDOWN_LINK = re.compile(
+    # The text may have brackets with a backslash before them, or in pairs.
+    r"(?<![!\\])\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?!\())*+\]"
+    r"\(<?([^()\s<>#]+?\.md)(?:#[^()\s<>]*)?>?\)"
+)
 _OWN_START = re.compile(r"^<!-- MIND:CONTEXT\b", re.M)
 _OWN_END = re.compile(r"^<!-- MIND:END -->[^\n]*\n?", re.M)
 

@@ -490,6 +490,33 @@ class TestNotes:
         assert [draft.group for draft in imported if draft.skipped] == ["paragraphs"] * 2
         assert "ours" not in str(imported)
 
+    @pytest.mark.parametrize(
+        ("link", "names"),
+        [
+            (r"[Use \[x\] and \<y\>](a.md)", ["a"]),
+            ("[Use [x] or `y[0]`](a.md)", ["a"]),
+            (r"[\\](a.md)", ["a"]),
+            ("[ ] [A](a.md) [B](b.md)", ["a", "b"]),
+            ("[see [A](a.md)](b.md)", ["a"]),
+            (r"\[A](a.md)", []),
+            ("![A](a.md)", []),
+            ("[A] (a.md)", []),
+        ],
+    )
+    def test_links_whose_text_has_brackets(self, tmp_path, link, names):
+        notes = {"a.md": "A", "b.md": "B", "x.md": link}
+        folder = write(tmp_path / "V", {".obsidian/x": "", **notes})
+
+        (draft,) = (draft for draft in drafts(folder) if draft.key == "V/x.md")
+
+        assert [link.to for link in draft.links] == [f"V/{name}.md" for name in names]
+
+    def test_an_entry_of_the_index_whose_title_has_brackets_is_its_topic(self, tmp_path):
+        index = "- [Title with \\[brackets\\] & \\<tags\\>](a.md) — Line\n- a rule\n"
+        folder = write(tmp_path / "memory", {"MEMORY.md": index, "a.md": "# A"})
+
+        assert [draft.content for draft in drafts(folder)] == ["# A", "a rule"]
+
 
 class TestDecisionRecords:
     MADR = (
@@ -619,7 +646,13 @@ class TestOwnExports:
 
 HOSTILE = {
     "adr": ["# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n"],
-    "obsidian": ["[](" + "a.md#" * 40_000],
+    "obsidian": [
+        "[](" + "a.md#" * 40_000,
+        "\\[" * 100_000,
+        "[\\[" * 60_000,
+        "[" + "[b]" * 60_000,
+        "[x [b] " * 40_000,
+    ],
     "basic-memory": ["- a" + " " * 200_000, "- a [[" + "a" * 200_000, "[](" + "a.md#" * 40_000],
     "claude-md": ["<!-- MIND:CONTEXT\n" * 20_000],
 }

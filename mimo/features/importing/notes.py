@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,7 +17,7 @@ from mimo.features.importing.drafts import Draft, Source, divided, joined, momen
 from mimo.features.importing.privacy import is_marked, is_marked_text
 from mimo.frozen import NamedTuple, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import Unreadable, prose_lines, title, trim
+from mimo.memory.codec.document import Document, Unreadable, prose_lines, split, title, trim
 from mimo.memory.codec.file import read_document
 from mimo.memory.model import Kind, Link
 
@@ -30,6 +32,12 @@ _MARKDOWN_LINK = re.compile(
     r"(?<![!\\])\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?!\())*+\]"
     r"\(<?([^()\s<>#]+?\.md)(?:#[^()\s<>]*)?>?\)"
 )
+_UNQUOTED = re.compile(
+    r"([ \t]*\w[\w .-]*:[ \t]+)([^\s\"'\[{|>&*!#].*(?:: .*|:)|[@`%].*)", re.DOTALL
+)
+"""A line of a header whose value needs quotes in YAML."""
+_MOST_REPAIRS = 20
+"""The lines of a header that are corrected."""
 _OWN_START = re.compile(r"^<!-- MIND:CONTEXT\b", re.M)
 _OWN_END = re.compile(r"^<!-- MIND:END -->[^\n]*\n?", re.M)
 
@@ -56,7 +64,7 @@ class Note(NamedTuple):
 def read(source: Source, name: str) -> Note:
     """Returns a file as a note; its problem is the reason that it can't be read."""
     try:
-        document, header = read_document(source.content(name, 1024 * 1024))
+        document, header = _parted(source.content(name, 1024 * 1024))
     except Unreadable as error:
         where = f"line {error.line}: " if error.line else ""
         return Note(name, {}, "", f"{where}{error.reason}")
@@ -64,6 +72,27 @@ def read(source: Source, name: str) -> Note:
         return Note(name, {}, "", (error.strerror or str(error)).lower())
     body = document.body.replace("\r\n", "\n")
     return Note(name, header, trim(body))
+
+
+def _parted(data: bytes) -> tuple[Document, dict[str, Any]]:
+    """Returns a file's parts and the data of its header, in which quotes may be missing.
+
+    Other tools accept `description: Use tabs: never spaces`. Raises `Unreadable`.
+    """
+    for _ in range(_MOST_REPAIRS):
+        try:
+            return read_document(data)
+        except Unreadable as error:
+            lines = split(data).text.split("\n")
+            number = (error.line or 0) - 1
+            line = lines[number].rstrip(" \t\r") if 0 < number < len(lines) else ""
+            match = _UNQUOTED.fullmatch(line)
+            if match is None:
+                raise
+            end = "\r" if lines[number].endswith("\r") else ""
+            lines[number] = match[1] + json.dumps(match[2], ensure_ascii=False) + end
+            data = "\n".join(lines).encode()
+    return read_document(data)
 
 
 def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
@@ -151,16 +180,18 @@ def inline_tags(body: str) -> list[str]:
 
 def file_links(source: Source, note: Note) -> tuple[Link, ...]:
     """Returns the links `[text](path.md)` of a note to other files of the source."""
-    folder = posixpath.dirname(note.name)
-    targets: dict[str, None] = {}
-    for _, line in prose_lines(note.body.split("\n")):
+    paths = dict.fromkeys(path for path in _linked(note.name, note.body) if path in source.files)
+    return tuple(Link(to=key_of(source, path)) for path in paths)
+
+
+def _linked(name: str, text: str) -> Iterator[str]:
+    """Yields the paths in the source to which a text in the file `name` has links."""
+    folder = posixpath.dirname(name)
+    for _, line in prose_lines(text.split("\n")):
         for match in _MARKDOWN_LINK.finditer(line) if "](" in line else ():
             target = unquote(match[1])
             at = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
-            path = posixpath.normpath(at)
-            if path in source.files:
-                targets[key_of(source, path)] = None
-    return tuple(Link(to=target) for target in targets)
+            yield posixpath.normpath(at)
 
 
 # Vaults.
@@ -283,6 +314,8 @@ def nb(source: Source) -> Iterator[Draft]:
 
 # Rules and notes for agents.
 
+_MORE_FILES = re.compile(r"[\d,]+ more files in this folder")
+"""The last line of an index by mind, if not all files have a line."""
 _CLAUDE_KINDS = {"feedback": Kind.INSIGHT}
 
 
@@ -291,7 +324,13 @@ def claude_memory(source: Source) -> Iterator[Draft]:
     if source.name == "memory":
         # The folder above is named for the project.
         source = replace(source, name=source.path.resolve().parent.name)
+    unread = dict.fromkeys((name for name, _ in source.skipped), True)
+    topics: set[str] = set()
     for note in all_notes(source, leave=("memory.md",)):
+        if note.problem:
+            unread[note.name] = _may_be_private(source, note.name)
+        else:
+            topics.add(note.name)
         header = dict(note.header)
         metadata = header.pop("metadata", None)
         nested = dict(metadata) if isinstance(metadata, Mapping) else {}
@@ -314,7 +353,17 @@ def claude_memory(source: Source) -> Iterator[Draft]:
             more=more,
         )
     if "MEMORY.md" in source.files:
-        yield from _rules(source, "MEMORY.md", leave=_MARKDOWN_LINK)
+        yield from _rules(source, "MEMORY.md", topics, unread)
+
+
+def _may_be_private(source: Source, name: str) -> bool:
+    """Returns whether a topic that can't be read may have been marked as private."""
+    try:
+        data = source.content(name, 1024 * 1024)
+    except (Unreadable, OSError):
+        return True
+    is_named = b"private" in data.replace(b"\0", b"").lower()
+    return is_named or source.surroundings.covers(name, own=False)
 
 
 def rules(source: Source) -> Iterator[Draft]:
@@ -324,7 +373,17 @@ def rules(source: Source) -> Iterator[Draft]:
         yield from _rules(source, name)
 
 
-def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> Iterator[Draft]:
+def _rules(
+    source: Source,
+    name: str,
+    topics: Container[str] = (),
+    unread: Mapping[str, bool] = MappingProxyType({}),
+) -> Iterator[Draft]:
+    """Yields the items of a file, except entries that link only to `topics`.
+
+    `unread` are the topics that can't be read: an entry is all that is left of one. The value is
+    whether the topic may be private.
+    """
     note = read(source, name)
     key = key_of(source, name)
     if note.problem:
@@ -337,7 +396,9 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
         if item is None:
             others += 1
             continue
-        if leave and leave.search(item):
+        linked = list(_linked(name, item))
+        is_entry = any(path in topics for path in linked) or _MORE_FILES.fullmatch(item)
+        if is_entry and not any(path in unread for path in linked):
             continue
         words = " > ".join([*headings, " ".join(item.split())])
         digest = sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
@@ -347,7 +408,7 @@ def _rules(source: Source, name: str, leave: re.Pattern[str] | None = None) -> I
             content=item,
             created=created,
             topic=headings[-1] if headings else None,
-            private=private,
+            private=private or any(unread.get(path) for path in linked),
             extra={"headings": list(headings)} if len(headings) > 1 else {},
         )
     if others:

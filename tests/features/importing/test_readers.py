@@ -511,6 +511,68 @@ class TestNotes:
 
         assert [link.to for link in draft.links] == [f"V/{name}.md" for name in names]
 
+    @pytest.mark.parametrize(
+        ("line", "value"),
+        [
+            ("description: Use tabs: never spaces", "Use tabs: never spaces"),
+            ("description: Tabs:  ", "Tabs:"),
+            ("description: Tabs 😀: no", "Tabs 😀: no"),
+            ("description: `tabs`: never spaces", "`tabs`: never spaces"),
+            ('description: @ana said: né, \\ and "a"', '@ana said: né, \\ and "a"'),
+            ("nested:\n  description: Use tabs: always", {"description": "Use tabs: always"}),
+        ],
+    )
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_a_header_without_quotes_is_read(self, tmp_path, line, value, end):
+        text = f"---\nname: a\n{line}\nprivate: yes: sure\n---\na: b: c"
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": text})
+        (folder / "a.md").write_bytes(text.replace("\n", end).encode())
+
+        (draft,) = drafts(folder)
+
+        assert list(draft.extra.values())[1] == value
+        assert (draft.content, draft.private) == ("a: b: c", True)
+
+    @pytest.mark.parametrize(
+        "header",
+        ["a: [b", 'a: "b": c', "private: true\nprivate: false", "a: b: \0", "b:\n  c\n d: e: f"],
+    )
+    def test_another_broken_header_is_a_reason(self, tmp_path, header):
+        folder = write(tmp_path / "V", {".obsidian/x": "", "a.md": f"---\n{header}\n---\nA"})
+
+        (draft,) = drafts(folder)
+
+        assert draft.skipped
+
+    def test_a_topic_of_claude_without_quotes_arrives_once(self, tmp_path):
+        topic = "---\nname: tabs\ndescription: Use tabs: never spaces\n---\nIn Go."
+        folder = write(tmp_path / "memory", {"MEMORY.md": "- [Tabs](tabs.md)", "tabs.md": topic})
+
+        assert [draft.content for draft in drafts(folder)] == ["Use tabs: never spaces\n\nIn Go."]
+
+    def test_the_entry_of_a_topic_that_is_skipped_is_a_fact(self, tmp_path):
+        index = "- [A](a.md) — one\n- [B](b.md) — two\n- [C](c.md)\n- [D](d.md) and [A](a.md)\n"
+        folder = write(
+            tmp_path / "memory",
+            {
+                "MEMORY.md": index + "- [D](d.md)\n- 1,200 more files in this folder\n",
+                "a.md": "---\na: [b\n---\nA",
+                "b.md": "---\nPrivate: yes\na: [b\n---\nB",
+                "d.md": "D",
+            },
+        )
+        (folder / "c.md").symlink_to(folder / "d.md")
+
+        read = [(draft.content, draft.private) for draft in drafts(folder) if not draft.skipped]
+
+        assert read == [
+            ("D", False),
+            ("[A](a.md) — one", False),
+            ("[B](b.md) — two", True),
+            ("[C](c.md)", True),
+            ("[D](d.md) and [A](a.md)", False),
+        ]
+
     def test_an_entry_of_the_index_whose_title_has_brackets_is_its_topic(self, tmp_path):
         index = "- [Title with \\[brackets\\] & \\<tags\\>](a.md) — Line\n- a rule\n"
         folder = write(tmp_path / "memory", {"MEMORY.md": index, "a.md": "# A"})
@@ -652,6 +714,8 @@ HOSTILE = {
         "[\\[" * 60_000,
         "[" + "[b]" * 60_000,
         "[x [b] " * 40_000,
+        "---\na: @" + " " * 60_000 + "x\n---\n",
+        "---\na: " + ": b" * 20_000 + "\n---\n",
     ],
     "basic-memory": ["- a" + " " * 200_000, "- a [[" + "a" * 200_000, "[](" + "a.md#" * 40_000],
     "claude-md": ["<!-- MIND:CONTEXT\n" * 20_000],

@@ -45,11 +45,11 @@ class Surroundings(NamedTuple):
     """The facts about the folders that contain a source."""
 
     in_store: bool = False
-    """Whether one of them is `.mind`, or the source is."""
+    """True if one of them is `.mind`, or the source is."""
     private: bool = False
-    """Whether all files of the source are private."""
+    """True if all files of the source are private."""
     own_private: bool = False
-    """Whether those that mind wrote are: a folder further above is called `private`."""
+    """True if those that mind wrote are: a folder further above is called `private`."""
 
     def covers(self, name: str, *, own: bool) -> bool:
         """Returns whether a file of the source is in a private folder; `own` if mind wrote it."""

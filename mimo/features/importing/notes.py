@@ -24,6 +24,7 @@ from mimo.memory.model import Kind, Link
 RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules", ".windsurfrules")
 """The names, in lower case, of files with rules for agents."""
 
+_INDEX = "index.md"
 _CREATED = ("created", "created_at", "date", "date created", "creation date")
 _CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
 _TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*)")
@@ -106,7 +107,10 @@ def is_private(source: Source, note: Note) -> bool:
     """Returns whether the memory of a note must stay on this machine, by its header or folder."""
     # What its owner marked so, in any tool, must not be committed.
     marked = is_marked(note.header) if note.header else is_marked_text(note.body)
-    return marked or source.surroundings.covers(note.name, own=note.is_own)
+    # An index by mind has the titles of the memories in its folder `private/`.
+    is_index = note.name.rpartition("/")[2].lower() == _INDEX
+    paths = [note.name, *(_linked(note.name, note.body) if is_index else ())]
+    return marked or any(source.surroundings.covers(path, own=note.is_own) for path in paths)
 
 
 def key_of(source: Source, name: str) -> str:
@@ -244,7 +248,7 @@ def link_of(given: str, to: str, confidence: float | None = None) -> Link:
     )
 
 
-_RESERVED = ("index.md", "log.md")
+_RESERVED = (_INDEX, "log.md")
 _OF_OKF = frozenset(("generated", "verified", "sources", "stale_after", "resource"))
 
 

@@ -492,6 +492,13 @@ class TestOwnStores:
         assert not [text for text in shared if "Bob" in text]
         assert any(name.startswith("private/") for name in written(mind))
 
+    @pytest.mark.parametrize("format", [Format.OBSIDIAN, Format.BASIC_MEMORY, Format.NB])
+    def test_no_format_shares_the_index_of_private_memories(self, mind, exported, format):
+        import_(mind, str(exported), from_=format)
+
+        shared = {name: text for name, text in facts(mind).items() if "private/" not in name}
+        assert [name[:20] for name in shared] == ["facts/fact_fact_open"]
+
     def test_a_private_folder_far_above_is_not_a_mark(self, mind, store, exported, tmp_path):
         away = tmp_path / "private" / "work"
         away.mkdir(parents=True)

@@ -126,6 +126,8 @@ class Runner:
             action = run.current.action
             outcome = perform(action, self._scope) if action else Outcome()
             record = machine.after_action(run, outcome, self._pace.at)
+            if "question" in record:
+                record |= machine.processed(run, self._execution.sent(), None)
             self._write(record)
             if record["kind"] == "retry":
                 self._pace.pause(record["wait"] / 1000)
@@ -138,7 +140,7 @@ class Runner:
         run, ask = self._run, self._mind.ask
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
-        while len(sent := self._execution.sent()) <= run.events:
+        while (place := machine.chosen(run, sent := self._execution.sent())) is None:
             if run.answer_by is not None and self._pace.at >= run.answer_by:
                 late = failed(f"no answer by {run.answer_by} ms", again=False)
                 self._write(machine.after_action(run, late, self._pace.at))
@@ -150,9 +152,9 @@ class Runner:
                 continue
             self._pace.check()
             if answer := ask(Question(text=text, choices=run.awaits), SLICE):
-                self._execution.send(answer)
-        counted = {"events": run.events + 1}
-        self._write(machine.after_event(run, sent[run.events], self._pace.at) | counted)
+                self._execution.send(answer, turn=run.turn)
+        record = machine.after_event(run, sent[place].event, self._pace.at)
+        self._write(record | machine.processed(run, sent, place))
 
     def _undo(self) -> None:
         """Runs the rollback procedure if there is one, started before or not.
@@ -394,8 +396,9 @@ def report(mind: Mind, execution: Execution) -> Report:
 def send(mind: Mind, execution: Execution, event: str) -> Report:
     """Sends an event to a run. Raises `Conflict` if it takes none, `Invalid` for a wrong event.
 
-    If no state waits yet, an event of any of the procedure's states is kept for that state. A run
-    that was interrupted while it waited takes the event when it is resumed.
+    An event for a state that waits is for that state only, which takes one event. If no state
+    waits, the event is kept for the next state that has it and asks no question. A run that was
+    interrupted while it waited takes the event when it is resumed.
     """
     before = report(mind, execution)
     if before.status is not Status.RUNNING and not before.run.accepts:
@@ -404,15 +407,26 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
             f"`{execution.id}` is {before.status}: it takes no events",
             hint=hint if before.status is Status.INTERRUPTED else "",
         )
-    states = before.run.procedure.states.values()
-    events = before.run.accepts or tuple({e for state in states for e in state.transitions})
+    run = before.run
+    events = run.accepts or run.early
     if event not in events:
+        states = run.procedure.states.values()
+        if not run.accepts and any(event in state.transitions for state in states):
+            raise Conflict(
+                f"`{execution.id}` has not asked the question that `{event}` answers",
+                hint=f"`mind procedure status {execution.id}` shows the question once it is asked",
+            )
         raise Invalid(
-            f"`{event}` is not an event that `{before.run.state}` waits for",
+            f"`{event}` is not an event that `{run.state}` waits for",
             hint=f"events are {', '.join(sorted(events))}",
             details={"field": "event"},
         )
-    execution.send(event)
+    if (pending := machine.pending(run, execution.sent(), event)) is not None:
+        wait = "the run takes it first"
+        if before.status is not Status.RUNNING:
+            wait = f"`mind procedure resume {execution.id}` continues the run with it"
+        raise Conflict(f"`{pending}` was already sent to `{run.state}`", hint=wait)
+    execution.send(event, turn=run.turn if run.accepts else None)
     return before
 
 

@@ -10,6 +10,7 @@ import pytest
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
+from mimo.features.procedures import executing
 from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start
 from mimo.mind import Mind
@@ -197,6 +198,8 @@ def test_resume_continues_from_the_last_state(run: Any, mind: Mind) -> None:
 def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
+    executing.carry_out(mind, execution, waits=False)
+    execution.append({"kind": "resume", "at": 0, "time": mind.now().isoformat()})
     with execution.held():
         assert run("procedure", "send", "latest", "yes") == (0, "✓ yes sent, in state ask\n")
         assert run("procedure", "send", "latest", "odd")[0] == 2

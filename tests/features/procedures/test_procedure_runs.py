@@ -380,29 +380,146 @@ def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(mind: Mind) -
 def test_a_sent_event_selects_the_next_state(mind: Mind, event: str, end: str) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    with execution.held():
-        executing.send(mind, execution, event)
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, event)
     done = executing.carry_out(mind, execution)
 
     assert (done.status, done.run.state) == (Status.COMPLETED, end)
 
 
+TWO = """\
+initial_state: stage
+states:
+  stage:
+    action: {module: step, function: ask, args: [{question: "Deploy to staging?"}]}
+    transitions: [{event: "yes", target: delete}, {event: "no", target: stopped}]
+  delete:
+    action: {module: step, function: ask, args: [{question: "Delete the old database?"}]}
+    transitions: [{event: "yes", target: deleted}, {event: "no", target: stopped}]
+  deleted: {}
+  stopped: {}
+"""
+SIGNALS = """\
+initial_state: work
+states:
+  work:
+    action: {module: step, function: log, args: [{message: "working"}]}
+    transitions: [{event: success, target: agree}]
+  agree:
+    action: {module: step, function: ask, args: [{question: "Go on?"}]}
+    transitions: [{event: "yes", target: first}]
+  first:
+    transitions: [{event: built, target: second}, {event: "yes", target: stopped}]
+  second:
+    transitions: [{event: built, target: done}, {event: signed, target: signed}]
+  done: {}
+  signed: {}
+  stopped: {}
+"""
+
+
+@pytest.mark.parametrize("again", ["yes", "no"])
+def test_a_second_answer_to_a_question_is_refused(mind: Mind, again: str) -> None:
+    """A client that repeats its answer must not answer the next question, which was not asked."""
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, "yes")
+    with pytest.raises(Conflict, match="`yes` was already sent to `stage`") as refused:
+        executing.send(mind, execution, again)
+    assert "mind procedure resume" in refused.value.hint
+
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert (asks.status, asks.run.state) == (Status.INTERRUPTED, "delete")
+    assert asks.run.question == "Delete the old database?"
+    executing.send(mind, execution, "yes")
+    assert executing.carry_out(mind, execution).run.state == "deleted"
+
+
+def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(mind: Mind) -> None:
+    """Two processes may send an answer at the same moment, or one just after the run went on."""
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    executing.carry_out(mind, execution, waits=False)
+    for _ in range(2):
+        execution.send("yes", turn=0)
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+    execution.send("yes", turn=0)
+    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+
+
+def test_answers_repeated_with_an_earlier_version_answer_one_question(mind: Mind) -> None:
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    question = {"kind": "stay", "state": "stage", "at": 1, "question": "Deploy to staging?"}
+    execution.append(question)
+    execution.append({"kind": "end", "status": "interrupted", "at": 1, "error": "no answer yet"})
+    inbox = mind.folder / ".local" / "executions" / execution.id / "inbox.jsonl"
+    inbox.write_text('{"event": "yes"}\n{"event": "yes"}\n', encoding="utf-8")
+
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert path_of(asks) == [("stage", "yes", "delete")]
+    assert asks.run.question == "Delete the old database?"
+
+
+def test_an_event_sent_before_a_question_does_not_answer_it(mind: Mind) -> None:
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    with execution.held(), pytest.raises(Conflict, match="has not asked the question") as refused:
+        executing.send(mind, execution, "yes")
+    assert "mind procedure status" in refused.value.hint
+    execution.send("yes", turn=None)  # as if the run asked just after it was checked
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "stage"
+
+
+def test_an_early_event_is_kept_for_the_state_that_waits_for_it(mind: Mind) -> None:
+    put(mind, "signals", SIGNALS)
+    execution = begun(mind, "signals")
+    with execution.held():
+        executing.send(mind, execution, "signed")
+        executing.send(mind, execution, "built")
+        with pytest.raises(Conflict, match="`built` was already sent"):
+            executing.send(mind, execution, "built")
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert asks.run.state == "agree"
+    executing.send(mind, execution, "yes")
+    done = executing.carry_out(mind, execution, waits=False)
+
+    assert path_of(done)[2:] == [("first", "built", "second"), ("second", "signed", "signed")]
+
+
+def test_an_event_for_a_state_that_waits_is_not_kept_for_the_next(mind: Mind) -> None:
+    states = SIGNALS.partition("  first:")[2]
+    put(mind, "signals", f"initial_state: first\nstates:\n  first:{states}")
+    execution = begun(mind, "signals")
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, "built")
+    with pytest.raises(Conflict, match="`built` was already sent to `first`"):
+        executing.send(mind, execution, "built")
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "second"
+
+
 def test_an_unknown_event_is_refused(mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    with execution.held(), pytest.raises(Invalid) as refused:
-        executing.send(mind, execution, "maybe")
-    assert refused.value.hint == "events are no, yes"
-
     with pytest.raises(Conflict, match="takes no events"):
         executing.send(mind, execution, "yes")
 
+    executing.carry_out(mind, execution, waits=False)
+    with pytest.raises(Invalid) as refused:
+        executing.send(mind, execution, "maybe")
+    assert refused.value.hint == "events are no, yes"
+
 
 def test_an_event_without_a_transition_changes_nothing(mind: Mind) -> None:
-    put(mind, "wait", WAIT.replace("stopped: {}", "stopped: {}\n").replace("yes", "yes"))
+    put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    execution.send("odd")
-    execution.send("yes")
+    executing.carry_out(mind, execution, waits=False)
+    execution.send("odd", turn=0)
+    execution.send("yes", turn=0)
     done = executing.carry_out(mind, execution)
 
     assert path_of(done) == [("ask", "yes", "done")]
@@ -433,7 +550,7 @@ def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, 
         time.seconds += seconds
         waited.append(seconds)
         if len(waited) == 10:
-            execution.send("odd")
+            execution.send("odd", turn=0)
 
     mind.timer = mind.timer._replace(sleep=sleep)
     done = executing.carry_out(mind, execution)
@@ -618,6 +735,8 @@ DEEP = json.loads("[" * 900 + "]" * 900)
         ({}, {"kind": "odd"}),
         ({}, {"at": None, "merge": 3}),
         ({}, {"at": float("inf")}),
+        ({}, {"kept": 1}),
+        ({}, {"kept": ["1"]}),
         ({"text": "\ud800"}, {}),
         ({"time": 5}, {}),
         ({"time": "9999-12-31T23:59:59-14:00"}, {}),

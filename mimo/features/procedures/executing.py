@@ -57,6 +57,31 @@ class Report:
     elapsed_ms: int
     warnings: tuple[str, ...]
     started: datetime
+    rollback: Report | None = None
+    """The run that undoes this failed one; None if it has no readable one."""
+
+    @property
+    def error(self) -> str | None:
+        """Returns why it failed or stopped, with the failure of its rollback."""
+        run, rollback = self.run, self.rollback
+        if self.status is not run.status:
+            return "its process ended unexpectedly; resume it"
+        if run.status is Status.INTERRUPTED and run.failing:
+            return f"{run.failing}; {run.error}"
+        if run.status is not Status.FAILED or not run.rollback:
+            return run.error
+        if rollback is None:
+            return f"{run.error}; the records of its rollback can't be read"
+        if rollback.status is Status.COMPLETED:
+            return run.error
+        reason = f"{rollback.status} in `{rollback.run.state}`: {rollback.error}"
+        return f"{run.error}; its rollback {reason}"
+
+    @property
+    def waiting(self) -> Report:
+        """Returns the report of the run that takes its events: its rollback if that waits."""
+        rollback = self.rollback
+        return rollback if rollback and not self.run.accepts and rollback.run.accepts else self
 
 
 class Runner:
@@ -169,6 +194,10 @@ class Runner:
         execution = executions(self._mind).existing(failure.rollback) or _create(
             self._mind, failure.rollback, _parsed(text), context=context, texts={"text": text}
         )
+
+        def stopped() -> str | None:
+            return self._stopped() or execution.cancelled()
+
         with execution.held():
             records, run = _loaded(execution)
             _check_approved(self._mind, execution, records[0])
@@ -179,15 +208,15 @@ class Runner:
                     execution,
                     run,
                     rollback=None,
-                    stopped=self._stopped,
+                    stopped=stopped,
                     waits=self._waits,
                 ).go()
         if run.status is Status.INTERRUPTED:
-            raise Stopped(self._stopped() or "the rollback was interrupted")
+            raise Stopped(f"the rollback was interrupted: {run.error}")
 
     def _write(self, record: Record) -> None:
         run, kind = self._run, record["kind"]
-        if kind == "failing" and run.procedure.rollback:
+        if kind == "failing" and self._rollback:
             record = {**record, "rollback": f"{self._execution.id}{ROLLBACK}"}
         self._execution.append(record)
         run.apply(record)
@@ -351,6 +380,8 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
         run = Run(procedure, start.get("context") or {})
         for record in rest:
             run.apply({**record, "at": index(record["at"])})
+        if not start.get("rollback_text"):  # a rollback has none of its own
+            run.rollback = None
         packed(run.context)
     except (KeyError, ValueError, TypeError, Invalid):
         raise _damaged() from None
@@ -383,6 +414,10 @@ def report(mind: Mind, execution: Execution) -> Report:
         warnings = tuple(map(str, records[0].get("warnings") or ()))
     except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         raise _damaged() from None
+    rollback: Report | None = None
+    with suppress(MindError):  # its records are damaged
+        if run.rollback and (undoing := executions(mind).existing(run.rollback)):
+            rollback = report(mind, undoing)
     return Report(
         id=execution.id,
         run=run,
@@ -390,7 +425,19 @@ def report(mind: Mind, execution: Execution) -> Report:
         elapsed_ms=elapsed,
         warnings=warnings,
         started=begun,
+        rollback=rollback,
     )
+
+
+def resumable(mind: Mind, execution: Execution) -> Execution:
+    """Returns the run to resume: for a rollback, the run that it undoes, unless that has ended."""
+    failed = executions(mind).existing(execution.id.removesuffix(ROLLBACK))
+    if failed is None or failed.id == execution.id:
+        return execution
+    with suppress(StorageFailed):
+        if report(mind, failed).status in (Status.RUNNING, Status.INTERRUPTED):
+            return failed
+    return execution
 
 
 def send(mind: Mind, execution: Execution, event: str) -> Report:
@@ -398,16 +445,20 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
 
     An event for a state that waits is for that state only, which takes one event. If no state
     waits, the event is kept for the next state that has it and asks no question. A run that was
-    interrupted while it waited takes the event when it is resumed.
+    interrupted while it waited takes the event when it is resumed. While a run is undone, the event
+    is sent to its rollback, whose report is returned.
     """
     before = report(mind, execution)
-    if before.status is not Status.RUNNING and not before.run.accepts:
+    run, rollback = before.run, before.rollback
+    is_open = before.status in (Status.RUNNING, Status.INTERRUPTED)
+    if is_open and rollback and (rollback.status is Status.RUNNING or rollback.run.accepts):
+        return send(mind, executions(mind).find(rollback.id), event)
+    if not run.accepts and (before.status is not Status.RUNNING or run.failing):
         hint = f"resume it with `mind procedure resume {execution.id}`"
         raise Conflict(
             f"`{execution.id}` is {before.status}: it takes no events",
             hint=hint if before.status is Status.INTERRUPTED else "",
         )
-    run = before.run
     events = run.accepts or run.early
     if event not in events:
         states = run.procedure.states.values()

@@ -42,8 +42,7 @@ def _(result: Ran, screen: Screen) -> None:
     if result.error:
         screen.line(bad(result.error), indent=2)
     _context(result.context or {}, screen)
-    if result.rollback:
-        screen.line(dim("undone by "), result.rollback, indent=2)
+    _rollback(result, screen)
     screen.line(dim(result.execution_id), indent=2)
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
@@ -68,8 +67,7 @@ def _(result: Progress, screen: Screen) -> None:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
         hint = f"mind procedure send {result.execution_id} {'|'.join(result.waits_for)}"
         screen.line(dim(hint), indent=2)
-    if result.rollback:
-        screen.line(dim("undone by "), result.rollback, indent=2)
+    _rollback(result, screen)
     _trace(result, screen)
     _context(result.context, screen)
 
@@ -110,6 +108,18 @@ def _trace(result: Ran | Progress, screen: Screen) -> None:
         screen.line(at, row.from_, dim(f" ─{row.event}→ "), row.to)
     for line in result.log or ():
         screen.line(line, indent=2)
+
+
+def _rollback(result: Ran | Progress, screen: Screen) -> None:
+    status = result.rollback_status
+    if not result.rollback:
+        return
+    if status is Status.COMPLETED:
+        screen.line(dim("undone by "), result.rollback, indent=2)
+        return
+    first: list[Part] = [bad("not undone"), ": "] if result.status is Status.FAILED else []
+    shown: list[Part] = ["  ", _ROLES[status](status)] if status else []
+    screen.line(*first, "rollback ", result.rollback, *shown, indent=2)
 
 
 def _context(context: Mapping[str, object], screen: Screen) -> None:

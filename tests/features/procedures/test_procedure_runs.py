@@ -11,13 +11,14 @@ import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing
+from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
 from mimo.mind import Mind
 from mimo.store import files
 from mimo.surroundings import Question, Timer
 from tests.conftest import Clock
-from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
+from tests.sample_procedures import BOOM, GREET, WAIT, Commands, Time, begun, path_of, put, ran
 
 
 @pytest.fixture
@@ -333,6 +334,111 @@ def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
     assert done.status is Status.FAILED
     undoing = executing.report(mind, executing.executions(mind).find(str(done.run.rollback)))
     assert undoing.status is Status.FAILED
+    assert done.error == (
+        "the disk is full [STORAGE_ERROR]; its rollback failed in `undo`: "
+        "`{{missing}}` is not in the context"
+    )
+
+
+def test_a_rollback_that_times_out_is_part_of_the_error(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(mind, "undo", LOOP, timeout_ms=500)
+    done = ran(mind, "call", Commands(FULL), n=1)
+
+    assert str(done.error).endswith("its rollback failed in `b`: overall timeout exceeded: 500 ms")
+
+
+def test_a_damaged_rollback_is_part_of_the_error(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+    done = ran(mind, "call", Commands(FULL), n=1)
+    folder = mind.folder / ".local" / "executions" / str(done.run.rollback)
+    (folder / "journal.jsonl").write_bytes(b"{}\n")
+    again = executing.report(mind, executing.executions(mind).find(done.id))
+
+    assert again.rollback is None
+    assert again.error == f"{done.error}; the records of its rollback can't be read"
+
+
+def test_a_rollback_has_no_rollback_of_its_own(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="call")
+    done = ran(mind, "call", Commands(FULL, FULL), n=1)
+
+    assert done.rollback
+    assert (done.rollback.status, done.rollback.run.rollback) == (Status.FAILED, None)
+    execution = executing.executions(mind).find(f"{done.id}.rollback")
+    assert not any("rollback" in record for record in execution.records())
+
+
+@pytest.fixture
+def asking(mind: Mind) -> Report:
+    """Returns a failed run whose rollback asks a question, which interrupted both."""
+    put(mind, "boom", BOOM, rollback_procedure="wait")
+    put(mind, "wait", WAIT)
+    return executing.carry_out(mind, begun(mind, "boom"), waits=False)
+
+
+def test_a_run_has_the_question_of_its_rollback(mind: Mind, asking: Report) -> None:
+    assert asking.status is Status.INTERRUPTED
+    assert asking.error == (
+        "`q` is missing; the rollback was interrupted: no answer yet, while it waited for yes or no"
+    )
+    assert asking.waiting.id == f"{asking.id}.rollback"
+    assert asking.waiting.run.question == "Go on?"
+
+
+@pytest.mark.parametrize("to", ["", ".rollback"])
+@pytest.mark.parametrize("resumed", ["", ".rollback"])
+def test_the_question_of_a_rollback_is_answered_by_either_id(
+    mind: Mind, asking: Report, to: str, resumed: str
+) -> None:
+    runs = executing.executions(mind)
+    sent = executing.send(mind, runs.find(f"{asking.id}{to}"), "yes")
+    assert sent.run.state == "ask"
+    for suffix in ("", ".rollback"):
+        with pytest.raises(Conflict, match="already sent"):
+            executing.send(mind, runs.find(f"{asking.id}{suffix}"), "yes")
+    execution = executing.resumable(mind, runs.find(f"{asking.id}{resumed}"))
+    done = executing.carry_out(mind, execution)
+
+    assert (done.id, done.status) == (asking.id, Status.FAILED)
+    assert (done.rollback and done.rollback.status) is Status.COMPLETED
+    assert done.error == "`q` is missing"
+    rollback = executing.resumable(mind, runs.find(f"{asking.id}.rollback"))
+    with pytest.raises(Conflict, match="is completed already"):
+        executing.carry_out(mind, rollback)
+
+
+def test_a_rollback_without_a_readable_run_is_resumed_itself(mind: Mind, asking: Report) -> None:
+    journal = mind.folder / ".local" / "executions" / asking.id / "journal.jsonl"
+    journal.write_bytes(b"{}\n")
+    rollback = executing.executions(mind).find(f"{asking.id}.rollback")
+
+    assert executing.resumable(mind, rollback).id == rollback.id
+
+
+def test_a_failing_run_whose_rollback_did_not_start_takes_no_events(mind: Mind) -> None:
+    put(mind, "signals", SIGNALS, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+    execution = begun(mind, "signals")
+    rollback = f"{execution.id}.rollback"
+    execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
+
+    with execution.held(), pytest.raises(Conflict, match="takes no events"):
+        executing.send(mind, execution, "built")
+
+
+def test_a_rollback_is_cancelled_by_its_own_id(mind: Mind, asking: Report) -> None:
+    runs = executing.executions(mind)
+
+    def cancel(seconds: float) -> None:
+        runs.find(f"{asking.id}.rollback").cancel("cancelled: enough")
+
+    mind.timer = mind.timer._replace(sleep=cancel)
+    stopped = executing.carry_out(mind, runs.find(asking.id))
+
+    assert stopped.status is Status.INTERRUPTED
+    assert "the rollback was interrupted: cancelled: enough" in str(stopped.error)
 
 
 def test_a_missing_rollback_procedure_is_reported_before_the_run(mind: Mind) -> None:

@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Literal
 
 from mimo import disk
@@ -465,9 +466,16 @@ def _answered(report: Report) -> str | None:
         return None
     event = report.waiting.run.accepts[0]
     return (
-        f"`mind procedure send {report.id} {event}` answers it, then "
+        f"`{sending(report.id, event)}` answers it, then "
         f"`mind procedure resume {report.id}` continues it"
     )
+
+
+def sending(execution_id: str, event: str) -> str:
+    """Returns the command line that sends an event; `EVENT` for one that no line can show."""
+    options_end = "-- " if event.startswith("-") else ""
+    shown = quote(event) if event.isprintable() and "`" not in event else "EVENT"
+    return f"mind procedure send {execution_id} {options_end}{shown}"
 
 
 def _progress(report: Report) -> Progress:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,32 @@ def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> 
     assert (status, "`{{who}}` is not in the context" in output) == (1, True)
     status, output = run("procedure", "run", "wait", "--timeout", "100")
     assert (status, "mind procedure resume wait_ID" in output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("event", "shown"),
+    [
+        ("yes", "yes"),
+        ("ja, bitte", "'ja, bitte'"),
+        ("it's; rm x", """'it'"'"'s; rm x'"""),
+        ("--help", "-- --help"),
+        ("a`b", "EVENT"),
+    ],
+)
+def test_the_command_that_answers_a_question_is_quoted(
+    run: Any, mind: Mind, event: str, shown: str
+) -> None:
+    put(mind, "wait", WAIT.replace('"yes"', json.dumps(event)))
+    asks = start(mind.acting_as("claude-code"), "wait")
+    line = f"mind procedure send {asks.execution_id} {shown}"
+    assert f"`{line}` answers it" in str(asks.notice)
+    output = run("procedure", "status", "latest")[1]
+    assert f"  mind procedure send wait_ID {shown}\n  mind procedure send wait_ID no\n" in output
+    output = run("procedure", "resume", "latest", "--timeout", "100")[1]
+    assert f"  mind procedure send wait_ID {shown}\n  mind procedure send wait_ID no\n" in output
+    if shown != "EVENT":
+        assert run(*shlex.split(line)[1:])[0] == 0
+        assert run("procedure", "resume", "latest")[0] == 0
 
 
 def test_a_failed_rollback_is_not_reported_as_undone(run: Any, mind: Mind) -> None:

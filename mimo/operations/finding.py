@@ -17,7 +17,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.index.rows import Found, Hit, Newer
+from mimo.index.rows import SURE, Found, Hit, Newer, least
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     from mimo.when.question import Asking, NamedTime
 
 T = TypeVar("T")
-
-THRESHOLD = 0.3
-"""The score from which a match is sure; a match below it is weak."""
-
-FLOOR = 0.05
-"""The score that the best match must reach; otherwise nothing is near.
-
-In a store of fewer than five memories it is higher, half of the threshold for a single one: some
-memory is always the nearest, and the fewer there are, the less that means.
-"""
 
 NEAREST = 3
 """The number of memories in an answer if no match is sure."""
@@ -104,7 +94,7 @@ class Answer(NamedTuple):
 
 def is_weak(hit: Hit) -> bool | None:
     """Returns True for a match that is not sure, or None, as rows report it."""
-    return True if hit.score < THRESHOLD else None
+    return True if hit.score < SURE else None
 
 
 def sure_or_nearest(
@@ -220,7 +210,7 @@ def _search_beside(
         others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
     more = [] if others.listed else list(others.hits)
     if options.threshold is None and own.hits:
-        more = [hit for hit in more if hit.score >= THRESHOLD]
+        more = [hit for hit in more if hit.score >= SURE]
     hits = list(own.hits)
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
         hits, remark = [], None
@@ -270,16 +260,16 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         text,
         filter=options.filter,
         limit=options.limit,
-        threshold=THRESHOLD if options.threshold is None else options.threshold,
+        threshold=SURE if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=mind.local_now(),
     )
     if mind.index.is_behind:
         encode_later(mind)
     best = matches.hits[0].score if matches.hits else 0.0
-    if is_open and best < max(FLOOR, THRESHOLD / (matches.considered + 1)):
+    if is_open and best < least(matches.considered):
         return replace(matches, hits=())
-    most = NEAREST if is_open and best < THRESHOLD else options.limit
+    most = NEAREST if is_open and best < SURE else options.limit
     hits = _with_successors(mind, matches.hits, options.filter)
     return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
 
@@ -428,7 +418,7 @@ def check_length(text: str) -> None:
 
 def note_sure(mind: Mind, hits: Iterable[Hit]) -> None:
     """Counts the related memories as used, but not the closest of unrelated ones."""
-    note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
+    note(mind, [hit.record for hit in hits if hit.score >= SURE])
 
 
 # Uses of memories, which keep them from fading.

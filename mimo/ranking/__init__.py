@@ -279,18 +279,34 @@ def rank(
     return ranked
 
 
-def estimated(candidates: Sequence[Candidate]) -> Nearness:
-    """Returns how near candidates are to a query that the encoder can't read.
+def merged(
+    own: Sequence[Ranked], apart: Sequence[Ranked], *, sure: float, near: float
+) -> list[Ranked]:
+    """Returns two lists as one, by score; `apart` has memories in another script than the query.
+
+    Their cosines are estimates, so they are below all others with the score `sure`, or else below
+    the first one, if its score is `near`.
+    """
+    scores = [memory.score for memory in own if memory.score >= sure]
+    scores += [memory.score for memory in own[:1] if memory.score >= near]
+    most = min(scores, default=1.0)
+    capped = [replace(memory, score=min(memory.score, most)) for memory in apart]
+    return sorted([*own, *capped], key=lambda memory: -memory.score)
+
+
+def estimated(candidates: Sequence[Candidate], *, is_apart: bool = False) -> Nearness:
+    """Returns how near candidates are that the encoder can't compare with the query.
 
     Their cosines are joined with the correspondence of words.
     """
     base, slope = scoring.ALIGNED
-    cosines = {item.key: base + slope * max(0.0, *item.unit_cosines) for item in candidates}
+    cosines = {item.key: base + slope * max((0.0, *item.unit_cosines)) for item in candidates}
     return Nearness(
         nearest=tuple(sorted(cosines.items(), key=lambda pair: -pair[1])),
         of={},
         share=1.0,
         expected=scoring.ALIGNED,
+        is_apart=is_apart,
     )
 
 
@@ -441,7 +457,8 @@ def _scores(
     if near and near.share >= _READY:
         encoded, rest = _encoded(candidates, measured, near), near.others()
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
-        weights = read if near.of else scoring.BY_ESTIMATE
+        guessed = scoring.BY_CROSSING if near.is_apart else scoring.BY_ESTIMATE
+        weights = read if near.of else guessed
 
         def by_meaning(place: int) -> float:
             matched = examiner.matched(measured[place].reading)

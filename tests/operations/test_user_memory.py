@@ -24,7 +24,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.features.review.actions import keys_of
-from mimo.index.rows import Found, Hit, Newer
+from mimo.index.rows import SURE, Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
 from mimo.store import projects
@@ -218,8 +218,8 @@ class TestSearch:
         project, user = (
             Hit(record=lookup.one(mind, row.id), score=score, passage="", line=1, newer=Newer())
             for row, score in (
-                (run(mind, "add", content="The cache"), finding.THRESHOLD - 0.01),
-                (run(mind, "add", content="The registry"), finding.THRESHOLD + 0.01),
+                (run(mind, "add", content="The cache"), SURE - 0.01),
+                (run(mind, "add", content="The registry"), SURE + 0.01),
             )
         )
 

@@ -21,13 +21,13 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 327
-MOST_LINES = 83_550
+MOST_LINES = 83_600
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (74, 1028, 26),
-    "add": (70, 1040, 23),
-    "hook": (34, 380, 19),
+    "add": (70, 1041, 23),
+    "hook": (34, 382, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -284,6 +284,33 @@ def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
     store.close()
 
 
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("Wie werden Backups aufbewahrt?", "backups"),
+        ("Wo ist das mit den Backups?", "backups"),
+        ("Comment sont faits les backups ?", "backups"),
+        ("¿Dónde se guardan los backups?", "backups"),
+    ],
+)
+def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, question, found):
+    store = Index.open(tmp_path / "store", open_embedder())
+    store.encoder = packaged_encoder
+    others = {
+        "backups": "Backups run nightly at 02:00 UTC and are kept for 35 days",
+        "rechnung": "Wie die Rechnungen erzeugt werden, ist noch nicht entschieden; das ist mit zu",
+        "facture": "Les factures sont envoyées par courrier, et les retours sont gratuits",
+        "pedido": "Los pedidos se envían los lunes, y los de las islas no se envían",
+    }
+    write(store, FACTS | others)
+    store.make_meanings(lambda done, of: None)
+
+    answer = store.search(question, filter=Filter(), limit=5, threshold=0.0, now=NOW)
+
+    assert answer.hits[0].record.memory.id == found
+    store.close()
+
+
 def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were_indexed(tmp_path):
     facts = {f"m{n:02}": FACTS["sessions"] for n in range(30)}
     orders = []

@@ -20,18 +20,18 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 327
-MOST_LINES = 83_600
+MOST_MODULES = 328
+MOST_LINES = 84_350
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1028, 26),
+    "search": (74, 1029, 26),
     "add": (70, 1041, 23),
-    "hook": (34, 382, 19),
+    "hook": (39, 455, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 
-The hook answers a prompt with a memory; for most prompts it enters fewer.
+The hook answers a prompt with a memory, and records that; for most prompts it enters fewer.
 """
 
 SMALL: dict[str, str] = {}

@@ -106,8 +106,8 @@ NONE = "/memories/none.md"
             f"Error: The path {NONE} does not exist. Please provide a valid path.",
         ),
         (
-            {"command": "str_replace", "path": "/memories/a.md", "old_str": "cocoa", "new_str": "b"},
-            "No replacement was performed, old_str `cocoa` did not appear verbatim in /memories/a.md.",
+            {"command": "str_replace", "path": "/memories/a.md", "old_str": "Zz", "new_str": "b"},
+            "No replacement was performed, old_str `Zz` did not appear verbatim in /memories/a.md.",
         ),
         (
             {"command": "str_replace", "path": "/memories/a.md", "old_str": " tea", "new_str": "b"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -272,7 +273,7 @@ def _settings(_project: str | None) -> Iterator[Item]:
 
 
 def _procedures(project: str | None) -> Iterator[Item]:
-    root = _opened(project).project.root
+    root = _permitted(project).project.root
     names = sorted(path.name for path in (root / ".mind/procedures").glob("[!.]*.md"))
     return ((name, "") for name in dict.fromkeys(name.partition("@")[0] for name in names))
 
@@ -280,7 +281,7 @@ def _procedures(project: str | None) -> Iterator[Item]:
 def _executions(project: str | None) -> Iterator[Item]:
     from mimo.features.procedures.storage import Executions
 
-    root = _opened(project).project.root
+    root = _permitted(project).project.root
     return ((id, "") for id in Executions(root, "").ids()[::-1][:MOST])
 
 
@@ -295,7 +296,7 @@ def _revisions(project: str | None) -> Iterator[Item]:
     """Yields branches and tags, newest first, and the last commits that changed the memory."""
     from mimo.store import git
 
-    root = _opened(project).project.root
+    root = _permitted(project).project.root
     names = ("refs/heads", "refs/tags", "refs/remotes")
     shown = "--format=%(refname:short)%09%(contents:subject)"
     refs = ("for-each-ref", "--sort=-creatordate", f"--count={MOST}", shown, *names)
@@ -333,6 +334,26 @@ def _opened(project: str | None) -> Mind:
     return Mind.open(Path.cwd(), project=named)
 
 
+def _permitted(project: str | None) -> Mind:
+    """Returns the opened memory. Raises `Denied` if the policy does not permit to list it."""
+    mind = _opened(project)
+    if mind.has_project and os.path.lexists(f"{mind.folder}/policy.yaml"):
+        from mimo.guard.policy import Call, Operation
+        from mimo.operations.asking import agent_of
+
+        read, agent = Operation.READ, agent_of(mind.environ)
+        mind.guard.authorise(
+            Call(
+                tool="completion/complete",
+                like="mind_list",
+                operation=read,
+                agent=agent,
+                at=mind.now(),
+            )
+        )
+    return mind
+
+
 def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[Item]:
     """Returns ids of the project and, with `of_user`, of the user's memory.
 
@@ -340,7 +361,7 @@ def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[
     """
     from mimo.store.projects import index_folder, user_root
 
-    mind = _opened(project)
+    mind = _permitted(project)
     items: dict[str, str] = {}
     for is_users in (False, True) if of_user else (False,):
         with suppress(Exception):
@@ -352,7 +373,7 @@ def _ids(query: str, start: str, project: str | None, *, of_user: bool) -> list[
 
 
 def _from_index(query: str, start: str, project: str | None) -> list[Item]:
-    mind = _opened(project)
+    mind = _permitted(project)
     return _indexed(mind.index_folder, mind.home, query, start)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,17 +51,18 @@ class Walk:
     read: dict[str, MemoryDetails] = field(default_factory=dict)
     """The whole memories that were shown, by id."""
 
-    def screen(self) -> Screen:
-        """Returns a new screen to write on."""
+    @contextmanager
+    def screen(self) -> Iterator[Screen]:
+        """Gives a new screen to write on, which is shown at the end of the block."""
         screen = screen_for(sys.stdout, os.environ, colour=not self.options.get("no_color"))
         screen.setting = self.setting
-        return screen
+        yield screen
+        screen.finish(pager=False)
 
     def line(self, *parts: Part) -> None:
         """Writes one line at once."""
-        screen = self.screen()
-        screen.line(*parts)
-        screen.finish(pager=False)
+        with self.screen() as screen:
+            screen.line(*parts)
 
 
 def review(
@@ -110,10 +112,9 @@ def trust(
     look = look_of(user or mind) if is_asked else None
     if look is not None:
         walk = Walk(call=call, options=options, setting=setting_of(mind, options))
-        screen = walk.screen()
-        show_look(look, screen)
-        screen.blank()
-        screen.finish(pager=False)
+        with walk.screen() as screen:
+            show_look(look, screen)
+            screen.blank()
         later = ", and later changes on the default branch" if arguments.get("follow") else ""
         if not _confirmed(f"approve all of it for the agents on this machine{later}?"):
             walk.line("nothing was approved")
@@ -135,10 +136,9 @@ def _next(walk: Walk, arguments: Mapping[str, Any]) -> tuple[ReviewItem, int] | 
     if not left:
         return None
     if listed.arrived and not walk.skipped and not walk.resolved:
-        screen = walk.screen()
-        show_look(listed.arrived, screen)
-        screen.blank()
-        screen.finish(pager=False)
+        with walk.screen() as screen:
+            show_look(listed.arrived, screen)
+            screen.blank()
     return left[0], len(left)
 
 
@@ -167,17 +167,16 @@ def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
 def _show(
     walk: Walk, item: ReviewItem, left: int, keys: Mapping[str, Action], *, whole: bool = False
 ) -> None:
-    screen = walk.screen()
-    screen.line(dim(f"── {left:,} left "))
-    show_item(item, screen)
-    screen.blank()
     every = {**{key: action.label for key, action in keys.items()}, **_ALWAYS}
-    if whole:
-        for key, label in every.items():
-            screen.line(accent(key), f"  {label}", indent=2)
-    else:
-        screen.line(*(part for key in every for part in (accent(key), f" {every[key]}   ")))
-    screen.finish(pager=False)
+    with walk.screen() as screen:
+        screen.line(dim(f"── {left:,} left "))
+        show_item(item, screen)
+        screen.blank()
+        if whole:
+            for key, label in every.items():
+                screen.line(accent(key), f"  {label}", indent=2)
+        else:
+            screen.line(*(part for key in every for part in (accent(key), f" {every[key]}   ")))
 
 
 _ALWAYS = {"s": "skip", "q": "quit", "?": "the keys"}
@@ -206,10 +205,9 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     if result is None:
         walk.line("nothing changed")
         return False
-    screen = walk.screen()
-    show_on(screen, result)
-    screen.blank()
-    screen.finish(pager=False)
+    with walk.screen() as screen:
+        show_on(screen, result)
+        screen.blank()
     if isinstance(result, MemoryDetails):
         walk.read[arguments["id"]] = result
         return False
@@ -225,11 +223,10 @@ def _has_read(walk: Walk, id: str) -> bool:
     if walk.read.get(id) == current:
         return True
     walk.read[id] = current
-    screen = walk.screen()
-    show_on(screen, current)
-    screen.blank()
-    screen.line(READ_FIRST)
-    screen.finish(pager=False)
+    with walk.screen() as screen:
+        show_on(screen, current)
+        screen.blank()
+        screen.line(READ_FIRST)
     return False
 
 

@@ -39,9 +39,10 @@ class Program(click.Command):
     """A click command with our text for `--help`, whose name is in every error about its words."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """Returns `--help`."""
-        option = with_help(super().get_help_option(ctx))
+        """Returns `--help` with our text."""
+        option = super().get_help_option(ctx)
         if option is not None:
+            option.help = "Print this help"
             option.callback = printing(click.Context.get_help)
         return option
 
@@ -149,13 +150,6 @@ def printing(text: Callable[[click.Context], str]) -> Callable[..., None]:
     return show
 
 
-def with_help(option: click.Option | None) -> click.Option | None:
-    """Returns click's `--help` with our text."""
-    if option is not None:
-        option.help = "Print this help"
-    return option
-
-
 # Parameters.
 
 _LONGEST = 70
@@ -169,11 +163,6 @@ def usage_of(spec: Spec) -> list[str]:
     # Without it, another command runs.
     places = [f"[{place}]" for place in places] if spec.path in ALONE else places
     return ["[OPTIONS]", *required, *places]
-
-
-def common_options(*, hidden: bool = False) -> list[click.Option]:
-    """Returns the options that may be before or after any command."""
-    return [clicked(option, hidden=hidden) for option in COMMON]
 
 
 def clicked(option: Option, *, hidden: bool = False) -> click.Option:

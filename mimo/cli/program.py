@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ import click
 
 from mimo import __version__, disk, rendering
 from mimo.cli.external import found
-from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, common_options, printing
-from mimo.cli.plain import PROGRAMS, SUMMARIES, Run, led
+from mimo.cli.params import KEPT, SETTINGS, Command, Program, clicked, printing
+from mimo.cli.plain import COMMON, PROGRAMS, SUMMARIES, Run, led
 from mimo.commands import CommandTable, all_commands
 from mimo.commands.arguments import nearest
 from mimo.errors import Invalid, StorageFailed
@@ -90,7 +90,7 @@ class Words(Program, click.Group):
         """Serves the commands below `path`, which is empty for the program itself."""
         super().__init__(
             name=path or "mind",
-            params=[*common_options(hidden=bool(path))],
+            params=[clicked(option, hidden=bool(path)) for option in COMMON],
             context_settings=SETTINGS | {"allow_interspersed_args": False},
             no_args_is_help=False,
             invoke_without_command=True,
@@ -238,6 +238,21 @@ WHOLE = "mimo.whole"
 
 WHOLE_NAMES = frozenset(PROGRAMS["help"][0].names)
 
+
+def _program(
+    name: str, run: Callable[..., None], help: str, *arguments: click.Parameter
+) -> click.Command:
+    """Returns the command of a program, which has these arguments and its options."""
+    return Program(
+        name,
+        callback=run,
+        help=help,
+        short_help=SUMMARIES[name],
+        context_settings=SETTINGS,
+        params=[*arguments, *map(clicked, PROGRAMS[name])],
+    )
+
+
 HELP_HELP = f"""{SUMMARIES["help"]}
 
 Without COMMAND it lists the commands to start with, with --all every command, and the programs
@@ -254,17 +269,8 @@ def help_command() -> click.Command:
         with root.make_context("mind", ask) as ctx:
             root.invoke(ctx)
 
-    return Program(
-        "help",
-        callback=explain,
-        help=HELP_HELP,
-        short_help=SUMMARIES["help"],
-        context_settings=SETTINGS,
-        params=[
-            click.Argument(["words"], nargs=-1, metavar="[COMMAND...]"),
-            *map(clicked, PROGRAMS["help"]),
-        ],
-    )
+    words = click.Argument(["words"], nargs=-1, metavar="[COMMAND...]")
+    return _program("help", explain, HELP_HELP, words)
 
 
 HOOK_HELP = f"""{SUMMARIES["hook"]}
@@ -298,14 +304,7 @@ def hook_command() -> click.Command:
 
         main([client] if client else [])
 
-    return Program(
-        "hook",
-        callback=answer,
-        help=HOOK_HELP,
-        short_help=SUMMARIES["hook"],
-        context_settings=SETTINGS,
-        params=[click.Argument(["client"], required=False)],
-    )
+    return _program("hook", answer, HOOK_HELP, click.Argument(["client"], required=False))
 
 
 def mcp_command() -> click.Command:
@@ -358,14 +357,7 @@ def mcp_command() -> click.Command:
                 **settings,
             )
 
-    return Program(
-        "mcp",
-        callback=serve,
-        help=MCP_HELP,
-        short_help=SUMMARIES["mcp"],
-        context_settings=SETTINGS,
-        params=list(map(clicked, PROGRAMS["mcp"])),
-    )
+    return _program("mcp", serve, MCP_HELP)
 
 
 def _path(given: str | None) -> Path | None:

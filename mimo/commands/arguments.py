@@ -177,7 +177,7 @@ def _is_number(value: Any) -> bool:
 def _number(param: Param, shape: Shape, value: float) -> float:
     if shape.kind == "number":
         return float(value)
-    if value != int(value):
+    if value != int(value) or abs(value) >= LARGEST:
         raise _Wrong(param, f"must be {NOUNS['integer']}", value)
     return int(value)
 

@@ -126,7 +126,7 @@ Already = Annotated[Omitted[bool], Out("True if an identical memory existed, so 
 Stale = Annotated[
     Omitted[str], Out("Why the text may be out of date, and the command that refreshes it")
 ]
-Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which restores the previous text")]
+Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which undoes the change")]
 Owner = Annotated[Omitted[str], Out("`user` if it is of the user's memory for all projects")]
 File = Annotated[str, Out("Its file, relative to the project")]
 Warning = Annotated[Omitted[str], Out("States that it failed, and why: it must not be repeated")]

@@ -62,7 +62,6 @@ class Shape:
 
     kind: str
     """`string`, `integer`, `number`, `boolean`, `array`, or `json` for any value."""
-    nullable: bool = False
     choices: tuple[str, ...] = ()
     """All permitted strings; empty if any string is permitted."""
     enum: type[StrEnum] | None = None
@@ -75,18 +74,18 @@ def shape_of(annotation: Any) -> Shape:
 
     Raises `TypeError` for a type outside the closed set.
     """
-    inner, nullable = split_null(annotation)
+    inner, _ = split_null(annotation)
     if inner is Json:
-        return Shape(kind="json", nullable=nullable)
+        return Shape(kind="json")
     if inner in SCALARS:
-        return Shape(kind=SCALARS[inner], nullable=nullable)
+        return Shape(kind=SCALARS[inner])
     if isinstance(inner, type) and issubclass(inner, StrEnum):
         choices = tuple(member.value for member in inner)
-        return Shape(kind="string", nullable=nullable, choices=choices, enum=inner)
+        return Shape(kind="string", choices=choices, enum=inner)
     if origin_of(inner) is Literal and all(isinstance(word, str) for word in args_of(inner)):
-        return Shape(kind="string", nullable=nullable, choices=args_of(inner))
+        return Shape(kind="string", choices=args_of(inner))
     if item := item_type(inner):
-        return Shape(kind="array", nullable=nullable, items=shape_of(item[0]))
+        return Shape(kind="array", items=shape_of(item[0]))
     raise TypeError(f"a command can't take {annotation!r}; see {__name__} for what it can")
 
 

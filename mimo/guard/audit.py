@@ -14,10 +14,8 @@ from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import (
     Conflict,
     Denied,
@@ -30,6 +28,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import NamedTuple, frozen
+from mimo.guard import Operation
 from mimo.guard.chain import (
     INTERRUPTED,
     LOST,
@@ -42,13 +41,16 @@ from mimo.guard.chain import (
     mark_of,
     sealed,
 )
-from mimo.guard.policy import Call, Operation
 from mimo.store import append_log, files
 from mimo.store.locks import lock
 from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from mimo.guard.policy import Call
     from mimo.guard.totals import Totals
 
 LARGEST = 4 * 1024 * 1024
@@ -68,6 +70,8 @@ _WAIT_SECONDS = 5.0
 _DIGITS = 12
 _LONGEST = 120
 _NAME = r"[\w.:@/ -]{1,128}"
+_PLAIN = r"[a-z]{1,12}(?:-[a-z]{1,12}){0,2}"
+"""The name of a program, such as `claude-code`: not even part of it needs to be redacted."""
 
 
 class Status(StrEnum):
@@ -170,8 +174,6 @@ def must_be_recorded(call: Call) -> bool:
 
 def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
     """Returns the record of a call, its names without secrets and personal data."""
-    from mimo.guard.privacy import for_log, key_for_log
-
     named = session.variable("MIND_SESSION_ID")
     event = {
         "event_type": "tool_call",
@@ -180,16 +182,31 @@ def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
         "operation": call.operation.value,
         "status": ending.status.value,
         "seconds": round(ending.seconds, 6),
-        "session": for_log(named[:_LONGEST]) if named else session.id,
-        "agent": for_log(call.agent[:_LONGEST]) if call.agent else None,
-        "user": for_log(call.user) if call.user else None,
-        "namespace": call.namespace and key_for_log(call.namespace)[:_LONGEST],
-        "key": call.key and key_for_log(call.key)[:_LONGEST],
+        "session": _shown(named[:_LONGEST]) if named else session.id,
+        "agent": _shown(call.agent[:_LONGEST]) if call.agent else None,
+        "user": _shown(call.user) if call.user else None,
+        "namespace": call.namespace and _shown_key(call.namespace)[:_LONGEST],
+        "key": call.key and _shown_key(call.key)[:_LONGEST],
         "error": ending.error,
         "reason": ending.reason,
         "redactions": ending.redactions or None,
     }
     return {name: value for name, value in event.items() if value is not None}
+
+
+def _shown(text: str) -> str:
+    """Returns a name for a record; the checks are loaded only for one that may need them."""
+    if compiled(_PLAIN).fullmatch(text):
+        return text
+    from mimo.guard.privacy import for_log
+
+    return for_log(text)
+
+
+def _shown_key(key: str) -> str:
+    from mimo.guard.privacy import key_for_log
+
+    return key_for_log(key)
 
 
 class Head(NamedTuple):
@@ -230,7 +247,7 @@ class AuditLog:
         """Returns the path of the log. Raises `StorageFailed` if it leads through a link."""
         if self._root is None:
             return self._home / "audit.jsonl"
-        return files.safe_path(self._root, f"{STORE}/.local/audit.jsonl")
+        return files.local(self._root, "audit.jsonl")
 
     def append(self, event: Mapping[str, Any], *, durable: bool = True) -> None:
         """Adds a record; unless `durable`, a loss of power may remove it. Raises `StorageFailed`.

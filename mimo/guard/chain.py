@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from mimo import disk
 from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 INTERRUPTED = "interrupted"
 """The type of the record that follows an incomplete one, which was removed."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Denied, StorageFailed
 from mimo.frozen import replace
@@ -31,7 +30,10 @@ from mimo.guard.policy import (
     Verdict,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from mimo.guard.limits import Limits
 
 _CACHED = timedelta(minutes=5)

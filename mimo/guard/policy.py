@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo import disk
 from mimo.disk import STORE
@@ -20,11 +19,17 @@ from mimo.errors import Denied, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
 from mimo.guard import PiiAction as PiiAction
-from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from mimo.memory.codec.front_matter import Fault, Located, Place
+
+    T = TypeVar("T")
+    E = TypeVar("E", bound=StrEnum)
+    Check = Callable[[Place, Any], T | None]
 
 FILE = f"{STORE}/policy.yaml"
 MAX_BYTES = 64 * 1024
@@ -32,10 +37,6 @@ MAX_BYTES = 64 * 1024
 
 EVERY = "*"
 """The name of the rule for every tool that no other rule names."""
-
-T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
-Check = Callable[["Place", Any], T | None]
 
 _MOST = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
@@ -65,6 +66,34 @@ LEADERS: Mapping[str, str] = {
     for member in members
 }
 """Folded names of tools that give the same access as another tool, whose rules bind them too."""
+
+TOOLS = tuple(
+    """
+    mind_init mind_config mind_install mind_uninstall mind_status mind_doctor mind_demo
+    mind_completion mind_add mind_edit mind_rm save/decision save/checkpoint save/insight
+    evolve/outcome evolve/supersede mind_link memory mind_fading mind_keep mind_undo ingest
+    mind_import mind_import_mama mind_search search/by_topic search/by_context search/recent
+    recall_memory load/checkpoint load/context recall_decision suggest_decision
+    list_decisions update_outcome mind_show mind_list mind_browse mind_graph mind_web
+    mind_report mind_edges mind_edges_list mind_add_global_edge mind_edges_add
+    mind_edges_starter mind_edges_check mind_log mind_blame mind_restore mind_diff mind_sync
+    mind_export mind_review mind_review_settle mind_review_keep mind_trust mind_untrust
+    mind_scan policy_show policy_check policy_explain mind_audit mind_audit_verify
+    mind_audit_export mind_metrics mind_events mind_token_add mind_token_list mind_token_rm
+    listMemory getMemory putMemory deleteMemory run_procedure procedure_status
+    procedure_runs cancel_procedure send_event resume_procedure list_procedures
+    recall_procedure register_procedure new_procedure check_procedure mind_projects
+    mind_projects_forget mind_index daemon_start daemon_stop daemon_restart daemon_status
+    daemon_logs daemon_run mind_context mind_context_write getContext mind_module_install
+    mind_module_list store_fact search_vibes ask_mimo knowledge memory_files items
+    conversations resources/list resources/read resources/subscribe completion/complete
+    prompts/get hook/start hook/prompt hook/edit hook/stop hook/summary
+    """.split()
+)
+"""The names that a rule or a limit may have, beside `*` and those of families.
+
+A name of an earlier version stays here: a policy that names it must not become invalid.
+"""
 
 ALL = "all"
 """The context type that stands for every allowed one."""
@@ -161,9 +190,13 @@ class Policy:
         for tool in dict.fromkeys((call.tool, call.like or call.tool)):
             if limit := self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY)):
                 yield "tool", tool, limit
-        for pattern, limit in self.namespace_limits.items() if call.namespace else ():
-            if covers(pattern, str(call.namespace)):
-                yield "namespace", str(call.namespace), limit
+        if call.namespace is None:
+            return
+        from mimo.memory.ids import covers
+
+        for pattern, limit in self.namespace_limits.items():
+            if covers(pattern, call.namespace):
+                yield "namespace", call.namespace, limit
                 return
 
 
@@ -185,9 +218,13 @@ def judge(rule: Rule, call: Call) -> Verdict:
     if call.operation not in rule.operations:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
-    patterns = ("*",) if rule.namespaces is None else rule.namespaces
-    if call.namespace is not None and not any(covers(p, call.namespace) for p in patterns):
-        return Verdict(False, "namespace", f"its namespaces are {', '.join(patterns) or 'none'}")
+    if call.namespace is not None:
+        from mimo.memory.ids import covers
+
+        patterns = ("*",) if rule.namespaces is None else rule.namespaces
+        if not any(covers(p, call.namespace) for p in patterns):
+            allowed = ", ".join(patterns) or "none"
+            return Verdict(False, "namespace", f"its namespaces are {allowed}")
     contexts = None if call.context in (None, ALL) else rule.contexts
     if contexts is not None and call.context not in contexts:
         return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
@@ -203,6 +240,12 @@ _FOLDED = str.maketrans("/.-", "___")
 def folded(tool: str) -> str:
     """Returns a tool's name in the form that all its spellings share."""
     return tool.translate(_FOLDED).lower()
+
+
+def named_tools() -> dict[str, str]:
+    """Returns the names that a rule or a limit may have, by their folded forms."""
+    families = (family.replace("_", "/") for family in FAMILIES)
+    return {folded(name): name for name in (*TOOLS, EVERY, *families)}
 
 
 _KEPT = ("session.*", "agent.*")
@@ -241,7 +284,7 @@ class InvalidPolicy(Exception):
 def parse(data: bytes, source: str) -> Policy:
     """Returns the policy in a file; what the file leaves out keeps its default.
 
-    Raises `InvalidPolicy`, also for unknown keys: a mistyped key would protect nothing.
+    Raises `InvalidPolicy`, also for unknown keys and tools: a mistyped one would protect nothing.
     """
     from mimo.memory.codec.document import Unreadable, decode
     from mimo.memory.codec.front_matter import Fault, Located
@@ -266,6 +309,7 @@ class _Reader:
     def __init__(self, located: Located) -> None:
         self.faults: list[tuple[int, str]] = []
         self._located = located
+        self._names = named_tools()
 
     def policy(self, source: str) -> Policy:
         parts = self._mapping((), self._located.data, ("tool_permissions", "rate_limits", "pii"))
@@ -370,17 +414,23 @@ class _Reader:
         return check
 
     def _pattern(self, place: Place, value: Any) -> str | None:
+        from mimo.memory.ids import is_pattern
+
         if isinstance(value, str) and is_pattern(value):
             return value
         self._fault(place, f"{_quoted(value)} is not a pattern of namespaces, such as `session.*`")
         return None
 
     def _tool(self, place: Place, value: Any) -> str | None:
-        """Returns a tool's folded name."""
-        name = folded(value)
-        if name in (EVERY, *FAMILIES) or name.isidentifier():
+        """Returns a tool's folded name; an unknown one is a fault, as it would protect nothing."""
+        name, names = folded(value), self._names
+        if name in names:
             return name
-        self._fault(place, f"{_quoted(value)} is not the name of a tool")
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, names, n=1)
+        hint = f"; did you mean `{names[near[0]]}`?" if near else " in this version of mind"
+        self._fault(place, f"there is no tool {_quoted(value)}{hint}")
         return None
 
     def _number(self, place: Place, value: Any, low: float, high: int) -> Any:

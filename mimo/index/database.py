@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import weakref
 from _thread import RLock, allocate_lock, get_ident
 from collections.abc import Callable, Iterator, Sequence
@@ -34,6 +35,9 @@ _KEPT_PAST = 8
 
 _REPAIRS = 2
 """The number of times that an index is filled again after damage before it is made in memory."""
+
+_DRAFT_SECONDS = 3600
+"""The age at which the draft of a database is no longer needed; making one takes milliseconds."""
 
 _JOURNAL_BYTES = 8_000_000
 _NAME = r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db"
@@ -382,8 +386,9 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
     """
     number = max(generations(folder) if numbers is None else numbers, default=-1) + 1
     path = path_of(folder, number)
-    draft = folder / f"draft-{os.getpid()}-{number}.db"
+    draft = folder / f"draft-{os.getpid()}-{get_ident()}-{number}.db"
     with translated(path), _writable(folder):
+        _remove_drafts(folder)
         draft.unlink(missing_ok=True)
         try:
             with closing(sqlite.connect(draft)) as connection:
@@ -401,6 +406,15 @@ def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = Non
         finally:
             remove(draft)
     return Database(path, number)
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Removes drafts that processes left when they were killed, as far as possible."""
+    oldest = time.time() - _DRAFT_SECONDS
+    with suppress(OSError):
+        for path in folder.glob("draft-*"):
+            if path.stat().st_mtime < oldest:
+                path.unlink()
 
 
 class Generations:

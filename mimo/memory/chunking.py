@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LINES = 50
 """Default number of lines in a chunk."""
 
+SMALLEST = 20
+"""The smallest size of chunks that a caller may ask for."""
+
 _LEAST = 10
 """Chunks with fewer characters, without surrounding white space, are left out."""
 
@@ -66,13 +69,21 @@ class Chunk(NamedTuple):
 
 
 def checked(chunking: Chunking) -> Chunking:
-    """Returns `chunking`; raises `Invalid` if its numbers contradict each other."""
+    """Returns `chunking`; raises `Invalid` for a small size, or an overlap of a whole chunk."""
     size, overlap = chunking.chunk_size, chunking.overlap
-    if size is not None and overlap >= size:
+    if size is None:
+        return chunking
+    if overlap >= size:
         raise Invalid(
             f"`overlap` must be less than `chunk_size`: {overlap:,} is not less than {size:,}",
             hint="a tenth of the chunk size is a good overlap",
             details={"field": "overlap"},
+        )
+    if size < SMALLEST:
+        raise Invalid(
+            f"`chunk_size` must be at least {SMALLEST}, not {size:,}",
+            hint="500 to 2,000 characters are a good size",
+            details={"field": "chunk_size"},
         )
     return chunking
 
@@ -154,15 +165,15 @@ class Layout(NamedTuple):
 def chunks(text: str, chunking: Chunking, name: str) -> list[Chunk]:
     """Returns the chunks of a text from a file of that name, in their order.
 
-    The strategy is not `auto` (see `resolved`). Each chunk is an unchanged stretch of `text`;
-    chunks with fewer than ten characters are left out.
+    The strategy is not `auto` (see `resolved`). Each chunk is an unchanged stretch of `text`.
+    Parts of the text with fewer than ten characters are left out, unless a size combines them.
     """
     layout = layout_of(text, chunking, name)
     is_whole = chunking.strategy is Strategy.WHOLE
     parts = list(layout.parts)
     if chunking.chunk_size is not None and not is_whole:
-        parts = _sized(text, layout, chunking.chunk_size - chunking.overlap)
-    parts = [part for part in parts if len(text[part.start : part.end].strip()) >= _LEAST]
+        parts = _sized(text, layout, max(chunking.chunk_size - chunking.overlap, _LEAST))
+    parts = [part for part in parts if not _is_short(text, part)]
     if chunking.overlap and not is_whole:
         parts = _overlapping(text, parts, chunking.overlap, layout.solid)
     ends = _line_ends(text)
@@ -198,13 +209,16 @@ def layout_of(text: str, chunking: Chunking, name: str) -> Layout:
 
 
 def _sized(text: str, layout: Layout, size: int) -> list[Part]:
-    """Returns the parts, cut if larger than `size` and packed if allowed."""
+    """Returns the parts, cut if larger than `size` and packed if allowed.
+
+    A cut leaves no piece that is too short for a chunk, so a chunk may exceed the size a little.
+    """
     parts: list[Part] = []
     for part in layout.parts:
         cut = _fitting(text, part.start, part.end, size, layout.cuts)
         pieces = [Part(start, end, part.path) for start, end in cut]
-        parts += pieces if layout.packs else _packed(pieces, size)
-    return _packed(parts, size) if layout.packs else parts
+        parts += pieces if layout.packs else _without_short(text, _packed(pieces, size))
+    return _without_short(text, _packed(parts, size)) if layout.packs else parts
 
 
 def _fitting(text: str, start: int, end: int, size: int, cuts: Sequence[Cut]) -> Iterator[Stretch]:
@@ -225,6 +239,25 @@ def _packed(parts: Iterable[Part], size: int) -> list[Part]:
         else:
             joined.append(part)
     return joined
+
+
+def _without_short(text: str, parts: Iterable[Part]) -> list[Part]:
+    """Returns the parts, each short one joined with the next, or the last one with the previous."""
+    joined: list[Part] = []
+    for part in parts:
+        if joined and _is_short(text, joined[-1]):
+            joined[-1] = joined[-1]._replace(end=part.end)
+        else:
+            joined.append(part)
+    if joined[1:] and _is_short(text, joined[-1]):
+        last = joined.pop()
+        joined[-1] = joined[-1]._replace(end=last.end)
+    return joined
+
+
+def _is_short(text: str, part: Part) -> bool:
+    """Returns whether a part has too few characters for a chunk."""
+    return len(text[part.start : part.end].strip()) < _LEAST
 
 
 def _overlapping(

@@ -64,6 +64,16 @@ def _not_an_outcome(word: str) -> Invalid:
     )
 
 
+def check_reason(outcome: Outcome | None, reason: str | None, *, field: str) -> None:
+    """Raises `Invalid` for a failure without a reason; `field` is the argument for the reason."""
+    if outcome is Outcome.FAILED and not (reason and reason.strip()):
+        raise Invalid(
+            "a failure needs a reason",
+            hint=f"state what failed in `{field}`, so that it is not tried again",
+            details={"field": field},
+        )
+
+
 def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> float:
     """Returns the confidence (0..1) of a decision with this outcome.
 

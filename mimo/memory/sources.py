@@ -14,7 +14,7 @@ from typing import Any
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory import ids
-from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy, checked
+from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_HEADER_BYTES,
@@ -229,16 +229,16 @@ def header_of(data: bytes, *, path: str) -> Source | None:
 def _chunking(extra: Mapping[str, Any]) -> Chunking:
     """Returns the options in a header, which may be another author's.
 
-    Raises `ValueError` and `Invalid` for options that `ingest` refuses, and `KeyError`.
+    Raises `ValueError` for options that `ingest` refuses, except small sizes, which earlier
+    versions accepted, and `KeyError`.
     """
     size = extra.get("chunk_size")
-    return checked(
-        Chunking(
-            strategy=Strategy(extra["strategy"]),
-            chunk_size=None if size is None else _at_least(1, size),
-            overlap=_at_least(0, extra.get("overlap", 0)),
-            lines_per_chunk=_at_least(1, extra.get("lines_per_chunk", LINES)),
-        )
+    overlap = _at_least(0, extra.get("overlap", 0))
+    return Chunking(
+        strategy=Strategy(extra["strategy"]),
+        chunk_size=None if size is None else _at_least(overlap + 1, size),
+        overlap=overlap,
+        lines_per_chunk=_at_least(1, extra.get("lines_per_chunk", LINES)),
     )
 
 

@@ -21,6 +21,7 @@ from mimo.operations.finding import (
     approved,
     best_first,
     check_length,
+    is_of_other_time,
     is_weak,
     note_sure,
     sure_or_nearest,
@@ -58,7 +59,7 @@ def search_projects(
             replace(hit, newer=newer[id], competing=competing.get(id, ()))
             for id, hit in zip(ids, answer.result.hits, strict=True)
         )
-        return Answer(replace(answer.result, hits=hits), answer.remark)
+        return answer._replace(result=replace(answer.result, hits=hits))
 
     check_length(text)
     answers, skipped = ask_each(mind, "mind_search", search_one)
@@ -75,17 +76,37 @@ def search_projects(
         for name, project, answer in answers
         if (problem := notices(project.notice, answer.result.notice))
     ]
-    remarks = dict.fromkeys(answer.remark for _, _, answer in answers)
-    notice = notices(*skipped, *incomplete, *remarks)
-    matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
+    notice = notices(*skipped, *incomplete)
     if is_listed:
-        matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
-        return matches[:most], notice
+        matches, remark = _one_list([(project, answer) for _, project, answer in answers], most)
+        return matches, notices(notice, remark)
+    matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
+    notice = notices(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
     matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
     matches = matches[:most]
     for project in {project for project, _ in matches}:
         note_sure(project, [hit for owner, hit in matches if owner is project])
     return matches, notices(notice, remark)
+
+
+def _one_list(
+    answers: list[tuple[Mind, Answer]], most: int
+) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    """Returns the lists of several projects as one, newest first, and the remark on it.
+
+    The memories of a time in one project are better than the newest ones of another, and are above
+    those that only name it.
+    """
+    sure = [answer for answer in answers if not all(map(is_weak, answer[1].result.hits))]
+    answers = sure or answers
+    matches = [(project, hit) for project, answer in answers for hit in answer.result.hits]
+    matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
+    matches.sort(key=lambda match: is_of_other_time(match[1]))
+    matches = matches[:most]
+    first = [project for project, hit in matches if not is_of_other_time(hit)]
+    answers = [answer for answer in answers if answer[0] in first] or answers
+    shown = [hit for _, hit in matches]
+    return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
 
 
 def ask_each(

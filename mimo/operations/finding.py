@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from itertools import product
 from operator import itemgetter
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
+from mimo.text.calendar import in_zone
 from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from mimo.when.question import Asking, NamedTime
 
 T = TypeVar("T")
+
+THRESHOLD = SURE
 
 NEAREST = 3
 """The number of memories in an answer if no match is sure."""
@@ -49,6 +53,10 @@ _DECISIONS = "the question is about no other subject; these are the newest decis
 _LATEST = "the question is about the latest work; these are the newest memories"
 _READ = 300
 """The number of checkpoints that are read if the newest is archived."""
+_OTHER_TIME = 0.99
+"""The highest score of a memory of another time than the one that a question names."""
+_BESIDE = ", then memories of other times that name it"
+_SECOND = timedelta(seconds=1)
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
 
@@ -89,12 +97,24 @@ class Answer(NamedTuple):
 
     result: Found
     remark: str | None = None
-    """The way in which the query was understood, which is the same in each project."""
+    """The way in which the query was understood."""
+    below: str = ""
+    """The continuation of the remark for matches of another time, which are below the others."""
+
+    def remark_on(self, hits: Iterable[Hit]) -> str | None:
+        """Returns the remark on the matches that are shown."""
+        has_others = self.below and any(map(is_of_other_time, hits))
+        return f"{self.remark}{self.below}" if has_others else self.remark
 
 
 def is_weak(hit: Hit) -> bool | None:
     """Returns True for a match that is not sure, or None, as rows report it."""
-    return True if hit.score < SURE else None
+    return True if hit.score < THRESHOLD else None
+
+
+def is_of_other_time(hit: Hit) -> bool:
+    """Returns whether a memory in the list of a time is of another time, and only names it."""
+    return THRESHOLD <= hit.score <= _OTHER_TIME
 
 
 def sure_or_nearest(
@@ -118,15 +138,13 @@ def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> 
     the time that the query names, and an incomplete search. If `counted` is set, each sure match
     counts as used. Raises `SearchFailed` if not even the files can be read.
     """
-    result, remark = answer_of(mind, text, options)
-    return _noted(mind, result, remark, options, counted=counted)
+    return _noted(mind, answer_of(mind, text, options), options, counted=counted)
 
 
-def _noted(
-    mind: Mind, result: Found, remark: str | None, options: Options, *, counted: bool
-) -> Found:
+def _noted(mind: Mind, answer: Answer, options: Options, *, counted: bool) -> Found:
     """Returns an answer with its notice; counts its sure matches as used if `counted`."""
-    notice = notices(mind.notice, result.notice, remark)
+    result = answer.result
+    notice = notices(mind.notice, result.notice, answer.remark_on(result.hits))
     if counted and not result.listed:
         note_sure(mind, result.hits)
     if options.threshold is None and not result.listed and result.hits and is_weak(result.hits[0]):
@@ -145,8 +163,7 @@ def search_with_user(
     user = None if alone else mind.user()
     if user is not None:
         return _search_beside(mind, user, text, options, counted=counted)
-    result, remark = answer_of(mind, text, options)
-    result = _noted(mind, result, remark, options, counted=counted)
+    result = _noted(mind, answer_of(mind, text, options), options, counted=counted)
     return [(mind, hit) for hit in result.hits], result
 
 
@@ -200,8 +217,8 @@ def _search_beside(
     Among equal matches, and on the same topic, the project's are first. Otherwise as `search`.
     """
     most, options = options.limit, with_room(options)
-    own, remark = answer_of(mind, text, options)
-    problem = None
+    answer, problem = answer_of(mind, text, options), None
+    own = answer.result
     try:
         others = answer_of(user, text, approved(options)).result
     except Cancelled:
@@ -210,10 +227,10 @@ def _search_beside(
         others, problem = Found(hits=(), considered=0), f"your own memory: {error.message}"
     more = [] if others.listed else list(others.hits)
     if options.threshold is None and own.hits:
-        more = [hit for hit in more if hit.score >= SURE]
-    hits = list(own.hits)
+        more = [hit for hit in more if hit.score >= THRESHOLD]
+    hits, is_own = list(own.hits), True
     if more and options.threshold is None and (own.listed or (hits[:1] and is_weak(hits[0]))):
-        hits, remark = [], None
+        hits, is_own = [], False
     matches = [*((mind, hit) for hit in hits), *((user, hit) for hit in more)]
     if more:  # Otherwise the order is the project's own.
         matches = best_first(matches)
@@ -222,6 +239,7 @@ def _search_beside(
     if counted and not is_listed:
         for owner in (mind, user):
             note_sure(owner, [hit for other, hit in matches if other is owner])
+    remark = answer.remark_on(hit for owner, hit in matches if owner is mind) if is_own else None
     notice = notices(mind.notice, own.notice, others.notice, problem, remark)
     if options.threshold is None and matches and not is_listed and is_weak(matches[0][1]):
         notice = notices(notice, WEAK)
@@ -260,7 +278,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         text,
         filter=options.filter,
         limit=options.limit,
-        threshold=SURE if options.threshold is None else options.threshold,
+        threshold=THRESHOLD if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=mind.local_now(),
     )
@@ -269,7 +287,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < least(matches.considered):
         return replace(matches, hits=())
-    most = NEAREST if is_open and best < SURE else options.limit
+    most = NEAREST if is_open and best < THRESHOLD else options.limit
     hits = _with_successors(mind, matches.hits, options.filter)
     return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
 
@@ -311,11 +329,15 @@ def _resolved(mind: Mind, time: NamedTime, span: Interval) -> str:
 
 
 def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
-    """Returns the memories of a time, with those that name the date; else the newest ones."""
+    """Returns the memories of a time, then those of other times that name the date.
+
+    If there are none, it returns the newest ones, which are weak. In each case it is a list, which
+    is about this project. The remark states which of them it is.
+    """
     time = asking.time
     if time is None:
         raise TypeError(asking)
-    result, remark = Found(hits=(), considered=mind.index.count(options.filter)), None
+    result, remark = Found(hits=(), considered=mind.index.count(options.filter), listed=True), None
     types = options.filter.types
     narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
     for span, kinds in product(time.spans, (*narrow, types)):
@@ -323,26 +345,64 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
         if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
             hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming, documents=False)
-            result = replace(result, hits=hits, listed=True)
+            result = replace(result, hits=hits)
             remark = f"the memories of {_resolved(mind, time, span)}"
-    if not time.is_relative:
-        listed = {hit.record.memory.id for hit in result.hits}
-        related = [hit for hit in _searched(mind, text, options).hits if not is_weak(hit)]
-        others = [hit for hit in related if hit.record.memory.id not in listed]
-        result = replace(result, hits=(*result.hits, *others)[: options.limit])
-    if result.hits:
-        return Answer(result, remark)
     missing = f"no memory is of {_resolved(mind, time, time.spans[-1])}"
-    newest = _listed(mind, asking, options, latest=False).result
-    return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
+    others = [] if time.is_relative else _naming(mind, text, time, options)
+    if result.hits:
+        listed = {hit.record.memory.id for hit in result.hits}
+        others = [hit for hit in others if hit.record.memory.id not in listed]
+        result = replace(result, hits=(*result.hits, *others)[: options.limit])
+        return Answer(result, remark, _BESIDE)
+    if others:
+        return Answer(replace(result, hits=tuple(others)), f"{missing}; these name it")
+    newest = _listed(mind, asking, options, weak=True)
+    if not newest.result.hits:
+        return Answer(newest.result, missing)
+    kind = "newest decisions" if newest.remark == _DECISIONS else "newest"
+    return Answer(newest.result, f"{missing}; these are the {kind}")
 
 
-def _listed(mind: Mind, asking: Asking, options: Options, *, latest: bool) -> Answer:
-    """Returns the latest work, the decisions, or the newest memories, which are weak."""
+def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hit]:
+    """Returns the sure matches whose text names a date, on whichever day they were written.
+
+    Their scores are below that of a memory of the time.
+    """
+    from mimo.ranking.dates import Span, Yearly, windows
+    from mimo.text.tokens import query_terms, tokenize
+
+    terms, zone = set(query_terms(time.expression).content), mind.local_now().tzinfo
+    since, until = time.spans[0].since, time.spans[0].until
+    days: set[Span | Yearly] = set()
+    if since and until:
+        day, last = (in_zone(end, zone).date() for end in (since, until - _SECOND))
+        if day == last:
+            days = {Span(start=day, end=day), Yearly(month=day.month, day=day.day)}
+
+    def names_it(hit: Hit) -> bool:
+        memory = hit.record.memory
+        content = f"{memory.heading}\n{memory.content}"
+        return terms <= set(tokenize(content)) or not days.isdisjoint(windows(content, None))
+
+    return [
+        replace(hit, score=min(hit.score, _OTHER_TIME))
+        for hit in _searched(mind, text, options).hits
+        if not is_weak(hit) and names_it(hit)
+    ]
+
+
+def _listed(
+    mind: Mind, asking: Asking, options: Options, *, latest: bool = False, weak: bool = False
+) -> Answer:
+    """Returns the latest work, the decisions, or the newest memories, which are weak.
+
+    With `weak`, the decisions are weak as well.
+    """
     result = Found(hits=(), considered=mind.index.count(options.filter), listed=True)
     if asking.decisions and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.DECISION}))
-        decisions = _newest(mind, replace(options, filter=kinds), score=1.0, resuming=False)
+        chosen = replace(options, filter=kinds)
+        decisions = _newest(mind, chosen, score=float(not weak), resuming=False)
         if decisions:
             return Answer(replace(result, hits=decisions), _DECISIONS)
     hits = _newest(mind, options, score=float(latest), resuming=latest)
@@ -418,7 +478,7 @@ def check_length(text: str) -> None:
 
 def note_sure(mind: Mind, hits: Iterable[Hit]) -> None:
     """Counts the related memories as used, but not the closest of unrelated ones."""
-    note(mind, [hit.record for hit in hits if hit.score >= SURE])
+    note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
 
 
 # Uses of memories, which keep them from fading.

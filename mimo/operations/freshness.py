@@ -14,7 +14,7 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store.files import LOCAL, digest
+from mimo.store.files import digest
 from mimo.store.locks import lock
 
 _LARGEST_LIST = 64 * 1024 * 1024
@@ -49,7 +49,7 @@ class IngestedFiles:
         with suppress(
             OSError, MindError, ValueError, TypeError, AttributeError, OverflowError, RecursionError
         ):
-            data, _ = disk.look(self._path("ingested.json"), limit=_LARGEST_LIST)
+            data, _ = disk.look(files.local(self._root, "ingested.json"), limit=_LARGEST_LIST)
             rows = loads(data)
             return {
                 str(path): Seen(int(size), int(time), *map(str, texts))
@@ -61,12 +61,9 @@ class IngestedFiles:
         """Adds files that were read. Raises `StorageFailed`."""
         from json import dumps
 
-        with lock(self._path("ingested.lock")):
+        with lock(files.local(self._root, "ingested.lock")):
             data = dumps(self.read() | dict(seen), separators=(",", ":")).encode()
-            files.replace(self._path("ingested.json"), data + b"\n", mode=0o600)
-
-    def _path(self, name: str) -> Path:
-        return files.safe_path(self._root, f"{LOCAL}/{name}")
+            files.replace(files.local(self._root, "ingested.json"), data + b"\n", mode=0o600)
 
 
 class State(StrEnum):

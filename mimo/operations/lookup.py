@@ -17,6 +17,8 @@ SURE_LENGTH = 6
 
 _LISTED, _TITLE = 5, 40
 """The number of candidates in a hint, and of characters of their titles."""
+_EDGES = "edges"
+"""The folder of the user's edges in `$MIND_HOME`: those for all projects, which are no memories."""
 _TYPES = frozenset({"source", *(kind.value for kind in Kind)})
 
 
@@ -25,8 +27,8 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
 
     `surely` refuses an abbreviation that may fit by accident: a short one, or the name of a type.
     The beginning of a handle is one too: once its memory is removed, it may fit the next one.
-    Raises `NotFound` with the decisions on that topic or the nearest ids, or `AmbiguousId` with the
-    candidates, which are the chunks if `wanted` is an ingested file.
+    Raises `NotFound` with the decisions on that topic or the nearest ids, also for an edge for all
+    projects, or `AmbiguousId` with the candidates: the chunks if `wanted` is an ingested file.
     """
     ids = refresh.up_to_date(mind).matching(wanted)
     if len(ids) != 1:
@@ -37,6 +39,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
         _check_sure(mind, wanted, ids[0], ids)
     record = mind.index.get(ids[0]) if ids else None
     if record is None:
+        _check_no_edge(mind, wanted)
         on_topic = tuple(decision.memory.id for decision in mind.index.current(wanted))
         near = on_topic or (mind.index.nearest_ids(wanted) if wanted else ())
         raise NotFound(
@@ -133,6 +136,36 @@ def _check_no_source(mind: Mind, wanted: str, ids: Sequence[str]) -> None:
         " to change its text, ingest the changed file again",
         details={"candidates": named(mind, chunks[:20])},
     )
+
+
+def edges_notice(mind: Mind, types: frozenset[Kind] | None) -> str | None:
+    """Returns a notice for a list of these types, if the user has edges for all projects."""
+    if not types or Kind.EDGE not in types or not _global_edges(mind):
+        return None
+    return (
+        "edges for all projects are not memories: `mind edges list` lists them, and `mind edges`"
+        " finds those that apply"
+    )
+
+
+def _global_edges(mind: Mind) -> list[str]:
+    """Returns the names of the user's edges; none for users of a team's server."""
+    return [] if mind.member else [file.stem for file in (mind.home / _EDGES).glob("*.md")]
+
+
+def _check_no_edge(mind: Mind, wanted: str) -> None:
+    """Raises `NotFound` for a global edge, by its name or at least half of its handle."""
+    edges = _global_edges(mind)
+    names = [name for name in edges if name == wanted]
+    if not names and len(wanted) >= SURE_LENGTH // 2:
+        names = [name for name in edges if handle_of(name).startswith(wanted)]
+    if len(names) == 1:
+        file = mind.home / _EDGES / f"{names[0]}.md"
+        raise NotFound(
+            f"`{wanted}` is an edge for all projects, not a memory",
+            hint=f"`mind edges list` lists it; to change or remove it, edit or delete `{file}`",
+            details={"id": wanted, "nearest": names},
+        )
 
 
 def _ambiguous(mind: Mind, wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from mimo.frozen import NamedTuple, replace
 from mimo.guard import policy as policies
 from mimo.guard.policy import ActivePolicies, Call, Operation
-from mimo.index.rows import SURE, Hit, Request, least
+from mimo.index.rows import Hit, Request, least
 from mimo.index.search import search
 from mimo.memory.note import plain
 from mimo.mind import Mind
-from mimo.operations.finding import NEAREST, Options, check_length
+from mimo.operations.finding import NEAREST, THRESHOLD, Options, check_length
 from mimo.operations.sharing import identity, server_of
 from mimo.text.phrases import enumerated, notices
 
@@ -87,7 +87,7 @@ def _request(mind: Mind, text: str, options: Options) -> Request:
         text,
         replace(options.filter, private=False),
         limit=options.limit,
-        threshold=SURE if options.threshold is None else options.threshold,
+        threshold=THRESHOLD if options.threshold is None else options.threshold,
         nearest=min(options.limit, NEAREST) if options.threshold is None else 0,
         now=mind.local_now(),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from operator import itemgetter
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
@@ -70,9 +69,8 @@ def everything(mind: Mind) -> tuple[Record, ...]:
 def overview(mind: Mind) -> Overview:
     """Returns exact counts over every memory of the project."""
     index = refresh.up_to_date(mind)
-    oldest, newest = (
-        index.ask(survey.oldest), index.latest(rows.to_number(mind.now()))
-    )  # fmt: skip
+    oldest = index.ask(survey.oldest)
+    newest = index.latest(rows.to_number(mind.now()))
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
         by_type=index.kept(survey.by_type),
@@ -201,11 +199,8 @@ def at_risk(mind: Mind, threshold: float) -> AtRisk:
         for age, use, score in every
         if score < threshold and not age.protected
     ]
-    weak.sort(key=_weakest_first)
-    return AtRisk(fading=tuple(weak), checked=len(every))
-
-
-_weakest_first = itemgetter(0, 1)
+    # The weakest first, and equal ones by their ids.
+    return AtRisk(fading=tuple(sorted(weak)), checked=len(every))
 
 
 def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:

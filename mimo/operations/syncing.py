@@ -184,7 +184,7 @@ def commit_scheduled(root: Path, home: Path) -> None:
 
 
 def _scheduled(root: Path) -> Path:
-    return files.safe_path(root, f"{disk.STORE}/.local/autocommit")
+    return files.local(root, "autocommit")
 
 
 # The merge driver, and private files in git.

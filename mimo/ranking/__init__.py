@@ -455,14 +455,14 @@ def _scores(
     store = (statistics.memories, statistics.document_tokens)
     margins = _margins(orders)
     if near and near.share >= _READY:
-        encoded, rest = _encoded(candidates, measured, near), near.others()
+        encoded, sixth = _encoded(candidates, measured, near), near.sixth
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
         guessed = scoring.BY_CROSSING if near.is_apart else scoring.BY_ESTIMATE
         weights = read if near.of else guessed
 
         def by_meaning(place: int) -> float:
             matched = examiner.matched(measured[place].reading)
-            evidence = scoring.by_meaning(matched, encoded[place], rest, *store)
+            evidence = scoring.by_meaning(matched, encoded[place], sixth, *store)
             return scoring.score(evidence, margins[place], weights)
 
         return by_meaning
@@ -471,7 +471,7 @@ def _scores(
 
     def by_words(place: int) -> float:
         matched = examiner.matched(measured[place].reading)
-        rest = scoring.others(cosines, place)
+        rest = [*cosines[:place], *cosines[place + 1 :]]
         evidence = scoring.by_words(matched, cosines[place], rest, *store)
         return scoring.score(evidence, margins[place], scoring.BY_WORDS)
 

@@ -319,7 +319,6 @@ def named_speakers(candidates: Sequence[Candidate], terms: Iterable[str]) -> fro
 class Reading:
     """The hits of a query in a candidate; those of title and topic count for each part."""
 
-    candidate: Candidate
     title: Hits
     topic: Hits
     units: list[Hits]
@@ -411,7 +410,6 @@ class Examiner:
             whole, units = units, headed(heading, units)
             passages = units if passages is whole else headed(heading, passages)
         return Reading(
-            candidate=candidate,
             title=title,
             topic=topic,
             units=units,
@@ -460,7 +458,6 @@ class Examiner:
         """Returns what follows from the words and times of a candidate alone."""
         measured = self._measured.get(candidate.key)
         if measured is not None:
-            measured.reading.candidate = candidate
             return measured
         reading = self.read(candidate)
         covered = [self._coverage(unit.counts) for unit in reading.units]

@@ -88,10 +88,10 @@ class Nearness(NamedTuple):
     is_apart: bool = False
     """True if the cosines are estimates for memories in another script than the query."""
 
-    def others(self) -> Others:
-        """Returns the cosines with which that of a memory is compared."""
-        sixth = self.nearest[5][1] if len(self.nearest) > 5 else 0.0
-        return Others(mean=0.0, best=0.0, sixth=sixth)
+    @property
+    def sixth(self) -> float:
+        """Returns the cosine of the sixth nearest memory; 0 if there are fewer."""
+        return self.nearest[5][1] if len(self.nearest) > 5 else 0.0
 
 
 class Matched(NamedTuple):
@@ -116,40 +116,34 @@ def worth(rarity: float, holding: int, units: int) -> float:
 
 
 def by_words(
-    match: Matched, cosine: float, others: Others, memories: int, tokens: float
+    match: Matched, cosine: float, others: Sequence[float], memories: int, tokens: float
 ) -> dict[str, float]:
-    """Returns the evidence of words and static vectors, by the names in `BY_WORDS`."""
+    """Returns the evidence of words and static vectors, by the names in `BY_WORDS`.
+
+    `others` are the static cosines of the other candidates.
+    """
+    mean = sum(others) / len(others) if others else 0.0
+    # As if ten more memories had a usual mean.
+    shrunk = (memories * mean + 10 * 0.15) / (memories + 10)
     return {
         **_words(match, memories, tokens),
-        "above": cosine - _shrunk(others.mean, memories, 0.15),
-        "gap": min(0.3, max(-0.3, cosine - others.best)),
+        "above": cosine - shrunk,
+        "gap": min(0.3, max(-0.3, cosine - max(others, default=0.1))),
     }
 
 
 def by_meaning(
-    match: Matched, cosine: float, others: Others, memories: int, tokens: float
+    match: Matched, cosine: float, sixth: float, memories: int, tokens: float
 ) -> dict[str, float]:
-    """Returns the evidence of words and the encoder, by the names in `BY_MEANING`."""
+    """Returns the evidence of words and the encoder, by the names in `BY_MEANING`.
+
+    `sixth` is the cosine of the sixth nearest memory.
+    """
     return {
         **_words(match, memories, tokens),
-        "lead": min(0.4, max(-0.3, cosine - max(0.12, others.sixth))),
+        "lead": min(0.4, max(-0.3, cosine - max(0.12, sixth))),
         "cosine": cosine,
     }
-
-
-class Others(NamedTuple):
-    """The cosines of the other memories."""
-
-    mean: float
-    best: float
-    sixth: float
-
-
-def others(cosines: Sequence[float], place: int) -> Others:
-    """Returns the static cosines of the candidates but one."""
-    rest = [*cosines[:place], *cosines[place + 1 :]]
-    mean = sum(rest) / len(rest) if rest else 0.0
-    return Others(mean=mean, best=max(rest, default=0.1), sixth=0.0)
 
 
 def score(evidence: Mapping[str, float], margin: float, weights: Mapping[str, float]) -> float:
@@ -179,8 +173,3 @@ def _words(match: Matched, memories: int, tokens: float) -> dict[str, float]:
         "surprise": min(20.0, max(-3.0, match.matched - by_chance)),
         "named": min(match.named, MOST_NAMED),
     }
-
-
-def _shrunk(value: float, memories: int, prior: float) -> float:
-    """Returns a mean over a store's memories as if ten more had the `prior`."""
-    return (memories * value + 10 * prior) / (memories + 10)

@@ -7,7 +7,7 @@ commands is shown, or next to the commands themselves:
     @render.register
     def _(result: SearchResults, screen: Screen) -> None: ...
 
-A result without a renderer is printed by its fields. The end of the module has the parts that
+A result without a renderer is printed as JSON. The end of the module has the parts that
 renderers share: dates, labels, counts.
 """
 
@@ -40,7 +40,7 @@ from mimo.rendering import (
     ident,
     warn,
 )
-from mimo.text.calendar import abbreviation
+from mimo.text.calendar import abbreviation, in_zone
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -57,8 +57,8 @@ class Renderers(dict[object, Callable[[Any, Screen], None]]):
         return renderer
 
     def __call__(self, result: object, screen: Screen) -> None:
-        """Writes a result on the screen, by its fields if its type has no renderer."""
-        self.get(type(result), by_fields)(result, screen)
+        """Writes a result on the screen, as JSON if its type has no renderer."""
+        self.get(type(result), as_data)(result, screen)
 
 
 render = Renderers()
@@ -210,45 +210,9 @@ def _part(part: str | list[Any]) -> Part:
     return part if isinstance(part, str) else Styled(*part)
 
 
-def by_fields(result: object, screen: Screen) -> None:
-    """Writes the fields that hold one value, then those that hold many."""
-    data = to_json(result)
-    if not isinstance(data, dict):
-        screen.line(shown(data))
-        return
-    screen.pairs([(label(name), shown(value)) for name, value in data.items() if _is_single(value)])
-    for name, value in data.items():
-        if not _is_single(value):
-            _many(label(name), value, screen)
-
-
-def _many(name: str, value: Any, screen: Screen) -> None:
-    screen.blank()
-    if not value:
-        screen.line(dim(f"no {name}"))
-        return
-    screen.heading(name)
-    if isinstance(value, dict):
-        screen.pairs([(label(key), shown(item)) for key, item in value.items()], indent=2)
-    elif all(isinstance(item, dict) for item in value):
-        columns = list(dict.fromkeys(key for item in value for key in item))
-        rows = [[shown(item.get(column)) for column in columns] for item in value]
-        screen.table([label(column) for column in columns], rows)
-    else:
-        for item in value:
-            screen.line(shown(item), indent=2)
-
-
-def _is_single(value: Any) -> bool:
-    """Returns whether a value fits on the line of its name: not an object or a list of objects."""
-    if isinstance(value, list):
-        return bool(value) and not any(isinstance(item, dict | list) for item in value)
-    return not isinstance(value, dict)
-
-
-def label(name: str) -> str:
-    """Returns a field's name in words."""
-    return name.replace("_", " ")
+def as_data(result: object, screen: Screen) -> None:
+    """Writes a result as JSON."""
+    screen.verbatim(rendering.as_json(to_json(result), indent=2))
 
 
 def shown(value: Any) -> str:
@@ -262,8 +226,6 @@ def shown(value: Any) -> str:
             return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
         case list():
             return ", ".join(map(shown, value))
-        case dict():
-            return ", ".join(f"{label(key)} {shown(item)}" for key, item in value.items())
         case _:
             return str(value)
 
@@ -274,11 +236,8 @@ def use_zone(zone: tzinfo) -> None:
 
 
 def _local(moment: datetime) -> datetime:
-    """Returns a time in the user's zone; the first and the last hours of all years as they are."""
-    try:
-        return moment.astimezone(_zone.get())
-    except OverflowError:
-        return moment
+    """Returns a time in the user's zone."""
+    return in_zone(moment, _zone.get())
 
 
 def day(moment: datetime) -> str:

@@ -16,9 +16,7 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 from mcp import MCPError
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -55,8 +53,8 @@ from mimo.operations.listening import Memory
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer, refused
 from mimo.server.counting import Counts
-from mimo.server.exposure import Listing
-from mimo.server.subscriptions import Subscriptions
+from mimo.server.exposure import Context, Listing
+from mimo.server.subscriptions import Subscriptions, session_id
 from mimo.server.tools import INSTRUCTIONS, described
 from mimo.server.wording import reworded
 from mimo.surroundings import Progress
@@ -72,7 +70,6 @@ MOST_SESSIONS = 256
 """The number of sessions of HTTP clients whose calls are counted."""
 
 T = TypeVar("T")
-Context = ServerRequestContext[Any, Any]
 
 
 def listening(ctx: Context) -> Progress:
@@ -173,9 +170,7 @@ class App:
         Each HTTP session of the older protocol has its own. The newer one has no sessions; there,
         each user of a team's server has one.
         """
-        headers = getattr(ctx.request, "headers", {})
-        id = headers.get(MCP_SESSION_ID_HEADER)
-        member = self.member_of(ctx)
+        id, member = session_id(ctx), self.member_of(ctx)
         if id is None and member is not None:
             id = f"user {member.name}"
         if id is None:

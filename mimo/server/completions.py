@@ -1,5 +1,6 @@
 """Completion of arguments: the topics and tags of prompts, and the ids of resources."""
 
+from functools import partial
 from typing import Annotated
 
 from mcp_types import (
@@ -88,31 +89,22 @@ def _beginning(mind: Mind, kind: str, start: str) -> Completions:
     return Completions(values=tuple(words), has_more=len(rows) > MOST)
 
 
-@request(
-    "completion/complete",
-    operation="topic",
-    needs=Needs(Operation.READ, like="mind_list"),
-)
+_completion = partial(request, "completion/complete", needs=Needs(Operation.READ, like="mind_list"))
+
+
+@_completion(operation="topic")
 def topics(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return topics by their beginning"""
     return _beginning(mind, "topic", start)
 
 
-@request(
-    "completion/complete",
-    operation="tag",
-    needs=Needs(Operation.READ, like="mind_list"),
-)
+@_completion(operation="tag")
 def tags(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return tags by their beginning"""
     return _beginning(mind, "tag", start)
 
 
-@request(
-    "completion/complete",
-    operation="id",
-    needs=Needs(Operation.READ, like="mind_list"),
-)
+@_completion(operation="id")
 def ids(mind: Mind, start: Annotated[str, Arg("First letters")] = "") -> Completions:
     """Return ids by their beginning, or by that of their short form"""
     words = _beginning(mind, "id", start)

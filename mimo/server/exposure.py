@@ -9,7 +9,7 @@ doubt, every tool is listed.
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ToolsListChanged
 from mcp_types import Tool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from mimo import disk
 from mimo.errors import MindError
 from mimo.features.hooks import exposure as store
 from mimo.features.hooks.exposure import SURE, Exposure
@@ -43,7 +44,6 @@ PATIENCE_SECONDS = 0.5
 """The time in which a client must ask for its changed list."""
 
 Context = ServerRequestContext[Any, Any]
-Stamp = tuple[int, int, int]
 
 
 class Mode(StrEnum):
@@ -83,7 +83,7 @@ class Listing:
         self._wanted: tuple[str, ...] | None = None
         self._listens_again = False
         self._waiting = False
-        self._seen: Stamp | None = None
+        self._seen: disk.Stamp | None = None
         self._asked = anyio.Event()
         self._has_asked = False
         self._session: ServerSession | None = None
@@ -189,14 +189,12 @@ class Listing:
         except Exception as error:  # noqa: BLE001 - tools must stay listed after any error
             await self._give_up(f"following the prompts failed ({error!r})")
 
-    def _stamp(self) -> Stamp | None:
-        """Returns the identity of the exposure file, or None if there is none."""
-        try:
+    def _stamp(self) -> disk.Stamp | None:
+        """Returns the stamp of the exposure file, or None if there is none."""
+        with suppress(OSError, MindError):
             root = self._root()
-            state = (root / store.PLACE).lstat() if root else None
-        except (OSError, MindError):
-            return None
-        return (state.st_mtime_ns, state.st_size, state.st_ino) if state else None
+            return disk.stamp(root / store.PLACE) if root else None
+        return None
 
     async def changed(self, exposure: Exposure | None) -> None:
         """Applies the tools for a prompt, or None if they can't be read."""

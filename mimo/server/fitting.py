@@ -7,7 +7,7 @@ hold the same data, so each may have half of the ceiling.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from mimo.commands.spec import BUDGET, Published, Spec, fields_of
@@ -58,6 +58,12 @@ _LEAST = 40
 
 _LONGEST_PATH = 60
 """Characters of the name of a shortened part; one in stored JSON may be longer."""
+
+_QUESTIONS = ("query", "userQuestion")
+"""Arguments that are a question."""
+
+_FILTERS = ("type", "types", "kinds", "tool", "time_filter", "name", "namespace")
+"""Arguments by which a tool returns fewer rows, the most useful first."""
 
 _MARK = "…"
 
@@ -291,7 +297,7 @@ def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: A
     if rows and "offset" in names:
         ways.append(f"read on with `offset: {int(given.get('offset') or 0) + rows.kept}`")
     elif rows and "limit" in names:
-        ways.append(f"`limit: {max(rows.kept, 1)}` with a narrower question has whole rows")
+        ways.append(f"`limit: {max(rows.kept, 1)}`{_narrowed(names, given)}")
     is_present = given.get("at") is None  # A resource has no earlier revision.
     if is_present and any(not cut.is_list for cut in longest.values()) and (id := _id_of(data)):
         ways.append(f"the resource `{uri_of(id)}` is whole")
@@ -299,6 +305,16 @@ def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: A
     if BUDGET.name in names and (budget or 0) < (BUDGET.arg.le or 0):
         ways.append(f"`{BUDGET.name}: {BUDGET.arg.le:.0f}` returns more")
     return "; ".join([*parts, *ways])
+
+
+def _narrowed(names: Set[str], given: Mapping[str, Any]) -> str:
+    """Returns the advice after a lower limit, with arguments that the tool has."""
+    if any(given.get(name) for name in _QUESTIONS):
+        return " with a narrower question has whole rows"
+    if "cursor" in names:
+        return " has whole rows, and its `cursor` continues them"
+    filters = [f"`{name}`" for name in _FILTERS if name in names][:2]
+    return " has whole rows" + (f"; narrow them with {' or '.join(filters)}" if filters else "")
 
 
 def _id_of(data: Any) -> str | None:

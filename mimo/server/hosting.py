@@ -19,7 +19,6 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup, TaskStatus
 from mcp import MCPError
-from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
@@ -35,9 +34,12 @@ from mimo.mind import Answers, Mind
 from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
-from mimo.server.app import App, Context
+from mimo.server.app import App
+from mimo.server.exposure import Context
+from mimo.server.subscriptions import session_id
 from mimo.store import projects
 from mimo.store.files import CONFIG
+from mimo.store.projects import Registered
 
 log = logging.getLogger("mind.http")
 
@@ -342,10 +344,14 @@ class Hosting:
         """Returns whether a request may work on a project."""
         return member is None or member.may_open(root, projects.registered(self._home).projects)
 
-    def _root(self, name: str, member: Member | None) -> Path:
+    def _permitted(self, member: Member | None) -> list[Registered]:
+        """Returns the registered projects that a request may work on."""
         registered = projects.registered(self._home).projects
-        named = [item.path for item in registered if name in (item.name, str(item.path))]
-        matches = [path for path in named if not member or member.may_open(path, registered)]
+        return [item for item in registered if not member or member.may_open(item.path, registered)]
+
+    def _root(self, name: str, member: Member | None) -> Path:
+        permitted = self._permitted(member)
+        matches = [item.path for item in permitted if name in (item.name, str(item.path))]
         if len(matches) > 1:
             paths = ", ".join(f"`{path}`" for path in matches)
             raise Conflict(
@@ -365,12 +371,7 @@ class Hosting:
         return projects.explicit(matches[0], self._home).root
 
     def _names(self, member: Member | None = None) -> str:
-        registered = projects.registered(self._home).projects
-        names = [
-            f"`{item.name}`"
-            for item in registered
-            if not member or member.may_open(item.path, registered)
-        ]
+        names = [f"`{item.name}`" for item in self._permitted(member)]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         return ", ".join(names[:MOST_NAMED]) + more if names else "none is registered"
 
@@ -443,7 +444,7 @@ class Unnamed(App):
 
         Without one, it is a memory outside of any project.
         """
-        session = _session_of(ctx)
+        session = session_id(ctx)
         if session is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return self._memory
         if session not in self._roots:
@@ -474,10 +475,4 @@ class Unnamed(App):
         return next((root for root in roots if root and self.hosting.may_open(member, root)), None)
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
-        self._roots.pop(_session_of(ctx) or "", None)
-
-
-def _session_of(ctx: Context) -> str | None:
-    headers = getattr(ctx.request, "headers", {})
-    session: str | None = headers.get(MCP_SESSION_ID_HEADER)
-    return session
+        self._roots.pop(session_id(ctx) or "", None)

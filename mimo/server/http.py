@@ -179,7 +179,6 @@ class Gate:
         place: Place,
         token: str | Tokens,
         *,
-        poll: float = POLL_SECONDS,
         counts: Counts | None = None,
         metrics_open: bool = False,
     ) -> None:
@@ -191,7 +190,6 @@ class Gate:
         self._ready: tuple[float, list[str]] | None = None
         self._asking = anyio.Lock()
         self._hosting, self._token, self._hosts = hosting, token, place.hosts
-        self._poll = poll
         self._schemes = ("http", "https") if place.names else ("http",)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -275,7 +273,7 @@ class Gate:
 
     async def _end_if_revoked(self, member: Member, request: anyio.CancelScope) -> None:
         while self._is_current(member):
-            await anyio.sleep(self._poll)
+            await anyio.sleep(POLL_SECONDS)
         request.cancel()
 
     def _is_current(self, member: Member) -> bool:

@@ -11,7 +11,6 @@ from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
 from mimo.features.context.files import ContextShown, shown
 from mimo.features.hooks.events import fenced
-from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.index import glance
 from mimo.mind import Mind
@@ -52,22 +51,15 @@ _RECORD = (
 _LONGEST = 2_000
 
 
-@frozen
-class PromptText:
-    """The text of a prompt."""
-
-    text: str
-
-
 def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
     """Returns the text of a prompt.
 
     Raises `NotFound` for another name, and what `invoke` raises.
     """
     if name == RESUME.name:
-        return _message(RESUME, answer_to(resume_work, PromptText, mind, caller))
+        return _message(RESUME, answer_to(resume_work, str, mind, caller))
     if name == DECIDE.name:
-        return _message(DECIDE, answer_to(record_decision, PromptText, mind, caller, arguments))
+        return _message(DECIDE, answer_to(record_decision, str, mind, caller, arguments))
     names = " and ".join(item.name for item in PROMPTS)
     raise NotFound(f"there is no prompt `{name}`", hint=f"prompts are {names}")
 
@@ -77,9 +69,18 @@ def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) 
     operation=RESUME.name,
     needs=Needs(Operation.READ, like="load/checkpoint"),
 )
-def resume_work(mind: Mind) -> PromptText:
+def resume_work(mind: Mind) -> str:
     """Return the prompt that resumes work"""
-    return PromptText(text=_resuming(mind))
+    resumed = decisions.latest_checkpoint(mind)
+    if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
+        notes = _notes(mind)
+        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
+    id = resumed.record.memory.id
+    note = glance.ask(mind.index, lambda look: look.one(id))
+    made = age(resumed.record.memory.created, mind.now())
+    lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
+    lines += [line.text for line in context.checkpoint(note)] if note else []
+    return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
 
 @request(
@@ -94,22 +95,13 @@ def record_decision(
     decision: Annotated[str, Arg("Decision that was made")] = "",
     topic: Annotated[str, Arg("Topic of the decision")] = "",
     tags: Annotated[str, Arg("Tags, separated by commas")] = "",
-) -> PromptText:
+) -> str:
     """Return the prompt that records a decision"""
-    return PromptText(text=_deciding(decision, topic, tags))
-
-
-def _resuming(mind: Mind) -> str:
-    resumed = decisions.latest_checkpoint(mind)
-    if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
-        notes = _notes(mind)
-        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
-    id = resumed.record.memory.id
-    note = glance.ask(mind.index, lambda look: look.one(id))
-    made = age(resumed.record.memory.created, mind.now())
-    lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
-    lines += [line.text for line in context.checkpoint(note)] if note else []
-    return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
+    decision, topic, tags = (text.strip()[:_LONGEST] for text in (decision, topic, tags))
+    what = f"this decision: {decision}" if decision else "the decision that we just made"
+    named = {"topic": topic, "tags": tags}
+    given = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
+    return _RECORD.format(what=f"{what} ({given})" if given else what)
 
 
 def _notes(mind: Mind) -> ContextShown | None:
@@ -122,14 +114,6 @@ def _notes(mind: Mind) -> ContextShown | None:
     return shown(mind)
 
 
-def _deciding(decision: str, topic: str, tags: str) -> str:
-    decision, topic, tags = (text.strip()[:_LONGEST] for text in (decision, topic, tags))
-    what = f"this decision: {decision}" if decision else "the decision that we just made"
-    named = {"topic": topic, "tags": tags}
-    given = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
-    return _RECORD.format(what=f"{what} ({given})" if given else what)
-
-
-def _message(prompt: Prompt, answer: PromptText) -> GetPromptResult:
-    message = PromptMessage(role="user", content=TextContent(text=answer.text))
+def _message(prompt: Prompt, text: str) -> GetPromptResult:
+    message = PromptMessage(role="user", content=TextContent(text=text))
     return GetPromptResult(description=prompt.description, messages=[message])

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from mimo.commands.common import TrustLabel, trust_of
-from mimo.commands.invoke import Caller
-from mimo.commands.spec import Arg, Needs
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Arg, Needs, declared
 from mimo.disk import sha256
 from mimo.errors import MindError, NotFound
 from mimo.features.context import files
@@ -56,20 +56,6 @@ class ResourceRow:
 
 
 @frozen
-class ResourceRows:
-    """The newest memories."""
-
-    rows: tuple[ResourceRow, ...]
-
-
-@frozen
-class ResourceFollowed:
-    """A resource that a client follows."""
-
-    uri: str
-
-
-@frozen
 class ResourceText:
     """The Markdown of a resource."""
 
@@ -85,8 +71,7 @@ def newest(mind: Mind, caller: Caller) -> list[Resource]:
     """
     if not mind.has_project:
         return []
-    listed = answer_to(list_resources, ResourceRows, mind, caller)
-    return [CONTEXT, *map(_resource, listed.rows)]
+    return [CONTEXT, *map(_resource, answer_to(list_resources, tuple, mind, caller))]
 
 
 def _resource(row: ResourceRow) -> Resource:
@@ -126,9 +111,9 @@ def follow(mind: Mind, caller: Caller, uris: Iterable[str]) -> None:
     """
     for uri in uris:
         if uri == CONTEXT.uri:
-            answer_to(follow_notes, ResourceFollowed, mind, caller)
+            invoke(declared(follow_notes), mind, caller, {})
         else:
-            answer_to(follow_memory, ResourceFollowed, mind, caller, {"uri": uri})
+            invoke(declared(follow_memory), mind, caller, {"uri": uri})
 
 
 def state(mind: Mind, uri: str) -> str | None:
@@ -158,16 +143,12 @@ def _state_of(mind: Mind, id: str) -> str:
     "resources/list",
     needs=Needs(Operation.READ, like="mind_list"),
 )
-def list_resources(mind: Mind) -> ResourceRows:
+def list_resources(mind: Mind) -> tuple[ResourceRow, ...]:
     """List the newest memories as resources"""
     refresh.refresh(mind)
-    return ResourceRows(
-        rows=tuple(
-            ResourceRow(
-                id=record.memory.id, title=record.memory.heading, trust=trust_of(mind, record)
-            )
-            for record in finding.newest(mind, Filter(), NEWEST)
-        )
+    return tuple(
+        ResourceRow(id=record.memory.id, title=record.memory.heading, trust=trust_of(mind, record))
+        for record in finding.newest(mind, Filter(), NEWEST)
     )
 
 
@@ -203,9 +184,8 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     operation="context",
     needs=Needs(Operation.READ, like="mind_context"),
 )
-def follow_notes(mind: Mind) -> ResourceFollowed:
+def follow_notes(mind: Mind) -> None:
     """Report changes of the notes"""
-    return ResourceFollowed(uri=CONTEXT.uri)
 
 
 @request(
@@ -215,10 +195,9 @@ def follow_notes(mind: Mind) -> ResourceFollowed:
     needs_project=False,
     errors=(NotFound,),
 )
-def follow_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceFollowed:
+def follow_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> None:
     """Report changes of a memory"""
     _check(uri)
-    return ResourceFollowed(uri=uri)
 
 
 def _check(uri: str) -> None:

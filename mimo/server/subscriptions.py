@@ -13,7 +13,6 @@ from typing import Any
 
 import anyio.to_thread
 from mcp import MCPError
-from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -35,11 +34,9 @@ from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.listening import Memory
 from mimo.server import resources
-from mimo.server.exposure import Listing
+from mimo.server.exposure import Context, Listing
 
 log = logging.getLogger("mind")
-
-Context = ServerRequestContext[Any, Any]
 
 POLL_SECONDS = 1.0
 SKIPPED = 15
@@ -67,12 +64,10 @@ class Subscriptions:
         allow: Callable[[Context, Collection[str]], Awaitable[Memory]],
         member_of: Callable[[Context], Member | None],
         listing: Listing,
-        *,
-        poll: float = POLL_SECONDS,
     ) -> None:
         """`allow` returns the memory of a client, or raises if it may not follow resources."""
         self._allow, self._member_of = allow, member_of
-        self._listing, self._poll = listing, poll
+        self._listing = listing
         self._listen = ListenHandler(listing.bus, max_subscriptions=MOST_CLIENTS)
         self._clients: OrderedDict[str, tuple[ServerSession, Memory, set[str]]] = OrderedDict()
         self._streams: list[tuple[Memory, frozenset[str]]] = []
@@ -188,7 +183,7 @@ class Subscriptions:
         """Compares the resources of a memory until no client follows any."""
         try:
             while self._uris(memory):
-                await asyncio.sleep(self._poll)
+                await asyncio.sleep(POLL_SECONDS)
                 await self._compare(memory, compared)
         finally:
             del self._following[memory]
@@ -256,6 +251,12 @@ def _revision(mind: Mind) -> list[int]:
     return revisions
 
 
+def session_id(ctx: Context) -> str | None:
+    """Returns the id of the HTTP session of a request; None on a pipe, and without a session."""
+    id: str | None = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
+    return id
+
+
 def _name(ctx: Context) -> str:
     """Returns the id of an HTTP session; on a pipe there is one client."""
-    return str(getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER, ""))
+    return session_id(ctx) or ""

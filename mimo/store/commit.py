@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mimo import disk
@@ -23,12 +23,15 @@ _UNSHARED = re.compile(
     rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
 )
 _UNDER_WAY = {
-    "MERGE_HEAD": "a merge",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
+    "rebase-merge": "rebase",
+    "rebase-apply/applying": "am",
+    "rebase-apply": "rebase",
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
 }
+"""Files that git has while a command of that name is in progress."""
+_SHOWN = 3
 PROGRAM = "mind <mind@localhost>"
 """The author of commits of the program itself."""
 
@@ -75,11 +78,21 @@ def _may_hold(root: Path) -> bool:
 
 def check_idle(root: Path) -> None:
     """Raises `Conflict` during a merge, a rebase or the like."""
+    if command := _under_way(root):
+        raise Conflict(
+            f"a `git {command}` is in progress in this repository",
+            hint=f"{_ways_out(command)}; then sync again",
+        )
+
+
+def _under_way(root: Path) -> str:
+    """Returns the git command that is in progress, such as `merge`; empty if none is."""
     folder = git.directory(root) or root
-    action = next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), None)
-    if action:
-        hint = "finish it or cancel it with --abort, then sync again"
-        raise Conflict(f"{action} is in progress in this repository", hint=hint)
+    return next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), "")
+
+
+def _ways_out(command: str) -> str:
+    return f"finish it with `git {command} --continue`, or cancel it with `git {command} --abort`"
 
 
 def pending(root: Path) -> tuple[Change, ...]:
@@ -212,12 +225,32 @@ def branch(root: Path) -> str | None:
 def pull(root: Path) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
-    Raises `Conflict` as `fetch` does.
+    Raises `Conflict` as `fetch` does, and if the commits conflict: git then waits for the user to
+    resolve the conflicts.
     """
     fetch(root)
     keys = (f"branch.{branch(root)}.rebase", "pull.rebase", "pull.ff")
     settings = [git.run(root, "config", "--get", key).stdout for key in keys]
-    return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
+    try:
+        return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
+    except StorageFailed:
+        words = ("--name-only", "--no-relative", "--diff-filter=U", "-z")
+        listed = os.fsdecode(git.run(root, "diff", *words).stdout).split("\0")
+        names, command = sorted(filter(None, listed)), _under_way(root)
+        if not names or not command:
+            raise
+        raise Conflict(
+            f"the pulled commits conflict in {_some(names)}",
+            hint=f"edit and `git add` the conflicting files, then {_ways_out(command)}",
+            details={"files": names},
+        ) from None
+
+
+def _some(names: Sequence[str]) -> str:
+    """Returns the first names in backticks, and the number of the others."""
+    more = len(names) - _SHOWN
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def fetch(root: Path) -> None:
@@ -309,9 +342,11 @@ def merge_upstream(root: Path) -> None:
         _do(root, "commit", "--quiet", "--no-edit", settings=settings)
         return
     git.run_as_person(root, "merge", "--abort", seconds=_SLOW)
+    reason = git.complaint(result.stderr or result.stdout)
+    if stages:
+        reason = f"they conflict in {_some(sorted(map(os.fsdecode, stages)))}"
     raise Conflict(
-        f"the commits of others can't be merged: {git.complaint(result.stderr or result.stdout)}",
-        hint=f"merge them by hand in `{root}`",
+        f"the commits of others can't be merged: {reason}", hint=f"merge them by hand in `{root}`"
     )
 
 
@@ -355,12 +390,14 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
 def _advice(printed: str, reason: str) -> str:
     """Returns the last lines that git printed beside the reason, its commands in backticks."""
     parts: list[str] = []
-    for line in filter(str.strip, printed.splitlines()):
-        text = line.removeprefix("hint: ")
+    lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
+    for text in filter(str.strip, lines):
+        if text.endswith(reason):
+            continue
         if parts and text[0].isspace():
             parts[-1] += f" `{text.strip()}`"
         elif parts and text[0].islower():
             parts[-1] += f" {text.strip()}"
-        elif not text.endswith(reason):
+        else:
             parts.append(text.strip())
     return "; ".join(parts[-3:])

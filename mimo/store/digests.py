@@ -313,11 +313,6 @@ def _merged(lines: bytes, more: bytes) -> bytes:
 
 def _place(line_at: Callable[[int], bytes], count: int, line: bytes) -> int:
     """Returns the number of the lines before `line` in a sorted list."""
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if line_at(middle) < line:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    from bisect import bisect_left  # Most commands look nothing up in a long list.
+
+    return bisect_left(range(count), line, key=line_at)

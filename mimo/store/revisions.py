@@ -139,6 +139,21 @@ def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
         yield Step(commit=commit, files=tuple(_changes(names)))
 
 
+def path_with_line(root: Path, pattern: str) -> str | None:
+    """Returns the last path of the newest file that ever had a matching line; None if none had.
+
+    The pattern is an extended POSIX regular expression.
+    """
+    if not commit_id(root, "HEAD"):
+        return None
+    # Git takes a removed file and a new one that is similar for a renamed one.
+    words = ("--max-count=1", "--name-status", "--relative", "--no-renames", f"-G{pattern}")
+    for _, names in _logged(root, *words, "--", f"{STORE}/"):
+        files = sorted(_changes(names), key=lambda file: file.change == "removed")
+        return files[0].path if files else None
+    return None
+
+
 def _changes(words: Sequence[str]) -> Iterator[Change]:
     rest = iter(words)
     for word in rest:

@@ -207,7 +207,11 @@ class Trust:
         """
         self._refresh()
         self._ask_git()
-        approved, seen = self._approved, self._git or _NO_ANSWERS
+        return self._trusted_by(self._git or _NO_ANSWERS)
+
+    def _trusted_by(self, seen: GitAnswers) -> Callable[[str], bool]:
+        """Returns the check of digests against the lists and answers of git."""
+        approved = self._approved
         in_git = self.location.common is not None
         every = self._follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
@@ -543,7 +547,7 @@ class Trust:
         if last is None or folder is None or vouching is None:
             return
         stamp = self._git_stamp(last)
-        fresh = vouching.look(last, follow=self._follow)
+        fresh = vouching.look(last, follow=self._follow, trusted=self._trusted_by(last))
         if fresh.ref != last.ref:
             stamp = self._git_stamp(fresh)  # The stamp depends on the branch.
         fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})

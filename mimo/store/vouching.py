@@ -8,10 +8,11 @@ are ignored. Anyone can write any e-mail address into a commit, so an address al
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mimo.disk import STORE
 from mimo.errors import MindError
+from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
 from mimo.store.digests import Digests
@@ -26,6 +27,14 @@ _FIELDS = "%H%x00%ae%x00%ce%x00%at%x00%ct%x00%G?%x00%GS%x00"
 """Seven fields, which an empty word follows. Only NUL can't be part of an address."""
 
 
+class _Brought(NamedTuple):
+    """The version of a file in a commit that differs from each parent's."""
+
+    blob: str
+    before: tuple[str, ...]
+    """The blobs of the parents, in their order; a missing one is all zeros."""
+
+
 class Vouching:
     """Questions to the git repository of one project."""
 
@@ -38,9 +47,12 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: GitAnswers, *, follow: bool) -> GitAnswers:
-        """Returns git's current answers. Raises `Invalid` if git can't be asked."""
-        seen = self._with_own_commits(seen)
+    def look(self, seen: GitAnswers, *, follow: bool, trusted: Callable[[str], bool]) -> GitAnswers:
+        """Returns git's current answers. Raises `Invalid` if git can't be asked.
+
+        `trusted` checks a digest against the approvals and the last answers.
+        """
+        seen = self._with_own_commits(seen, trusted)
         return self._with_default_branch(seen) if follow else _without_branch(seen)
 
     def admitted(self) -> frozenset[str] | None:
@@ -74,13 +86,13 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(self, seen: GitAnswers) -> GitAnswers:
+    def _with_own_commits(self, seen: GitAnswers, trusted: Callable[[str], bool]) -> GitAnswers:
         common = self._location.common
         email = self.email()
         if common is None or not email:
             return seen
         reflogs = git.reflog_entries(common, seen.positions)
-        digests = seen.committed.with_more(self._own(reflogs.made, email))
+        digests = seen.committed.with_more(self._own(reflogs.made, email, trusted))
         seen = seen._replace(positions=reflogs.positions, committed=digests)
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
@@ -89,11 +101,13 @@ class Vouching:
             signed=revisions.commit_id(self._root, "HEAD"), committed=digests.with_more(signed)
         )
 
-    def _own(self, made: Mapping[str, str | None], email: str) -> frozenset[str]:
+    def _own(
+        self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
+    ) -> frozenset[str]:
         """Returns the texts that the user's commits brought, without those of other authors.
 
-        A merge brings the texts that neither side has. An amended commit brings its changes to the
-        replaced commit, which may be another author's.
+        A merge brings its changes to files that are trusted on each side. An amended commit brings
+        its changes to the replaced commit, which may be another author's.
         """
         headers = revisions.blobs(self._root, made)
         own = [
@@ -115,9 +129,35 @@ class Vouching:
             tree = before[amended[commit]]
             return tree is not None and tree.get(path) != blob
 
-        return self._approvals(
-            (path, blob) for (commit, path), blob in brought.items() if is_own(commit, path, blob)
+        own_texts = {
+            (commit, path): text
+            for (commit, path), text in brought.items()
+            if is_own(commit, path, text.blob)
+        }
+        written = self._approvals(
+            (path, text.blob) for (_, path), text in own_texts.items() if len(text.before) < 2
         )
+        merged = [(path, text) for (_, path), text in own_texts.items() if len(text.before) > 1]
+        return written | self._merged(merged, lambda digest: digest in written or trusted(digest))
+
+    def _merged(
+        self, merged: Sequence[tuple[str, _Brought]], trusted: Callable[[str], bool]
+    ) -> frozenset[str]:
+        """Returns the texts of merges, given with their paths, whose sides are all trusted.
+
+        The merge that a user finishes by hand also has the files that git merged by itself, and the
+        parts of a file that did not conflict. Where the file is missing on a side, git may have
+        followed a rename, so it does not count.
+        """
+        blobs = (blob for _, text in merged for blob in (text.blob, *text.before))
+        content = self._small(blobs)
+        approvals = set[str]()
+        for path, text in merged:
+            if {text.blob, *text.before} <= content.keys():
+                sides = (approval_of(path, content[blob]) for blob in text.before)
+                if all(side in approvals or trusted(side) for side in sides):
+                    approvals.add(approval_of(path, content[text.blob]))
+        return frozenset(approvals)
 
     def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
         """Returns the texts of commits that the user signed, on any machine.
@@ -150,16 +190,19 @@ class Vouching:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
         brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
-        return self._approvals((path, blob) for (_, path), blob in brought.items())
+        return self._approvals((path, text.blob) for (_, path), text in brought.items())
 
-    def _brought(self, commits: Sequence[str]) -> dict[tuple[str, str], str]:
-        """Returns the blobs that commits brought, by commit and path within the project."""
-        if not commits:
+    def _brought(self, commits: Iterable[str]) -> dict[tuple[str, str], _Brought]:
+        """Returns what commits brought, by commit and path within the project.
+
+        It is in the order of the commits.
+        """
+        given = "".join(f"{commit}\n" for commit in commits).encode()
+        if not given:
             return {}
         words = ("diff-tree", "--stdin", "-r", "-c", "--root", "--raw", "-z", "--no-renames")
-        given = "".join(f"{commit}\n" for commit in commits).encode()
         parts = git.ask(self._root, *words, data=given).split(b"\0")
-        brought, commit, place = dict[tuple[str, str], str](), "", 0
+        brought, commit, place = dict[tuple[str, str], _Brought](), "", 0
         while place < len(parts) - 1:
             about = parts[place].strip(b"\n")
             if not about.startswith(b":"):
@@ -168,9 +211,10 @@ class Vouching:
             path, place = os.fsdecode(parts[place + 1]), place + 2
             parents = len(about) - len(about.lstrip(b":"))
             fields = about.lstrip(b":").split()
-            mode, blob = fields[parents], fields[2 * parents + 1]
+            mode, *blobs = fields[parents : 2 * parents + 2]
             if mode.startswith(b"100") and (name := self._named(path)) is not None:
-                brought[commit, name] = blob.decode()
+                *before, blob = (blob.decode() for blob in blobs)
+                brought[commit, name] = _Brought(blob, tuple(before))
         return brought
 
     # --- the default branch
@@ -226,21 +270,40 @@ class Vouching:
         return {name: blob for path, blob in blob_of.items() if (name := self._named(path))}
 
     def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
-        """Returns the texts at a commit whose last commits `only` permits."""
+        """Returns the texts at a commit whose last commits `only` permits.
+
+        If the last commit is a merge, git may have merged the file, so all commits of the file must
+        be permitted, and each side must have it: otherwise git may have followed a rename.
+        """
         authors = {word.casefold() for word in only if word != SIGNED}
         folders = ("./",) if self._globs else (f"{STORE}/",)
         every = revisions.commits_by_path(self._root, commit, folders)
-        last = {path: commits[0] for path, commits in every.items()}
-        good = {c.id for c in last.values() if c.email.casefold() in authors}
+        merges = {
+            path: text.before
+            for (id_, path), text in self._brought({c[0].id for c in every.values()}).items()
+            if len(text.before) > 1 and path in every and every[path][0].id == id_
+        }
+        deciding = {
+            path: commits if path in merges else commits[:1]
+            for path, commits in every.items()
+            if all(blob.strip("0") for blob in merges.get(path, ()))
+        }
+        emails = {c.id: c.email.casefold() for commits in deciding.values() for c in commits}
+        good = {id_ for id_, email in emails.items() if email in authors}
         if SIGNED in only:
-            good |= self._with_good_signatures({c.id for c in last.values()})
-        pairs = [(c.id, path) for path, c in last.items() if c.id in good]
+            good |= self._with_good_signatures(emails)
+        pairs = [
+            (commits[0].id, path)
+            for path, commits in deciding.items()
+            if all(c.id in good for c in commits)
+        ]
         contents = revisions.contents(self._root, pairs)
         return frozenset(approval_of(path, data) for (_, path), data in contents.items())
 
-    def _with_good_signatures(self, commits: Collection[str]) -> set[str]:
-        words = ("log", "--no-walk=unsorted", "--format=%H %G?")
-        logged = git.ask(self._root, *self._signature_settings(), *words, *sorted(commits), "--")
+    def _with_good_signatures(self, commits: Iterable[str]) -> set[str]:
+        given = "".join(f"{commit}\n" for commit in commits).encode()
+        words = ("log", "--no-walk=unsorted", "--format=%H %G?", "--stdin")
+        logged = git.ask(self._root, *self._signature_settings(), *words, data=given)
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
@@ -271,11 +334,15 @@ class Vouching:
     def _approvals(self, texts: Iterable[tuple[str, str]]) -> frozenset[str]:
         """Returns the digests that approve blobs, given with their paths, of up to a megabyte."""
         blob_of = tuple(dict.fromkeys(texts))
-        small = revisions.small_blobs(self._root, list(dict.fromkeys(blob for _, blob in blob_of)))
-        content = revisions.blobs(self._root, [blob for blob in small if blob])
+        content = self._small(blob for _, blob in blob_of)
         return frozenset(
             approval_of(path, content[blob]) for path, blob in blob_of if blob in content
         )
+
+    def _small(self, blobs: Iterable[str]) -> dict[str, bytes]:
+        """Returns the content of blobs of up to a megabyte."""
+        small = revisions.small_blobs(self._root, list(dict.fromkeys(blobs)))
+        return revisions.blobs(self._root, [blob for blob in small if blob])
 
     def _line(self, *words: str) -> str:
         """Returns the first line of the output of a command."""

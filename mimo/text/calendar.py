@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -36,6 +36,14 @@ def short_day(moment: datetime) -> str:
 def iso_utc(moment: datetime, timespec: str = "auto") -> str:
     """Returns a moment in ISO 8601, in UTC with `Z`: `2026-11-26T10:04:21Z`."""
     return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Returns a moment in a zone; as it is near the ends of the calendar, where none is in it."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def zone_name(moment: datetime) -> str:

@@ -60,6 +60,7 @@ REQUEST_WORDS = frozenset(
 )
 """Words that shape most questions, and are the subject of one that has no other."""
 
+# Words that are not English follow (codespell:ignore-begin).
 _OTHERS = """
 wann warum was wem wen wer weshalb wie wieso wieviel wieviele wo wofur woher wohin
 womit welche welchem welchen welcher welches | aber als am an auch auf aus bei beim
@@ -144,6 +145,7 @@ _ENGLISH_TOO = QUESTION_WORDS | frozenset(
     " te ten ton tot tu u uit um un una use va van via vous w want war we wet y z za zo".split()
 )
 """Those of them that are also English words, names or abbreviations: they prove no language."""
+# English again (codespell:ignore-end).
 
 KOREAN_QUESTION_WORDS = frozenset(
     "어떻게 어떤 어떠한 어때 어땠어 어땠지 무엇 무엇을 무엇이 무엇인가 무엇인가요 뭐 뭐가"
@@ -288,15 +290,15 @@ def _function_words(words: Sequence[str]) -> list[str]:
             folded[word] = _parts(word)[0]
     terms = frozenset(folded.values())
     best: frozenset[str] = frozenset()
-    for asking, known in _OTHER_LANGUAGES:
-        held = known & terms
+    for asking, listed in _OTHER_LANGUAGES:
+        held = listed & terms
         if len(held) <= len(best):
             continue
         accented = {term for word, term in folded.items() if term in held and not word.isascii()}
         own = (held - _ENGLISH_TOO) | accented
         first = next(iter(folded.values()))
         proofs = len(own) + len(accented) + (first in own & asking) + (len(held) > 2)
-        if own and proofs > max(1, len((terms & QUESTION_WORDS) - known)):
+        if own and proofs > max(1, len((terms & QUESTION_WORDS) - listed)):
             best = held
     return [word for word, term in folded.items() if term in best] if best else []
 

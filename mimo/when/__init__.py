@@ -11,12 +11,12 @@ and `spans` has its arithmetic. They are loaded on first use: most commands are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.text.calendar import MONTHS, zone_name
+from mimo.text.calendar import MONTHS, in_zone, zone_name
 
 if TYPE_CHECKING:
     from mimo.when.spans import Span
@@ -28,6 +28,8 @@ EXAMPLES = "`today`, `last week`, `3 days ago`, `october`, `between monday and w
 _LEAST = timedelta(microseconds=1)
 _SECOND_MOMENT = datetime.min.replace(tzinfo=UTC) + _LEAST
 """The first moment of the calendar that another one precedes."""
+_LITTLE = timedelta(minutes=1)
+"""Two moments that are not further apart are the same time of a day in a message."""
 _SHOWN = 60
 """Characters of an expression that a message quotes."""
 
@@ -53,16 +55,6 @@ def interval(expression: str, *, now: datetime) -> Interval:
         "is not a time that is understood",
         f"say it like {EXAMPLES}, or give `from_date` and `to_date`",
     )
-
-
-def instant(text: str, *, end: bool = False) -> datetime:
-    """Returns the instant that an ISO 8601 text names, in UTC; a text without a zone means UTC.
-
-    With `end`, a day, a week or a month gives its end, so that an interval between two dates
-    includes the second one. Raises `Invalid` for any other text.
-    """
-    span = _span(text)
-    return span.bound if end else span.since
 
 
 def window(
@@ -100,61 +92,61 @@ def in_utc(interval: Interval) -> Interval:
 def shown(interval: Interval, now: datetime) -> str:
     """Returns an interval as days in the zone of `now`: `10 to 16 Nov, UTC`, `since 1 Oct, UTC`.
 
-    The year is omitted if it is the present one. A part of one day has its times.
+    The year is omitted if it is the present one. A part of a day has its times. An end that is
+    counted back from now, as in `last week`, has none, unless it is within one day.
     """
     return f"{_days(interval, now)}, {zone_name(now)}"
 
 
 def _days(interval: Interval, now: datetime) -> str:
-    since, until = (
-        moment and _seen(moment, now.tzinfo)
-        for moment in (
-            interval.since,
-            interval.until and max(interval.until, _SECOND_MOMENT) - _LEAST,
-        )
+    end = interval.until and max(interval.until, _SECOND_MOMENT)
+    since, until, last = (
+        moment and in_zone(moment, now.tzinfo)
+        for moment in (interval.since, end, end and end - _LEAST)
     )
-    if since is None or until is None:
-        ends = ((word, moment) for word, moment in (("since", since), ("until", until)) if moment)
-        return " ".join(f"{word} {_day(moment, now)}" for word, moment in ends) or "at any time"
-    last = _day(until, now)
-    if since.date() == until.date():
-        midnight = since.replace(hour=0, minute=0, second=0, microsecond=0)
-        return last if since == midnight else f"{last}, {since:%H:%M} to {until:%H:%M}"
-    if since.year != until.year:
-        return (
-            f"{since.day} {_month(since)} {since.year} to {until.day} {_month(until)} {until.year}"
-        )
-    if since.month == until.month:
-        return f"{since.day} to {last}"
-    return f"{since.day} {_month(since)} to {last}"
+    is_timed = [bool(moment and _is_timed(moment, now)) for moment in (since, until)]
+    if last is None or until is None:
+        return f"since {_day(since, now, timed=is_timed[0])}" if since else "at any time"
+    if since is None:
+        return f"until {_day(until if is_timed[1] else last, now, timed=is_timed[1])}"
+    if since.date() == last.date():
+        times = f", {since:%H:%M} to {last:%H:%M}"
+        return _day(last, now) + (times if since.time() != time() or is_timed[1] else "")
+    if any(is_timed):
+        return f"{_day(since, now, timed=True)} to {_day(last, now, timed=True)}"
+    if since.year != last.year:
+        return f"{since.day} {_month(since)} {since.year} to {last.day} {_month(last)} {last.year}"
+    if since.month == last.month:
+        return f"{since.day} to {_day(last, now)}"
+    return f"{since.day} {_month(since)} to {_day(last, now)}"
 
 
-def _seen(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Returns a moment in a zone; as it is near the ends of the calendar, where none is in it."""
-    try:
-        return moment.astimezone(zone)
-    except OverflowError:
-        return moment
+def _is_timed(moment: datetime, now: datetime) -> bool:
+    """Returns whether a moment is neither the start of a day nor counted back from now.
+
+    An end of the calendar is not a time of a day. Time may have passed since the moment was read.
+    """
+    if moment.time() == time() or not 1 < moment.year < 9999:
+        return False
+    passed = (now.replace(tzinfo=None) - moment.replace(tzinfo=None)) % timedelta(days=1)
+    return _LITTLE < passed < timedelta(days=1) - _LITTLE
 
 
-def _day(moment: datetime, now: datetime) -> str:
+def _day(moment: datetime, now: datetime, *, timed: bool = False) -> str:
     year = "" if moment.year == now.year else f" {moment.year}"
-    return f"{moment.day} {_month(moment)}{year}"
+    return f"{moment.day} {_month(moment)}{year}{f', {moment:%H:%M}' if timed else ''}"
 
 
 def _month(moment: datetime) -> str:
     return MONTHS[moment.month - 1][:3].title()
 
 
-def _span(text: str, now: datetime | None = None) -> Span:
-    """Returns the span of one phrase; without `now`, that of one ISO 8601 text."""
-    from mimo.when import dates, grammar
+def _span(text: str, now: datetime) -> Span:
+    """Returns the span of one phrase."""
+    from mimo.when import grammar
 
     def read(words: tuple[str, ...]) -> Span | None:
-        if now is not None:
-            span = grammar.phrase(words, now)
-        else:
-            span = dates.literal(words[0], UTC) if len(words) == 1 else None
+        span = grammar.phrase(words, now)
         if span is None:
             return None
         since, until, bound = (moment.astimezone(UTC) for moment in span[:3])

@@ -1,6 +1,6 @@
 """Words that name a place in the calendar -> its span: `october 5`, `5th of last month`.
 
-An ISO 8601 text, such as `2026-W07`, is one such word, and needs no present moment.
+An ISO 8601 text, such as `2026-W07`, is one such word.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
@@ -20,12 +21,14 @@ from mimo.when.spans import (
     begun,
     clock_span,
     is_later,
+    later,
     midnight,
     months_later,
     new_year,
     period,
     previous,
     start_of,
+    until_now,
 )
 from mimo.when.vocabulary import UNITS
 
@@ -37,6 +40,15 @@ _PART_OF_YEAR = "|".join((*MONTHS, "q[1-4]", "h[12]"))
 IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
 """A word that names a part of a year, with the year or without it."""
 ISO_DAY = r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?"
+_PERIODS = ("week", "month", "quarter", "year")
+_PLACES = {"h1": 0, "h2": 1, "last": 0} | {
+    name: number
+    for number, names in enumerate(["first 1st", "second 2nd", "third 3rd", "fourth 4th"])
+    for name in names.split()
+}
+"""Number of equal parts of a period before the one with that name; the last is counted back."""
+_MOST_OF_A_YEAR = 200 * DAY
+"""Any part of a year has ended so long after its start, and is still the latest one."""
 _LEAP_YEAR = 2024
 _LEAP_CYCLE = 9
 """Every so many years in a row have a 29 February."""
@@ -68,7 +80,7 @@ def _single_word(word: str, now: datetime) -> Span | None:
     if word.isdecimal() and len(word) == 4:
         return period(new_year(int(word), now.tzinfo), "year")
     if word[0].isdecimal():
-        return literal(word, now.tzinfo) or _numeric(word, now)
+        return _literal(word, now.tzinfo) or _numeric(word, now)
     return None
 
 
@@ -174,6 +186,50 @@ def _part_of(around: Span, word: str, now: datetime) -> Span | None:
     return begun(part, now) if part else None
 
 
+def piece_of(words: Words, now: datetime) -> Span | None:
+    """Returns days of a period: `first week of november`, `last 3 days of october`.
+
+    The first week of a month is its first 7 days, and its first half 15 days.
+    """
+    least, most = 7 * DAY, 366 * DAY
+    match words:
+        case ("h1" | "h2" as place, *rest):
+            length, least, most = 15 * DAY, 28 * DAY, 31 * DAY
+        case ("first" | "1st" | "last" as place, count, "day" | "week" as unit, *rest) if (
+            count.isdecimal() and 0 < len(count) < 4
+        ):
+            length = int(count) * LENGTHS[unit]
+        case (place, "day" | "week" as unit, *rest) if place in _PLACES:
+            length = LENGTHS[unit]
+        case _:
+            return None
+    around = _around(tuple(rest), now)
+    if around is None or not least <= around.until - around.since <= most:
+        return None
+    since = around.since + _PLACES[place] * length
+    until = around.until if place == "h2" else since + length
+    if place == "last":
+        since, until = around.until - length, around.until
+    if not length or since < around.since or until > around.until:
+        return None
+    return begun(Span(since, until, until, recurs=around.recurs), now)
+
+
+def _around(words: Words, now: datetime) -> Span | None:
+    """Returns a week, month, quarter or year of the calendar, with the days that are to come."""
+    match words:
+        case (unit,) if unit in _PERIODS:
+            return previous(unit, now, back=0)
+        case (which, unit) if which in BACK and unit in _PERIODS:
+            return previous(unit, now, BACK[which])
+    span = date_of(words, now)
+    if span and span.until == until_now(now):
+        with suppress(Refused):  # seen from a later day, it may be another one
+            whole = date_of(words, later(span.since, _MOST_OF_A_YEAR))
+            return whole if whole and whole.since == span.since else span
+    return span
+
+
 def _numeric(word: str, now: datetime) -> Span | None:
     """Returns the day of `13/11/2025`; refuses a date whose day and month could be swapped."""
     if not re.fullmatch(r"\d+[-/.]\d+(?:[-/.]\d+)?", word):
@@ -194,7 +250,7 @@ def _numeric(word: str, now: datetime) -> Span | None:
     return _one_day(MONTHS[month - 1], day, year, now)
 
 
-def literal(word: str, zone: tzinfo | None) -> Span | None:
+def _literal(word: str, zone: tzinfo | None) -> Span | None:
     """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
     if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
         try:

@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.when import Interval
-from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number
+from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number, piece_of
 from mimo.when.spans import (
     DAY,
     HOUR,
@@ -51,7 +51,9 @@ def whole(words: Words, now: datetime) -> Interval | None:
     """Returns the interval that a whole expression names."""
     if span := _own_phrase(words, now):
         return Interval(since=span.since, until=span.until)
-    interval = _both_ends(words, now) or _one_end(words, now)
+    interval: Interval | None = None
+    for read in (_both_ends, _one_end, _together, _counted_between):
+        interval = interval or read(words, now)
     if interval is None and (span := _fallback(words, now)):
         return Interval(since=span.since, until=span.until)
     return interval
@@ -78,7 +80,7 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
     for first_words, last_words in _ends(words):
         left = _like(last_words, first_words, now)
         right = _like(first_words, _in_half(first_words, last_words, now), now)
-        last, first = phrase(right, now), phrase(left, now)
+        last, first = _end(right, now), _end(left, now)
         if last is None or first is None:
             continue
         is_whole = (left, right) == (first_words, last_words)
@@ -145,7 +147,10 @@ def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
         yield from _parted(words[:-1], {"와", "부터", ".."})
     else:
         yield from _parted(words[:-1] if words[-1:] == ("까지",) else words, {"부터", ".."})
-        yield from ((a, b) for a, b in _parted(words, {"to"}) if _amount(a) is None)
+        for first, last in _parted(words, {"to", "until"}):
+            # In `yesterday until noon`, it is the noon of that day.
+            if _amount(first) is None and ("to" in words or not _clock(last)):
+                yield first, last
 
 
 def _parted(words: Words, at: Collection[str]) -> Iterator[tuple[Words, Words]]:
@@ -196,14 +201,15 @@ def _in_half(first: Words, last: Words, now: datetime) -> Words:
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
     relation, rest = _relation(words)
-    span = (date_of if relation == "ago" else phrase)(rest, now) if relation else None
+    span = (date_of if relation == "ago" else _end)(rest, now) if relation else None
     if span is None:
         return None
     moment = span.bound if relation in ("after", "until") else span.since
     if relation in ("until", "before", "ago"):
         return Interval(until=moment)
-    if relation == "after" and moment == until_now(now):
-        raise Refused("has nothing after it: it has not ended yet", "`since` counts it, too")
+    if relation in ("after", "since") and moment == until_now(now):
+        hint = "`since` counts it, too" if relation == "after" else "name a time that has ended"
+        raise Refused("has nothing after it: it has not ended yet", hint)
     return Interval(since=moment, until=None if is_later(moment, now) else until_now(now))
 
 
@@ -212,17 +218,98 @@ def _relation(words: Words) -> tuple[str, Words]:
     match words:
         case ("since" | "from", *rest) | (*rest, "부터") | (*rest, "부터", ".."):
             return "since", tuple(rest)
-        case (*rest, "이후" | "..") if _amount(tuple(rest)) is None:
+        case (*rest, "onward" | "earliest" | "이후" | "..") if _amount(tuple(rest)) is None:
             return "since", tuple(rest)
-        case ("until", *rest) | (*rest, "까지"):
+        case ("and", "before" | "after" as side, *rest):  # `on or before october`
+            return "until" if side == "before" else "since", tuple(rest)
+        case ("before" | "after" as side, "and", *rest):
+            return "until" if side == "before" else "since", tuple(rest)
+        case ("until", *rest) | (*rest, "까지" | "latest"):
             return "until", tuple(rest)
-        case ("..", *rest) if _amount(tuple(rest)) is None:
+        case ("..", *rest) if not is_counted(tuple(rest)):  # `-7 days ago` may mean two times
             return "until", tuple(rest)
-        case ("before", *rest) | (*rest, "before"):
+        case ("more" | "less" as than, *rest, "ago") if is_counted(tuple(rest)):
+            return "before" if than == "more" else "since", (*rest, "ago")
+        case ("before", *rest) | (*rest, "이전"):
             return "before", tuple(rest)
         case ("after" as relation, *rest) | (*rest, "ago" as relation):
             return relation, tuple(rest)
     return "", ()
+
+
+def is_counted(words: Words) -> bool:
+    """Returns whether words are a length, or a time counted back from now: `7 days ago`."""
+    return _amount(words[:-1] if words[-1:] == ("ago",) else words) is not None
+
+
+def _end(words: Words, now: datetime) -> Span | None:
+    """Returns a phrase, or the moment at which a period begins or ends: `the end of october`.
+
+    Only an end of a span can be such a moment: alone, `at the end of october` may be any days.
+    """
+    match words:
+        case ("start" | "end" as edge, *rest) if rest:
+            around = _unit("this", rest[0], now) if rest[1:] == [] else None
+            if span := around or _whole_days(tuple(rest), now):
+                moment = span.since if edge == "start" else span.until
+                return Span(moment, moment, moment)
+    return phrase(words, now)
+
+
+# Several phrases.
+
+
+def _together(words: Words, now: datetime) -> Interval | None:
+    """Returns the time of all of several phrases: `yesterday and today`, `october or november`.
+
+    They are calendar days and periods. Raises `Refused` if there is time between them.
+    """
+    parts: list[Words] = [()]
+    for word in words:
+        parts = [*parts, ()] if word in ("and", "와") else [*parts[:-1], (*parts[-1], word)]
+    if len(parts) == 1 or () in parts:
+        return None
+    spans: list[Span] = []
+    for part in parts:
+        if part == ("day", "before") and spans:
+            span: Span | None = period(spans[-1].since - DAY, "day")
+        else:
+            span = _whole_days(_like(parts[0], part, now), now)
+        if span is None:
+            return None
+        spans.append(span)
+    first, *others = sorted(spans, key=lambda span: span.since.astimezone(UTC))
+    until = first.until
+    for span in others:
+        if is_later(span.since, until):
+            raise Refused("names times that are not one span", "name one of them, or a longer time")
+        until = max(until, span.until, key=lambda moment: moment.astimezone(UTC))
+    return Interval(since=first.since, until=until)
+
+
+def _counted_between(words: Words, now: datetime) -> Interval | None:
+    """Returns the time between two counts back from now: `2 to 3 weeks ago`, `a day or two ago`."""
+    match words[1:] if words[:1] in (("from",), ("between",)) else words:
+        case (least, "to" | "and" | "..", most, unit, "ago") | (least, unit, "and", most, "ago"):
+            counts = [number for count in (least, most) if (number := _number(count)) is not None]
+            if unit in UNITS and len(counts) == 2:
+                last, first = (after(now, -n * LENGTHS[UNITS[unit]]) for n in sorted(counts))
+                return Interval(since=first, until=last)
+    return None
+
+
+def _whole_days(words: Words, now: datetime) -> Span | None:
+    """Returns the days of a phrase by the calendar, as far as they have begun."""
+    match words[1:] if words[:1] == ("in",) else words:
+        case () | ("now",):
+            return None
+        case ("last" | "past", ("week" | "month") as unit):
+            return previous(unit, now, back=1)
+        case rest:
+            if _amount(rest) is not None:
+                return None
+            span = _day(rest, now) or _own_phrase(rest, now)
+            return span and begun(span, now)
 
 
 # Counted from now.
@@ -241,6 +328,8 @@ def _relative(words: Words, now: datetime) -> Span | None:
         case ("this" | "last" | "past" | "before-last" as which, unit):
             return _unit(which, unit, now)
         case (unit, "before", "last"):
+            return _unit("before-last", unit, now)
+        case (unit, "before", "last", again) if unit == again:
             return _unit("before-last", unit, now)
         case ("weekend",):
             return _weekend(now, back=0 if now.weekday() >= 5 else 1)
@@ -306,6 +395,25 @@ def _number(word: str) -> float | None:
     if "." in word:
         return float(word) if word.replace(".", "", 1).isdecimal() else None
     return int(word) if word.isdecimal() and len(word) <= 10 else None
+
+
+# The days beside a day.
+
+
+def _beside_day(words: Words, now: datetime) -> Span | None:
+    """Returns the day before or after another one, or the week around it.
+
+    `the week of november 10` is from Monday to Sunday.
+    """
+    match words:
+        case ("day", "before" | "after" as side, *rest) if rest:
+            day = _day(tuple(rest), now)
+            step = -DAY if side == "before" else DAY
+            return day and begun(period(midnight(day.since) + step, "day"), now)
+        case ("week", *rest) if rest and not set(MONTHS).isdisjoint(rest):
+            day = _day(tuple(rest), now)
+            return day and begun(previous("week", day.since, back=0), now)
+    return None
 
 
 # Parts and times of a day.
@@ -433,7 +541,7 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
-_KINDS = (_relative, _counted, date_of, _daytime, _shifted)
+_KINDS = (_relative, _counted, date_of, _daytime, _shifted, piece_of, _beside_day)
 
 
 # The fallback: the package parsedatetime, where this grammar has no answer.

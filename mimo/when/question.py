@@ -30,19 +30,21 @@ _KOREAN = (
 
 _ANCHORS = frozenset("yesterday ago last past this before-last today tonight".split())
 _WITHIN = frozenset("in on during since until till before after between from of by".split())
+_PREPOSITIONS = frozenset("on in at of during over within throughout from by since".split())
+_NO_START = frozenset("and or through thru".split())
+"""Words that belong to what is before the time: `what did we go through last week`."""
+_WITH_MONTH = frozenset("day week h1 h2 before after since until".split())
+"""Words beside which a month is one: `the first week of may`, `no later than may`."""
 _TOO_SHORT = frozenset({"second", "minute"})
 """`last minute` is mostly no time."""
 
-_LONGEST = 8
+_LONGEST = 10
 """Words of one expression."""
 _MOST = 60
 """Words of a question that are read."""
 
 _FEW = 2
 """Up to so many English words are searched for before they count as a question without subject."""
-
-_DAYS = frozenset({*WEEKDAYS, *MONTHS, *"mon tue wed thu fri".split()}) - {"may", "march"}
-"""A time beside one of these is not the one that is meant, unless it is on that weekday."""
 
 _Reading = tuple[tuple[str, ...], tuple[Interval, ...]]
 """The words of the grammar, and the spans that they name."""
@@ -51,6 +53,7 @@ _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
 _TOLERANCE = {"week": 3 * _DAY, "month": 10 * _DAY, "year": 60 * _DAY}
+_LAST_UNITS = {(which, unit) for which in ("last", "past") for unit in ("week", "month")}
 _INEXACT = 0.15
 """The share of its length by which `ten months ago` may be wrong."""
 _VAGUE = frozenset({"couple", "few", "several"})
@@ -63,6 +66,8 @@ class NamedTime:
 
     expression: str
     """The words that name it."""
+    start: int
+    """Its place in the question."""
     spans: tuple[Interval, ...]
     """The time that is meant, and wider ones for a memory that is slightly outside."""
     rest: str
@@ -74,17 +79,35 @@ class NamedTime:
 
 
 def named_time(question: str, now: datetime) -> NamedTime | None:
-    """Returns the first time that a question names, seen from `now`, or None.
+    """Returns the time that a question names, seen from `now`, or None.
 
-    A date wins over a weekday beside it, such as in `on friday november 13`.
+    A date wins over a weekday beside it, such as in `on friday november 13`. A question names none
+    if the words beside it change the time, or if it names two times that are counted from now.
     """
     if not _may_name_a_time(question.lower()):
         return None
+    time = _first_time(question, now)
+    if time is None:
+        return None
+    from mimo.when.beside import is_changed
+
+    before = question[: time.start]
+    after = question[time.start + len(time.expression) :]
+    if is_changed(before, time.expression, after):
+        return None
+    others = (_first_time(part, now) for part in (before, after) if _may_name_a_time(part.lower()))
+    return None if any(other and other.is_relative for other in others) else time
+
+
+def _first_time(question: str, now: datetime) -> NamedTime | None:
+    """Returns the time of the most words that a text names; of equally long ones, the first."""
     tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
     weekday: tuple[int, int, _Reading] | None = None
     for length in range(min(_LONGEST, len(tokens)), 0, -1):
         for first in range(len(tokens) - length + 1):
             end = first + length
+            if not _is_whole([token[0].lower() for token in tokens[first:end]]):
+                continue
             if weekday and first != weekday[1] and end != weekday[0]:
                 continue
             words = question[tokens[first].start() : tokens[end - 1].end()].rstrip(".:…")
@@ -103,6 +126,15 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
     return _named(question, tokens, *weekday, now) if weekday else None
 
 
+def _is_whole(tokens: list[str]) -> bool:
+    """Returns whether an expression of these words has no preposition too many at its ends."""
+    from mimo.when.vocabulary import FILLERS
+
+    if tokens[-1] in FILLERS or tokens[-1] in ("in", "over") or tokens[0] in _NO_START:
+        return False
+    return len(tokens) == 1 or tokens[0] not in _PREPOSITIONS or tokens[1] not in _PREPOSITIONS
+
+
 def _named(
     question: str,
     tokens: list[re.Match[str]],
@@ -110,8 +142,8 @@ def _named(
     end: int,
     read: _Reading,
     now: datetime,
-) -> NamedTime | None:
-    """Returns the time of some tokens, unless the words beside it name another day."""
+) -> NamedTime:
+    """Returns the time of some tokens, with the name of its weekday if that is beside it."""
     from mimo.when import vocabulary
 
     beside = {
@@ -120,12 +152,11 @@ def _named(
     for place, word in beside.items():
         if vocabulary.words_of(word) == (_weekday(read, now),):
             first, end = min(first, place), max(end, place + 1)
-        elif word.rstrip(".:…") in _DAYS:
-            return None
     start, stop = tokens[first].start(), tokens[end - 1].end()
     meaning, spans = read
     return NamedTime(
         expression=question[start:stop].rstrip(".:…"),
+        start=start,
         spans=spans,
         rest=f"{question[:start]} {question[stop:]}",
         is_relative=bool(_ANCHORS & set(meaning)),
@@ -186,7 +217,7 @@ def _is_clear(words: tuple[str, ...], text: str, now: datetime) -> bool:
         return "the weekend" in text
     has_number = re.search(r"\d", text) is not None
     if any(word in MONTHS for word in words):
-        return korean or is_within or has_number
+        return korean or is_within or has_number or not _WITH_MONTH.isdisjoint(words)
     if re.search(r"\b\d{4}-\d\d\b|\b\d{4}/\d{1,2}/\d", text):
         return True
     years = [word for word in words if len(word) == 4 and word.isdecimal()]
@@ -196,33 +227,51 @@ def _is_clear(words: tuple[str, ...], text: str, now: datetime) -> bool:
 
 
 def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[Interval, ...]:
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    """Returns the spans of an expression in calendar days, from the narrow one to the wide one."""
+    from mimo.when import grammar
+    from mimo.when.spans import midnight, previous
+
+    today = midnight(now)
     since, until = interval.since, interval.until
     if words == ("yesterday",):
-        return Interval(since=midnight - _DAY, until=midnight), interval
-    if since is None or until is None or until - since < _DAY:
+        return Interval(since=today - _DAY, until=today), interval
+    if until and since is None:
+        if words[1:] in _LAST_UNITS and words[0] == "before":
+            return (Interval(until=previous(words[-1], now, back=1).since),)
+        is_in_days = words[1:] == ("yesterday",) or grammar.is_counted(words[1:])
+        if is_in_days and words[0] in ("before", "more") and now - until >= _DAY:
+            return (Interval(until=midnight(until)),)
         return (interval,)
-    day = since.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    if since is None or until is None or until - since < _DAY or words[0] == "less":
+        return (interval,)
+    day = midnight(since)
     whole = Interval(since=day, until=until)
-    unit = words[-2] if words[-1] == "ago" and len(words) > 1 else ""
+    if words[-1] == "ago" and until <= now:
+        whole = Interval(since=day, until=_next_midnight(until))
+    counted = words[1:] if words[0] == "from" else words
+    unit = words[-2] if words[-1] == "ago" and grammar.is_counted(counted) else ""
     if unit := _UNITS.get(unit, unit):
         length = now - since
         if _VAGUE & set(words):
-            around = [
-                Interval(since=day - length / 2, until=max(midnight - length / 4, day + _DAY))
-            ]
+            end = max(_next_midnight(today - length / 4), day + _DAY)
+            around = [Interval(since=midnight(day - length / 2), until=end)]
         else:
             near = _TOLERANCE.get(unit, timedelta())
-            widths = dict.fromkeys((near, max(near, length * _INEXACT, _DAY)))
+            wide = -(-max(near, length * _INEXACT, _DAY) // _DAY) * _DAY
+            widths = dict.fromkeys((near, wide))
             around = [Interval(since=day - width, until=day + width + _DAY) for width in widths]
         return (*around, whole)
-    if words in (("last", "week"), ("past", "week")):
-        monday = midnight - (now.weekday() + 7) * _DAY
-        return (Interval(since=min(day, monday), until=until),)
-    if words in (("last", "month"), ("past", "month")):
-        first = (midnight.replace(day=1) - _DAY).replace(day=1)
-        return (Interval(since=min(day, first), until=until),)
+    if (words[1:] if words[0] == "since" else words) in _LAST_UNITS:
+        start = previous(words[-1], now, back=1).since
+        return (Interval(since=min(day, start), until=until),)
     return (whole,)
+
+
+def _next_midnight(moment: datetime) -> datetime:
+    """Returns the end of the day of a moment, or the moment if a day begins there."""
+    from mimo.when.spans import midnight
+
+    return moment if moment == midnight(moment) else midnight(moment) + _DAY
 
 
 class Way(Enum):

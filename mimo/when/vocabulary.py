@@ -48,7 +48,7 @@ _OTHER_WORDS = {
     "last": "previous recent",
     "this": "current",
     "before": "predating",
-    "until": "till til by through thru up",
+    "until": "till til by through thru",
     "since": "starting",
     "night": "nighttime",
     "noon": "midday",
@@ -61,6 +61,11 @@ _OTHER_WORDS = {
     "60": "sixty",
     "90": "ninety",
     "..": "~ – — -",
+    "more": "least longer",
+    "less": "under most fewer",
+    "and": "or",
+    "start": "beginning",
+    "onward": "onwards forward",
 }
 
 ENGLISH: dict[str, str] = {
@@ -71,7 +76,7 @@ ENGLISH: dict[str, str] = {
 }
 """Other spellings; a word that is not listed means itself."""
 
-_FILLERS = frozenset("the of on at during over within throughout".split())
+FILLERS = frozenset("the of on at during within throughout".split())
 """Words without a meaning of their own."""
 
 _PAIRS = {
@@ -80,8 +85,26 @@ _PAIRS = {
     ("prior", "to"): "before",
     ("newer", "than"): "since",
     ("later", "than"): "after",
-    ("until", "to"): "until",
-    ("until", "until"): "until",
+    ("no", "later"): "not later",
+    ("not", "later"): "not later",
+    ("no", "earlier"): "not earlier",
+    ("not", "earlier"): "not earlier",
+    ("not later", "than"): "until",
+    ("not earlier", "than"): "since",
+    ("not", "before"): "since",
+    ("not", "after"): "until",
+    ("more", "than"): "more",
+    ("less", "than"): "less",
+    ("no", "more"): "not more",
+    ("not", "more"): "not more",
+    ("not more", "than"): "less",
+    ("no", "less"): "not less",
+    ("not", "less"): "not less",
+    ("not less", "than"): "more",
+    ("up", "to"): "until",
+    ("up", "until"): "until",
+    ("until", "and"): "until and",
+    ("until and", "including"): "until",
     ("first", "half"): "h1",
     ("second", "half"): "h2",
     **{
@@ -125,12 +148,12 @@ _KOREAN_WORDS = {
     "시": "시",
     "초": "초 초간",
     "ago": "전",
-    "before": "이전",
+    "이전": "이전",
     "부터": "부터 에서",
     "이후": "이후 이래",
     "까지": "까지",
     "사이": "사이",
-    "와": "와 과 하고",
+    "와": "와 과 하고 랑 이랑",
     "within": "동안 간 이내 내",
     "morning": "아침",
     "am": "오전",
@@ -179,6 +202,11 @@ KOREAN: dict[str, tuple[str, ...]] = {
 _LONGEST_KOREAN = max(map(len, KOREAN))
 _MOST_CHARACTERS = 200
 _MOST_WORDS = 24
+_UNCLEAR = (
+    rf"^(?:(?:{'|'.join(FILLERS)}|in) )*days (?:before|after)\b"
+    rf"|\ban? (?:{'|'.join(f'{name}|{name[:3]}' for name in MONTHS)})\b"
+)
+"""Several days without their number, but only `the day before` is a time; any month of a name."""
 _MANY = "9999999999"
 """Replaces every larger count."""
 
@@ -211,7 +239,7 @@ def words_of(expression: str) -> tuple[str, ...] | None:
     text = " ".join(normalize("NFKC", expression).lower().split())
     if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
-    if len(text) > _MOST_CHARACTERS:
+    if len(text) > _MOST_CHARACTERS or compiled(_UNCLEAR).search(text):
         return None
     words = tuple(_joined(_split(text)))
     return words if len(words) <= _MOST_WORDS and "?" not in words else None
@@ -232,7 +260,7 @@ def _split(text: str) -> Iterator[str]:
         match match.lastgroup:
             case "korean":
                 yield from _korean(piece)
-            case "word" if piece not in _FILLERS:
+            case "word" if piece not in FILLERS:
                 yield ENGLISH.get(piece, piece)
             case "word" | "blank":
                 pass
@@ -261,9 +289,14 @@ def _korean(text: str) -> Iterable[str]:
 
 
 def _joined(words: Iterable[str]) -> Iterator[str]:
-    """Yields the words, with each known pair as one; `in` counts only at the beginning."""
+    """Yields the words, with each known pair as one; `in` counts only at the beginning.
+
+    `over` counts only before a number: `over 2 weeks ago`, but `over the last days`.
+    """
     held = ""
     for word in words:
+        if held == "over":
+            held = "more" if word in VAGUE or word[0].isdecimal() else ""
         if pair := _PAIRS.get((held, word)):
             held = pair
         elif word == "년" and len(held) == 4 and held.isdigit():

@@ -122,6 +122,12 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], field: str, messag
     assert error.hint
 
 
+@pytest.mark.parametrize("number", [2**63, 2.0**63, 1e300])
+def test_a_number_larger_than_any_count_is_refused(number: float) -> None:
+    with pytest.raises(Invalid, match="`offset` must be a whole number"):
+        decode(all_commands().at("list"), {"offset": number}, Surface.MCP)
+
+
 def test_the_error_for_an_unknown_argument_suggests_the_nearest() -> None:
     assert refused(text="a", colur="red").hint == "did you mean `colour`?"
     assert refused(text="a", zzz=1).hint.startswith("arguments are text, count, ")

@@ -208,8 +208,9 @@ def chunked(data: bytes) -> None:
         with patch.object(chunking, "_LEAST", 1):
             every = chunks(text, apart, name)
         assert "".join("".join(chunk.text for chunk in every).split()) == "".join(text.split())
-        long = [chunk for chunk in every if len(chunk.text.strip()) >= chunking._LEAST]
-        assert chunks(text, apart, name) == long
+        if size is None:
+            long = [chunk for chunk in every if len(chunk.text.strip()) >= chunking._LEAST]
+            assert chunks(text, apart, name) == long
 
 
 def stored_value(data: bytes) -> None:
@@ -235,8 +236,6 @@ def time_phrase(data: bytes) -> None:
     assert _interval(f" {text.replace(' ', '  ')} ") == named
     if text.isascii():
         assert _interval(text.swapcase()) == named
-    with suppress(Invalid):
-        when.instant(text)
     with suppress(Invalid):
         window = when.window(None, text, text, now=NOW)
         assert window.since is None or window.until is None or window.since < window.until

@@ -103,6 +103,37 @@ def test_an_index_of_a_newer_format_is_left_alone(folder: Path, change_of: Make)
     assert files(folder) == ["index-1.db", "index.db"]
 
 
+def test_two_threads_can_make_the_same_index(
+    folder: Path, change_of: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create, opened = schema.create, list[Index]()
+
+    def slow(connection: sqlite3.Connection, owner: str = "") -> None:
+        create(connection, owner)
+        monkeypatch.setattr(schema, "create", create)
+        other = Thread(target=lambda: opened.append(Index.open(folder, None)))
+        other.start()
+        other.join()
+
+    monkeypatch.setattr(schema, "create", slow)
+    opened.append(Index.open(folder, None))
+    first, second = opened
+    first.apply([change_of("tea")], now_ns=1)
+    assert second.totals().memories == 1
+    assert not [*folder.glob("draft-*")]
+
+
+def test_drafts_of_killed_processes_are_removed(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    old, new = folder / "draft-1-1-0.db", folder / "draft-1-2-0.db-sums"
+    for path in (old, new):
+        path.touch()
+    os.utime(old, (1, 1))
+    Index.open(folder, None).close()
+    assert not old.exists()
+    assert new.exists()
+
+
 def test_the_index_is_kept_between_runs(folder: Path, change_of: Make) -> None:
     filled(folder, change_of)
     index = Index.open(folder, None)

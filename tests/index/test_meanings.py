@@ -249,7 +249,7 @@ def test_a_memory_in_another_script_hides_no_other(tmp_path, added):
         write(store, facts)
         store.make_meanings(lambda done, of: None)
         asked = ["user login", "log in with google", "where do logs go", *QUESTIONS]
-        found = {
+        answered = {
             question: store.search(question, filter=Filter(), limit=9, threshold=0.0, now=NOW).hits
             for question in asked
         }
@@ -260,11 +260,11 @@ def test_a_memory_in_another_script_hides_no_other(tmp_path, added):
                     for hit in hits
                     if hit.record.memory.id != added and hit.score > 0.05
                 ]
-                for question, hits in found.items()
+                for question, hits in answered.items()
             }
         )
         store.close()
-        assert all(hits[0].record.memory.id != added for hits in found.values())
+        assert all(hits[0].record.memory.id != added for hits in answered.values())
 
     assert answers[0] == answers[1]
 
@@ -285,7 +285,7 @@ def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
 
 
 @pytest.mark.parametrize(
-    ("question", "found"),
+    ("question", "first"),
     [
         ("Wie werden Backups aufbewahrt?", "backups"),
         ("Wo ist das mit den Backups?", "backups"),
@@ -293,7 +293,7 @@ def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
         ("¿Dónde se guardan los backups?", "backups"),
     ],
 )
-def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, question, found):
+def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, question, first):
     store = Index.open(tmp_path / "store", open_embedder())
     store.encoder = packaged_encoder
     others = {
@@ -307,7 +307,7 @@ def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, quest
 
     answer = store.search(question, filter=Filter(), limit=5, threshold=0.0, now=NOW)
 
-    assert answer.hits[0].record.memory.id == found
+    assert answer.hits[0].record.memory.id == first
     store.close()
 
 

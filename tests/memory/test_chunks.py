@@ -142,7 +142,7 @@ def test_a_size_packs_small_parts_and_cuts_large_ones():
 
 
 def test_a_word_longer_than_the_size_is_cut_between_characters():
-    assert texts("x" * 95, "paragraphs", chunk_size=30) == ["x" * 30] * 3
+    assert texts("x" * 95, "paragraphs", chunk_size=30) == ["x" * 30, "x" * 30, "x" * 35]
     assert texts("e\u0301" * 30, "paragraphs", chunk_size=15)[0] == "e\u0301" * 7
 
 
@@ -163,6 +163,29 @@ def test_neighbours_share_whole_words_up_to_the_overlap():
     assert result[1].startswith("word05 word06 word07")
     without_spaces = texts("abcdefghij" * 20, "paragraphs", chunk_size=50, overlap=10)
     assert without_spaces[1].startswith(without_spaces[0][-10:])
+
+
+@pytest.mark.parametrize("size", range(20, 60))
+def test_a_size_drops_no_text_of_a_sentence(size):
+    text = "The quick brown fox jumps over the lazy dog, twice a day."
+    assert " ".join(texts(text, "paragraphs", chunk_size=size)) == text
+
+
+def test_a_short_paragraph_between_large_ones_is_kept_with_the_next():
+    first, third = "A sentence of text.", "The third paragraph."
+    text = f"{first}\n\nNo.\n\n{third}\n\nEnd."
+    assert texts(text, "paragraphs", chunk_size=20) == [first, f"No.\n\n{third}\n\nEnd."]
+    assert texts(f"# One\n\n{first} Yes.\n\n# Two", "markdown", chunk_size=20) == [
+        f"# One\n\n{first} Yes."
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 19])
+def test_a_size_too_small_for_chunks_is_refused_with_a_hint(size):
+    with pytest.raises(Invalid, match="at least 20") as error:
+        checked(Chunking(chunk_size=size))
+    assert error.value.details["field"] == "chunk_size"
+    assert "500" in error.value.hint
 
 
 @pytest.mark.req("000-72")

@@ -112,14 +112,14 @@ def test_chunks_do_not_displace_the_newest_memories(mind: Mind, book: None) -> N
     assert "no memory" not in str(search(mind, "what did we do today").notice)
     assert newest[0] in summarise(mind, "where did we stop").summary
     assert [row.title for row in load(mind).recent or ()] == newest[:1]
-    assert [row.title for row in list_resources(mind).rows] == newest
+    assert [row.title for row in list_resources(mind)] == newest
 
 
 def test_chunks_are_listed_if_there_is_nothing_else(mind: Mind) -> None:
     (mind.project.root / "book.md").write_text("## One\n\nSome words.\n", encoding="utf-8")
     ingest(mind, "book.md")
 
-    assert [row.title for row in list_resources(mind).rows] == ["One"]
+    assert [row.title for row in list_resources(mind)] == ["One"]
     assert [row.title for row in search(mind, "where did we stop").results] == ["One"]
 
 
@@ -132,7 +132,7 @@ def test_documents_do_not_displace_the_newest_memories(mind: Mind) -> None:
         (docs / f"{number}.md").write_text(text, encoding="utf-8")
     (mind.folder / "config.toml").write_text('format = 1\ninclude = ["docs/*.md"]\n', "utf-8")
 
-    rows = list_resources(mind.reopened()).rows
+    rows = list_resources(mind.reopened())
 
     assert [row.title for row in rows] == ["We moved the deploy to Tuesdays"]
 

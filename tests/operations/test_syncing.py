@@ -1,5 +1,6 @@
 """Committing the memory in real repositories, in every state that they may be in."""
 
+import re
 import threading
 
 import pytest
@@ -114,12 +115,23 @@ def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path)
     assert "gpgsig -----BEGIN PGP" in git(repository, "cat-file", "commit", "HEAD")
 
 
-@pytest.mark.parametrize("marker", ["MERGE_HEAD", "rebase-merge", "CHERRY_PICK_HEAD"])
-def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marker):
+@pytest.mark.parametrize(
+    ("marker", "command"),
+    [
+        ("MERGE_HEAD", "merge"),
+        ("rebase-merge", "rebase"),
+        ("rebase-apply", "rebase"),
+        ("CHERRY_PICK_HEAD", "cherry-pick"),
+        ("REVERT_HEAD", "revert"),
+    ],
+)
+def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marker, command):
     remember(mind)
     (repository / ".git" / marker).write_text(git(repository, "rev-parse", "HEAD"))
-    with pytest.raises(Conflict, match="in progress"):
+    with pytest.raises(Conflict, match=f"`git {command}` is in progress") as raised:
         sync(mind)
+    assert f"`git {command} --continue`" in raised.value.hint
+    assert f"`git {command} --abort`" in raised.value.hint
 
 
 def test_a_memory_that_git_ignores_is_reported(repository, mind):
@@ -239,6 +251,58 @@ def test_a_pull_rebases_if_git_is_set_so(bob, mind, repository, key):
     assert git(repository, "log", "--format=%h", "HEAD..@{upstream}") == ""
 
 
+def conflicting(bob, mind, repository, names):
+    """Ann and Bob commit different texts of the same files; Bob has pushed his."""
+    for user, root in (("Bob", bob.project.root), ("Ann", repository)):
+        for name in names:
+            (root / name).write_text(f"{user}'s\n", encoding="utf-8")
+        git(root, "add", *names)
+        git(root, "commit", "-qm", user)
+    git(bob.project.root, "push", "-q")
+
+
+@pytest.mark.parametrize(("rebases", "command"), [("false", "merge"), ("true", "rebase")])
+def test_a_pull_with_conflicts_names_the_files_and_the_next_step(
+    bob, mind, repository, capsys, rebases, command
+):
+    names = ["größe.txt", "a b.txt", "c.txt", "d.txt"]
+    conflicting(bob, mind, repository, names)
+    git(repository, "config", "pull.rebase", rebases)
+    remember(mind, "Ann's")
+
+    with pytest.raises(Conflict) as raised:
+        sync(mind, pull=True)
+
+    shown = "`a b.txt`, `c.txt`, `d.txt` and 1 more"
+    assert raised.value.message == f"the pulled commits conflict in {shown}"
+    assert raised.value.details["files"] == sorted(names)
+    for word in ("--continue", "--abort"):
+        assert f"`git {command} {word}`" in raised.value.hint
+    assert main(["sync"], open=lambda _: mind) != 0
+    assert f"cancel it with `git {command} --abort`" in capsys.readouterr().err
+    git(repository, command, "--abort")
+    assert sync(mind).commit is None
+
+
+def test_a_merge_of_the_program_that_conflicts_names_the_files(bob, mind, repository):
+    conflicting(bob, mind, repository, ["a b.txt", "c.txt"])
+    commit.fetch(repository)
+    expected = "can't be merged: they conflict in `a b.txt`, `c.txt`"
+    with pytest.raises(Conflict, match=re.escape(expected)):
+        commit.merge_upstream(repository)
+    assert not git(repository, "status", "--porcelain", "--untracked-files=no")
+
+
+def test_a_pull_that_git_refuses_shows_its_reason(bob, mind, repository):
+    names = ["a.txt"]
+    conflicting(bob, mind, repository, names)
+    git(repository, "reset", "-q", "--hard", "HEAD~1")
+    (repository / "a.txt").write_text("not committed\n", encoding="utf-8")
+
+    with pytest.raises(StorageFailed, match="git pull: The following untracked"):
+        sync(mind, pull=True)
+
+
 def test_a_pull_is_summarised_by_the_number_of_its_files(bob, mind, capsys):
     remember(bob, "Bob's")
     sync(bob, push=True)
@@ -258,6 +322,22 @@ def test_the_advice_of_git_is_whole(bob, repository, mind):
         sync(mind, push=True)
     assert "using `git remote add <name> <url>` and then push using" in raised.value.hint
     assert raised.value.hint.endswith("the remote name `git push <name>`")
+
+
+@pytest.mark.parametrize("empty", ["hint:", "hint: "])
+def test_empty_lines_in_the_advice_of_git_are_left_out(repository, mind, empty):
+    # As git 2.41 and later print it for a pull with `pull.ff` set to `only`.
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    advice = f"hint: you need to either:\n{empty}\nhint:   git merge --no-ff\n{empty}\nhint: or:"
+    hook.write_text(f"#!/bin/sh\necho '{advice}\nfatal: not possible' >&2\nexit 1\n", "utf-8")
+    hook.chmod(0o755)
+    remember(mind)
+
+    with pytest.raises(StorageFailed, match="git commit: not possible") as raised:
+        sync(mind)
+
+    assert raised.value.hint == "you need to either: `git merge --no-ff` or:"
 
 
 def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):

@@ -24,7 +24,7 @@ from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
 from mimo.operations.undoing import Action
 from mimo.rendering import PlainScreen
-from mimo.rendering.results import render
+from mimo.rendering.results import render, show_on
 from mimo.store import files
 from mimo.store.trash import Trash
 from tests.conftest import Clock, git
@@ -242,6 +242,56 @@ def test_a_change_is_not_undone_twice(mind: Mind) -> None:
     run(mind, "undo", id=change)
     with pytest.raises(NotFound, match="has nothing to undo"):
         run(mind, "undo", id=change)
+
+
+def last_note(result: Any, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    screen = PlainScreen()
+    show_on(screen, result)
+    screen.finish(pager=False)
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("ann")
+@pytest.mark.parametrize("is_source", [False, True])
+def test_the_note_of_a_restore_states_the_effect_of_an_undo(
+    mind: Mind, capsys: pytest.CaptureFixture[str], is_source: bool
+) -> None:
+    git(mind.project.root, "init", "-q")
+    guide = mind.project.root / "guide.md"
+    guide.write_text("# Guide\n\nTea is hot and served at four.\n", "utf-8")
+
+    def store() -> str:
+        return str(run(mind, "ingest", path=str(guide)).source_id)
+
+    id_ = store() if is_source else added(mind)
+    run(mind, "sync")
+    committed = contents(mind)
+    unchanged = run(mind, "restore", id=id_)
+    assert (unchanged.replaced, unchanged.undo) == (None, None)
+    assert last_note(unchanged, capsys) == ""
+
+    run(mind, "rm", id=id_)
+    before = contents(mind)
+    brought = run(mind, "restore", id=id_)
+    assert contents(mind) == committed
+    assert last_note(brought, capsys) == "note: `mind undo` removes it again\n"
+    run(mind, "undo")
+    assert contents(mind) == before
+
+    run(mind, "undo")
+    if is_source:
+        guide.write_text("# Guide\n\nTea is cold and served at five.\n", "utf-8")
+        store()
+    else:
+        run(mind, "edit", id=id_, content="Staging is reset at night")
+    before = contents(mind)
+    replaced = run(mind, "restore", id=id_)
+    assert replaced.replaced
+    expected = "note: the text before is in the trash; `mind undo` brings it back\n"
+    assert last_note(replaced, capsys) == expected
+    run(mind, "undo")
+    assert contents(mind) == before
 
 
 @pytest.mark.usefixtures("ann")

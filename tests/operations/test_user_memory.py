@@ -24,7 +24,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.features.review.actions import keys_of
-from mimo.index.rows import SURE, Found, Hit, Newer
+from mimo.index.rows import Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
 from mimo.store import projects
@@ -134,6 +134,17 @@ class TestSearch:
 
         assert titles(mind, "pnpm", scope="all") == [("Always use pnpm, never npm", "user")]
 
+    def test_a_memory_that_names_a_date_does_not_replace_those_of_the_date(self, mind, clock):
+        add(mind, "The freeze begins on November 17")
+        clock.forward(days=-3)
+        run(mind, "add", content="Lunch is served at noon")
+        clock.forward(days=3)
+
+        answer = run(mind, "search", query="what did we do on November 17")
+
+        assert [row.title for row in answer.results] == ["Lunch is served at noon"]
+        assert answer.notice == "the memories of `on November 17` (17 Nov, UTC)"
+
     def test_a_project_is_first_among_equals(self, mind):
         add(mind, "Install packages with pnpm")
         run(mind, "add", content="Install packages with yarn")
@@ -218,8 +229,8 @@ class TestSearch:
         project, user = (
             Hit(record=lookup.one(mind, row.id), score=score, passage="", line=1, newer=Newer())
             for row, score in (
-                (run(mind, "add", content="The cache"), SURE - 0.01),
-                (run(mind, "add", content="The registry"), SURE + 0.01),
+                (run(mind, "add", content="The cache"), finding.THRESHOLD - 0.01),
+                (run(mind, "add", content="The registry"), finding.THRESHOLD + 0.01),
             )
         )
 

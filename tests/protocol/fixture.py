@@ -44,7 +44,8 @@ from mcp_types import (
     Tool,
 )
 
-from mimo.server.app import App, Context
+from mimo.server.app import App
+from mimo.server.exposure import Context
 
 PNG = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5E"

@@ -15,6 +15,7 @@ from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, Session
 from mimo.features.review import Waiting
 from mimo.memory.ids import handle_of
+from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store.files import LOCAL
 from mimo.store.trust import Trust
@@ -111,3 +112,19 @@ def test_completion_offers_nothing_of_an_index_that_came_with_a_clone(
     refresh.refresh(ours)
     ours.close()
     assert [word for word, _ in candidates("id", "", None)] == [handle_of("tea")]
+
+
+@pytest.mark.attack("memory past the policy by completion")
+def test_completion_offers_nothing_that_the_policy_does_not_permit_to_list(
+    mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, "tea", "Tea is drunk at four")
+    refresh.refresh(mind)
+    monkeypatch.chdir(project)
+    for rule in ("mind_list", "completion/complete", '"*"', "mind_lsit"):
+        (project / ".mind/policy.yaml").unlink(missing_ok=True)
+        assert [word for word, _ in candidates("id", "", None)] == [handle_of("tea")]
+        text = f"tool_permissions: {{{rule}: {{operations: []}}}}\n"
+        (project / ".mind/policy.yaml").write_text(text, encoding="utf-8")
+        for kind in ("id", "memory", "tag", "topic", "revision"):
+            assert candidates(kind, "", None) == []

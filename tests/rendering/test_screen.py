@@ -4,7 +4,7 @@ import io
 import json
 import sys
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -163,62 +163,18 @@ def test_long_output_goes_to_the_pager_unless_told_otherwise(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inner:
-    """A record within a result."""
-
-    id: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outer:
+class Plain:
     """A result without a renderer."""
 
     name: str
-    when: datetime
     done: bool
-    nothing: str | None
-    tags: tuple[str, ...]
-    rows: tuple[Inner, ...]
-    none: tuple[Inner, ...]
-    counts: dict[str, int]
 
 
-def test_a_result_without_a_renderer_is_shown_by_its_fields(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_result_without_a_renderer_is_shown_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     screen = PlainScreen()
-    show_on(
-        screen,
-        Outer(
-            name="tea",
-            when=datetime(2026, 11, 20, tzinfo=UTC),
-            done=True,
-            nothing=None,
-            tags=("a", "b"),
-            rows=(Inner(id="x", score=0.12345), Inner(id="yy", score=12_345.6)),
-            none=(),
-            counts={"fact_total": 3},
-        ),
-    )
+    show_on(screen, Plain(name="tea", done=True))
 
-    assert written(screen, capsys) == (
-        "name:    tea\n"
-        "when:    2026-11-20T00:00:00Z\n"
-        "done:    yes\n"
-        "nothing: -\n"
-        "tags:    a, b\n"
-        "\n"
-        "rows\n"
-        "id  score\n"
-        "x   0.123\n"
-        "yy  12,346\n"
-        "\n"
-        "no none\n"
-        "\n"
-        "counts\n"
-        "  fact total: 3\n"
-    )
+    assert written(screen, capsys) == '{\n  "name": "tea",\n  "done": true\n}\n'
 
 
 def test_a_renderer_of_the_result_s_type_comes_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Answers to agents: small, below the ceiling, valid, and without forged lines."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +12,7 @@ from mimo.commands import all_commands
 from mimo.commands.schema import output_schema
 from mimo.commands.spec import Spec
 from mimo.server.answers import formed
-from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, size
+from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, Cut, continued, size
 from mimo.server.reading import Reader
 from tests import sample_procedures
 from tests.bench import answers as bench
@@ -180,6 +181,31 @@ def test_a_budget_makes_an_answer_smaller_or_its_passages_longer(agent: bench.Ag
     assert lengths == sorted(lengths)
     assert lengths[-1] > 2 * lengths[1]
     assert not any(row.get("excerpt") for row in large.structured_content["results"])
+
+
+@pytest.mark.parametrize(
+    "spec", [spec for spec in all_commands().all() if "limit" in {p.name for p in spec.params}]
+)
+@pytest.mark.parametrize("query", [None, "why do uploads fail"])
+def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
+    spec: Spec, query: str | None
+) -> None:
+    names = {param.name for param in spec.params}
+    given = {"query": query} if "query" in names else {}
+
+    advice = continued([Cut("rows", 35, 90, is_list=True)], spec, given, {})
+
+    named = re.findall(r"`(\w+)(?:: \d+)?`", advice)
+    assert set(named) <= {"rows", *names}
+    assert "`offset: 35`" in advice if "offset" in names else "`limit: 35`" in advice
+    assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
+
+
+def test_the_advice_for_recent_memories_narrows_them_without_a_question(agent: bench.Agent) -> None:
+    asked = {"limit": 50, "budget": 1_000}
+    truncated = agent.call("search/recent", **asked).structured_content["truncated"]
+
+    assert "has whole rows; narrow them with `type` or `time_filter`; `budget: 20000`" in truncated
 
 
 def test_a_budget_is_an_argument_for_agents_only(agent: bench.Agent) -> None:

@@ -221,6 +221,7 @@ def test_particles_are_kept_in_texts():
     assert tokenize("캐시를") == ["캐시", "시를"]
 
 
+# Words that are not English follow (codespell:ignore-begin).
 @pytest.mark.parametrize(
     ("question", "content"),
     [
@@ -237,6 +238,7 @@ def test_particles_are_kept_in_texts():
         ("Где находятся логи и какой у них формат?", ("находятся", "логи", "формат")),
     ],
 )
+# English again (codespell:ignore-end).
 def test_function_words_of_other_languages_are_no_content(question, content):
     assert query_terms(question).content == content
 

@@ -421,6 +421,63 @@ last   week | 2026-11-13T15:30 | now
 1000 years ago | 1027-07-21T15:30 | now
 last 1000 years | 1027-07-21T15:30 | now
 2000년 전 | … | 2000-01-01
+no later than november 10 | … | 2026-11-11
+not later than november 10 | … | 2026-11-11
+november 10 at the latest | … | 2026-11-11
+not after november 10 | … | 2026-11-11
+no earlier than november 10 | 2026-11-10 | now
+not before november 10 | 2026-11-10 | now
+on or before november 10 | … | 2026-11-11
+before or on november 10 | … | 2026-11-11
+on or after november 10 | 2026-11-10 | now
+up to and including november 10 | … | 2026-11-11
+november 10 onwards | 2026-11-10 | now
+more than two weeks ago | … | 2026-11-06T15:30
+over two weeks ago | … | 2026-11-06T15:30
+over a year ago | … | 2025-11-20T15:30
+at least 2 weeks ago | … | 2026-11-06T15:30
+no less than 2 weeks ago | … | 2026-11-06T15:30
+less than 3 days ago | 2026-11-17T15:30 | now
+under 3 days ago | 2026-11-17T15:30 | now
+at most 3 days ago | 2026-11-17T15:30 | now
+no more than 3 days ago | 2026-11-17T15:30 | now
+over the weekend | 2026-11-14 | 2026-11-16
+up until october | … | 2026-11-01
+yesterday and today | 2026-11-19 | now
+today or yesterday | 2026-11-19 | now
+yesterday or the day before | 2026-11-18 | 2026-11-20
+yesterday through today | 2026-11-19T15:30 | now
+monday through wednesday | 2026-11-16 | 2026-11-19
+tuesday and wednesday | 2026-11-17 | 2026-11-19
+october and november | 2026-10-01 | now
+in october or november | 2026-10-01 | now
+2025 and 2026 | 2025-01-01 | now
+last week and this week | 2026-11-09 | now
+november 9 and 10 | 2026-11-09 | 2026-11-11
+오늘과 어제 | 2026-11-19 | now
+어제랑 그제 | 2026-11-18 | 2026-11-20
+2 to 3 weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+two or three weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+from 2 to 3 weeks ago | 2026-10-30T15:30 | 2026-11-06T15:30
+a day or two ago | 2026-11-18T15:30 | 2026-11-19T15:30
+first week of november | 2026-11-01 | 2026-11-08
+the second week of last month | 2026-10-08 | 2026-10-15
+last week of october | 2026-10-25 | 2026-11-01
+last 3 days of october | 2026-10-29 | 2026-11-01
+first 10 days of the month | 2026-11-01 | 2026-11-11
+first day of last week | 2026-11-09 | 2026-11-10
+first half of october | 2026-10-01 | 2026-10-16
+second half of november | 2026-11-16 | now
+first half of last year | 2025-01-01 | 2025-07-01
+week of november 10 | 2026-11-09 | 2026-11-16
+day before november 10 | 2026-11-09 | 2026-11-10
+the day after november 10 | 2026-11-11 | 2026-11-12
+the week before last week | 2026-11-02 | 2026-11-09
+since the beginning of november | 2026-11-01 | now
+since the start of the year | 2026-01-01 | now
+until the end of october | … | 2026-11-01
+by the end of last week | … | 2026-11-16
+from the start of october to the end of october | 2026-10-01 | 2026-11-01
 1000년 전 | … | 1000-01-01
 """
 
@@ -493,6 +550,29 @@ betwen monday and wednesday | is not a time that is understood | say it like
 end of day yesterday | is not a time that is understood | say it like
 이번쥬말 | is not a time that is understood | say it like
 9999-W53 | is not a week of the calendar | weeks are as in 2026-W07
+-7 days ago | is not a time that is understood | say it like
+- 7 days ago | is not a time that is understood | say it like
+..7 days ago | is not a time that is understood | say it like
+as of november 1 | is not a time that is understood | say it like
+end of october | is not a time that is understood | say it like
+mid october | is not a time that is understood | say it like
+until after november 10 | is not a time that is understood | say it like
+not since friday | is not a time that is understood | say it like
+yesterday until noon | is not a time that is understood | say it like
+and november 10 | is not a time that is understood | say it like
+a november | is not a time that is understood | say it like
+not yesterday | is not a time that is understood | say it like
+over 2 weeks | is not a time that is understood | say it like
+more than 2 weeks | is not a time that is understood | say it like
+days before yesterday | is not a time that is understood | say it like
+2 days before november 10 | is not a time that is understood | say it like
+yesterday before | is not a time that is understood | say it like
+second half of last week | is not a time that is understood | say it like
+last 40 days of october | is not a time that is understood | say it like
+second week of monday | is not a time that is understood | say it like
+monday and wednesday | names times that are not one span | name one of them, or a longer time
+yesterday and tomorrow | is not a time that is understood | say it like
+since the end of november | has nothing after it: it has not ended yet | name a time that has ended
 early october | is not a time that is understood | say it like
 a fortnight ago | is not a time that is understood | say it like
 mind | is not a time that is understood | say it like

@@ -413,10 +413,6 @@ def _(result: Events, screen: Screen) -> None:
 
 
 @render.register
-def _(result: EventRow, screen: Screen) -> None:
-    _line(result, screen)
-
-
 def _line(row: EventRow, screen: Screen) -> None:
     pairs = "  ".join(
         f"{key}={value if isinstance(value, str) else as_json(value)}"

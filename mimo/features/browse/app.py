@@ -188,18 +188,20 @@ class Browser(App[None]):
 
     # The list.
 
-    def _read(self, offset: int = 0) -> None:
-        """Reads the rows of the place from `offset`."""
+    def _read(self, offset: int = 0, *, afresh: bool = False) -> None:
+        """Reads the rows of the place from `offset`; if `afresh`, no others stay."""
         place = self.place
         work = partial(self.reader.page, place, offset)
-        self.ask(self._lists, work, partial(self._show_page, place))
+        self.ask(self._lists, work, partial(self._show_page, place, afresh=afresh))
         self._after(0.3, self._show_top)
 
-    def _show_page(self, place: Place, page: Page, *, again: bool = False) -> None:
+    def _show_page(
+        self, place: Place, page: Page, *, afresh: bool = False, again: bool = False
+    ) -> None:
         if not place.is_same_list(self.place):
             return
         chosen = self.rows.chosen if again else None
-        before = Listed() if again else self.rows.listed
+        before = Listed() if afresh or again else self.rows.listed
         listed = before.with_page(page)
         self._notice = page.notice or ""
         self.rows.empty = _empty(place)
@@ -274,15 +276,7 @@ class Browser(App[None]):
 
     def _search(self) -> None:
         self.rows.cursor = 0
-        place = self.place
-        work = partial(self.reader.page, place, 0)
-        self.ask(self._lists, work, partial(self._show_matches, place))
-        self._after(0.3, self._show_top)
-
-    def _show_matches(self, place: Place, page: Page) -> None:
-        if place.is_same_list(self.place):
-            self.rows.listed = Listed()
-            self._show_page(place, page)
+        self._read(afresh=True)
 
     # The preview.
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from mimo.errors import AmbiguousId, Conflict, MindError, NotFound
 from mimo.features.browse.lanes import Halted
 from mimo.features.browse.model import PAGE, Page, Place, Row, View
-from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
+from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, arrow_of
 from mimo.features.notes.reading import MemoryDetails, MemoryRow, MemoryRows
 from mimo.features.notes.undo import Undone
 from mimo.features.review.actions import identity, keys_of
@@ -266,25 +266,21 @@ class Reader:
 def _memory_row(screen: Screen, row: MemoryRow) -> Row:
     mark = "file" if row.chunks else type_mark(row.type)
     chunks = (dim(f"  {count(row.chunks, 'chunk')}"),) if row.chunks else ()
-    return Row(
-        identity=(row.id,),
-        id=row.id,
-        title=row.title,
-        lead=(ident(row.id), dim(f"  {age(row.created_at, screen):>4}"), dim(f"  {mark}")),
-        marks=(*chunks, *row_labels(row, brief=True)),
-        extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
-    )
+    return _listed(row, age(row.created_at, screen), mark, chunks)
 
 
 def _match_row(screen: Screen, row: SearchResult) -> Row:
     weak = (dim("  weak"),) if row.weak else ()
-    mark = type_mark(kind_of(row.type))
+    return _listed(row, age(row.date, screen), type_mark(kind_of(row.type)), weak)
+
+
+def _listed(row: MemoryRow | SearchResult, old: str, mark: str, remarks: tuple[Part, ...]) -> Row:
     return Row(
         identity=(row.id,),
         id=row.id,
         title=row.title,
-        lead=(ident(row.id), dim(f"  {age(row.date, screen):>4}"), dim(f"  {mark}")),
-        marks=(*weak, *row_labels(row, brief=True)),
+        lead=(ident(row.id), dim(f"  {old:>4}"), dim(f"  {mark}")),
+        marks=(*remarks, *row_labels(row, brief=True)),
         extra=(dim(f"  {tagged(row.tags)}"),) if row.tags else (),
     )
 
@@ -314,7 +310,7 @@ def _neighbours(graph: LinkGraph) -> Iterator[Row]:
                 identity=(arc.type, arc.target),
                 id=None,
                 title=arc.target,
-                relation=(dim(f"{_arrow(arc, forward=True)}  "),),
+                relation=(dim(f"{arrow_of(arc, forward=True)}  "),),
                 marks=(warn("  missing"),),
             )
 
@@ -324,14 +320,9 @@ def _link_row(arc: Arc, other: LinkedMemory, *, forward: bool) -> Row:
         identity=(arc.type, forward, other.id),
         id=other.id,
         title=other.title,
-        relation=(dim(f"{_arrow(arc, forward=forward)}  "),),
+        relation=(dim(f"{arrow_of(arc, forward=forward)}  "),),
         marks=tuple(row_labels(other, brief=True)),
     )
-
-
-def _arrow(arc: Arc, *, forward: bool) -> str:
-    type = named(arc.type, arc.given)
-    return f"{type} →" if forward else f"← {type}"
 
 
 # Lines.

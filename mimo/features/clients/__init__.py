@@ -194,7 +194,7 @@ def targets(
         files, beside = hooks.files[scope], hooks.beside.get(scope)
         if beside and removing:
             wanted += [(beside, changes), (files, changes)]
-        elif beside and _has_hooks(beside, scope, here) and not _has_hooks(files, scope, here):
+        elif beside and _has_hooks(beside, here) and not _has_hooks(files, here):
             wanted.append((beside, changes))
         else:
             wanted.append((files, changes))
@@ -209,9 +209,9 @@ def targets(
     return [Target(path, every, within) for path, every in edits.items()]
 
 
-def _has_hooks(file: Places, scope: Scope, here: Machine) -> bool:
+def _has_hooks(file: Places, here: Machine) -> bool:
     """Returns whether a file has any hooks; Codex also keeps the approvals of hooks in its own."""
-    events = editing.at(_data(file, scope, here), ("hooks",))
+    events = editing.at(_data(file, here), ("hooks",))
     return isinstance(events, dict) and any(isinstance(each, list) for each in events.values())
 
 
@@ -450,7 +450,7 @@ def _run(client: Client, here: Machine, path: Path, words: list[str], *, dry_run
 # The state of the clients.
 
 
-def states(mind: Mind, here: Machine) -> Iterator[ClientRow]:
+def states(here: Machine) -> Iterator[ClientRow]:
     """Yields the state of every client."""
     for candidate in CLIENTS:
         traces = (Path(trace.format_map(here.places)) for trace in candidate.traces)
@@ -493,7 +493,7 @@ def doubts(mind: Mind) -> Iterator[Doubt]:
 def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
     """Yields scopes in which Claude Code runs hooks twice, or Codex reads only some of them."""
     start = ("hooks", "SessionStart")
-    claude = {scope: _data(file, scope, here) for scope, file in _hook_files("claude-code")}
+    claude = {scope: _data(file, here) for scope, file in _hook_files("claude-code")}
     if any(editing.at(data, ("enabledPlugins", PLUGIN)) is True for data in claude.values()):
         for scope, data in claude.items():
             if editing.has_hook(data, start):
@@ -503,7 +503,7 @@ def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
                 )
     for scope, file in _hook_files("codex"):
         other = client("codex").files[scope]
-        if editing.has_hook(_data(file, scope, here), start) and _has_hooks(other, scope, here):
+        if editing.has_hook(_data(file, here), start) and _has_hooks(other, here):
             yield Doubt(
                 f"Codex has hooks in {place_of(other, here)} and in hooks.json, and warns of that",
                 f"mind uninstall codex --scope {scope} && mind install codex --scope {scope}",
@@ -512,8 +512,8 @@ def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
 
 def _silent_hooks(here: Machine) -> Iterator[Doubt]:
     """Yields installed hooks that can't ask an agent, although the user wants them to."""
-    for scope, file in _hook_files("claude-code"):
-        if editing.at(_data(file, scope, here), ("enabledPlugins", PLUGIN)) is True:
+    for _, file in _hook_files("claude-code"):
+        if editing.at(_data(file, here), ("enabledPlugins", PLUGIN)) is True:
             yield Doubt(
                 f"`hook.capture` is on, but the hooks of the plugin {PLUGIN} do not wait",
                 "use `mind install claude-code` in place of the plugin",
@@ -522,7 +522,7 @@ def _silent_hooks(here: Machine) -> Iterator[Doubt]:
         asking = [(hooks, event) for hooks in candidate.hooks for event in hooks.asking]
         for (hooks, event), scope in product(asking, Scope):
             file = hooks.files[scope]
-            data = _data(file, scope, here)
+            data = _data(file, here)
             items = editing.at(data, ("hooks", event)) or ()
             does_not_wait = any(map(editing.is_async, items))
             if does_not_wait or (_runs_hooks(hooks, data) and not items):
@@ -555,11 +555,8 @@ def _entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
             yield scope, editing.at(data, (client.section, SERVER))
 
 
-def _data(file: Places, scope: Scope, here: Machine) -> Any:
-    """Returns the data in a file; None if it is missing or can't be read."""
-    if scope is Scope.PROJECT and here.project is None:
-        return None
-    try:
+def _data(file: Places, here: Machine) -> Any:
+    """Returns the data in a file; None if there is no project for it, or it can't be read."""
+    with suppress(MindError):
         return read(storage.look(place_of(file, here), within=None))
-    except MindError:
-        return None
+    return None

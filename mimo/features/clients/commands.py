@@ -83,7 +83,7 @@ def install(
     if client is None:
         if toolsets is not None:
             raise Invalid("no client is named", hint="or run `mind config mcp.toolsets` for all")
-        return Installation(clients=tuple(clients.states(mind, here)))
+        return Installation(clients=tuple(clients.states(here)))
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
     wanted = None if toolsets is None else _toolsets_of(toolsets)

@@ -93,7 +93,8 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             if edit.instead in (at(data, edit.path) or ()):
                 text = _without_hooks(format, text, edit.path)
                 data = load(format, text)
-            after = _append(format, text, edit.path, edit.value)
+            append = _append_toml if format is Format.TOML else json_file.append
+            after = append(text, edit.path, edit.value)
             expected = _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
         else:
             after = _put(format, text, edit.path, edit.value)
@@ -219,7 +220,8 @@ def is_async(item: Any) -> bool:
 
 def _without_hooks(format: Format, text: str, path: Path) -> str:
     while places := _our_items(at(data := load(format, text), path)):
-        after = _drop_item(format, text, path, places[-1])
+        drop_item = _drop_item_toml if format is Format.TOML else json_file.drop_item
+        after = drop_item(text, path, places[-1])
         del at(expected := deepcopy(data), path)[places[-1]]
         if format is Format.TOML:
             # A list of tables, and a table without a header of its own, disappear when empty.
@@ -289,16 +291,6 @@ def _drop(format: Format, text: str, path: Path) -> str:
     return drops[format](text, path)
 
 
-def _append(format: Format, text: str, path: Path, item: Mapping[str, Any]) -> str:
-    """Returns the text with one more item in a list."""
-    return (_append_toml if format is Format.TOML else json_file.append)(text, path, item)
-
-
-def _drop_item(format: Format, text: str, path: Path, place: int) -> str:
-    """Returns the text without one item of a list."""
-    return (_drop_item_toml if format is Format.TOML else json_file.drop_item)(text, path, place)
-
-
 # TOML: a table at the end of the file.
 
 
@@ -358,6 +350,7 @@ _HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 def _append_toml(text: str, path: Path, item: Mapping[str, Any]) -> str:
+    """Returns the text with one more table in a list."""
     newline = newline_of(text)
     gap = "" if not text.strip() else newline if text.endswith("\n") else newline * 2
     return text + gap + newline.join((*_tables(path, item), ""))

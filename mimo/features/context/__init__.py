@@ -197,7 +197,7 @@ def sections(notes: Notes) -> list[Section]:
         ("Recent Decisions", [(decision(note), note) for note in decisions]),
         ("Open Loops", _loops(notes)[:LOOPS]),
         ("Gotchas", [(gotcha(note), note) for note in gotchas[:GOTCHAS]]),
-        ("Facts", [(_fact(note), note) for note in facts[:FACTS]]),
+        ("Facts", [(f"{_statement(n)} ({short_day(n.created)})", n) for n in facts[:FACTS]]),
         ("Session History", history[:SUMMARIES]),
     )
     chosen = [
@@ -270,10 +270,6 @@ def _statement(note: Note) -> str:
     # Together they can be another mark: `[a]` and a colon are the target of links elsewhere.
     both = title and words and title != words
     return plain(f"{title}: {words}", 2 * LONGEST) if both else title or words
-
-
-def _fact(note: Note) -> str:
-    return f"{_statement(note)} ({short_day(note.created)})"
 
 
 def decision(note: Note) -> str:

@@ -49,8 +49,7 @@ def add(mind: Mind, conversation: str, turns: list[Any]) -> int:
         query = "SELECT COALESCE(MAX(place), 0) FROM turns WHERE conversation = ?"
         (last,) = connection.execute(query, (_checked(conversation),)).fetchone()
         rows = [(conversation, last + n, text, now) for n, text in enumerate(texts, 1)]
-        for row in rows:
-            connection.execute("INSERT INTO turns VALUES (?, ?, ?, ?)", row)
+        connection.executemany("INSERT INTO turns VALUES (?, ?, ?, ?)", rows)
     return len(rows)
 
 

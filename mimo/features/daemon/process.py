@@ -18,6 +18,8 @@ from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
 from mimo.features.daemon import Running
+from mimo.guard.audit import Ending
+from mimo.guard.policy import Call, Operation
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.operations.listening import Listener, Memory
@@ -243,8 +245,15 @@ class Loop:
         del self.active[root]
         log.info("%s: a session has ended", root)
         with _logged(root, "the notes for agents were not written: "):
-            self._projects[root].check_format()
-            for name, result in files.write_untracked(self._projects[root]).items():
+            mind = self._projects[root]
+            mind.check_format()
+            tool, writes = "mind_context_write", Operation.WRITE
+            call = Call(tool=tool, operation=writes, agent=ingest.DAEMON, at=mind.now())
+            mind.guard.authorise(call)
+            written = files.write_untracked(mind)
+            if written:
+                mind.guard.record(call, Ending())
+            for name, result in written.items():
                 if isinstance(result, MindError):
                     log.warning("%s: no notes written to %s: %s", root, name, result.message)
                 elif result.changed:

@@ -155,12 +155,7 @@ def conclude(
     Returns the changed decision, and its confidence before. Raises `Invalid` for a failure without
     a reason, and for a document that mind only reads.
     """
-    if outcome is Outcome.FAILED and not (reason and reason.strip()):
-        raise Invalid(
-            "a failure needs a reason",
-            hint="state what failed, so that it is not tried again",
-            details={"field": "reason"},
-        )
+    outcomes.check_reason(outcome, reason, field="reason")
     record = find(mind, wanted)
     saving.check_changeable(record)
     if not record.place.owned:

@@ -60,6 +60,17 @@ OtherLinks = Annotated[tuple[Json, ...], _LINKS._replace(listed=False)]
 OtherTags = Annotated[tuple[str, ...], notes_of(Tags)[0]._replace(listed=False)]
 
 
+FailureReason = Annotated[
+    str | None,
+    Arg(
+        "Reason for the outcome; required for a failure",
+        alias="limitation",
+        listed=False,
+        surfaces=Surface.MCP,
+    ),
+]
+"""The reason for the outcome of a decision that is saved with it."""
+
 Decision = Annotated[
     str,
     Arg(
@@ -194,21 +205,27 @@ def decision(
     outcome: Annotated[
         str | None, Arg("Outcome, if it is known", listed=False, surfaces=Surface.MCP)
     ] = None,
+    failure_reason: FailureReason = None,
 ) -> SavedDecision:
     """Save a decision and the reasons for it
 
     It supersedes the current decision on the topic, which stays, linked. Without text on the
     command line, the decision is read from standard input or written in $EDITOR.
     """
+    result = outcome_of(outcome) if outcome else None
+    outcomes.check_reason(result, failure_reason, field="failure_reason")
+    sections = _section(Section.REASONING, _not_blank(reasoning))
+    if failure_reason and failure_reason.strip():
+        sections[Section.OUTCOME] = outcomes.entry(result, failure_reason, on=mind.now())
     draft = saving.draft(
         Kind.DECISION,
         decision,
         topic=_topic(topic),
         confidence=confidence,
         tags=tags,
-        outcome=outcome_of(outcome) if outcome else None,
+        outcome=result,
         links=relations.links_of(mind, links),
-        sections=_section(Section.REASONING, _not_blank(reasoning)),
+        sections=sections,
         extra=_involvement(type),
     )
     saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _WORKAROUND = "## Workaround"
 _MOST_PATTERNS = 100
 """Maximum number of keywords, or patterns, of one kind."""
+_SHOWN = 60
+"""Characters of a wrong value that an error shows."""
 _HEADING = re.compile(r"\\*## Workaround[ \t]*")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SHORTEST_SPAN = 4
@@ -62,18 +64,23 @@ class Detection(NamedTuple):
     def read(cls, given: Any) -> Detection:
         """Returns the detection in an argument. Raises `Invalid` if it is malformed."""
         if not isinstance(given, Mapping):
-            raise _wrong("must be an object", given)
+            raise _wrong(f"`detection` must be an object, not {_shown(given)}")
         if unknown := sorted(str(key) for key in given if key not in cls._fields):
-            raise _wrong(f"has no `{unknown[0]}`", given)
+            raise _wrong(f"`detection` has no field {_shown(unknown[0])}")
         kept = {}
         for name, words in given.items():
             if not isinstance(words, list | tuple) or not all(isinstance(w, str) for w in words):
-                raise _wrong(f"`{name}` must be a list of strings", words)
+                raise _wrong(
+                    f"`{name}` of `detection` must be a list of strings, not {_shown(words)}"
+                )
             kept[name] = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
-            if len(kept[name]) > _MOST_PATTERNS:
-                raise _wrong(f"`{name}` has more than {_MOST_PATTERNS} items", len(kept[name]))
+            if (many := len(kept[name])) > _MOST_PATTERNS:
+                raise _wrong(
+                    f"`{name}` of `detection` has {many} items, more than {_MOST_PATTERNS}"
+                )
             if long := next((word for word in kept[name] if len(word) > LONGEST), None):
-                raise _wrong(f"`{name}` has an item of more than {LONGEST} characters", long[:40])
+                problem = f"has an item of more than {LONGEST} characters: {_shown(long)}"
+                raise _wrong(f"`{name}` of `detection` {problem}")
         return cls(**kept)
 
 
@@ -176,9 +183,14 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for word in words if word))[:_MOST_PATTERNS]
 
 
-def _wrong(must: str, given: Any) -> Invalid:
+def _shown(given: Any) -> str:
+    text = str(given)
+    return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
+
+
+def _wrong(problem: str) -> Invalid:
     return Invalid(
-        f"detection {must}, not `{str(given)[:60]}`",
+        problem,
         hint='it is {"tasks": […], "intent": […], "context": […], "code": […]}, lists of strings',
         details={"field": "detection"},
     )

@@ -47,7 +47,8 @@ def _of_home(mind: Mind) -> tuple[list[Edge], list[Problem]]:
 
 def of_project(mind: Mind) -> list[Edge]:
     """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
-    return _listed(mind, Filter(types=frozenset({Kind.EDGE})))
+    options = finding.Options(filter=Filter(types=frozenset({Kind.EDGE})))
+    return [_of_record(mind, record) for record in finding.listing(mind, options).records]
 
 
 def failed(mind: Mind) -> list[Edge]:
@@ -224,12 +225,6 @@ def add_starter(mind: Mind) -> tuple[list[Edge], int]:
         edges = [storage.edge_in(storage.adopt(mind.home, record)) for record in new]
         added = [edge._replace(file=str(mind.home / edge.file)) for edge in edges]
         return added, len(every) - len(new)
-
-
-def _listed(mind: Mind, conditions: Filter) -> list[Edge]:
-    """Returns the memories of the project that meet some conditions, as edges."""
-    records = finding.listing(mind, finding.Options(filter=conditions)).records
-    return [_of_record(mind, record) for record in records]
 
 
 def _of_record(mind: Mind, record: Record) -> Edge:

@@ -59,11 +59,9 @@ def select(mind: Mind, wanted: Filter, *, private: bool, untrusted: bool) -> Sel
     index = refresh.up_to_date(mind)
     every = index.ask(survey.standings, Filter())
     passing = every if wanted == Filter() else index.ask(survey.standings, wanted)
-    elsewhere = [standing for standing in passing if _is_elsewhere(standing.path)]
-    own = [standing for standing in passing if not _is_elsewhere(standing.path)]
+    own = [standing for standing in passing if standing.path.startswith(".mind/")]
     parts = {standing.parent for standing in own if standing.parent is not None}
     single = [standing for standing in own if standing.parent is None]
-    kept_private = [] if private else [standing for standing in single if standing.private]
     public = [standing for standing in single if private or not standing.private]
     chosen = tuple(standing for standing in public if untrusted or standing.approved)
     names = {standing.id for standing in chosen}
@@ -72,16 +70,12 @@ def select(mind: Mind, wanted: Filter, *, private: bool, untrusted: bool) -> Sel
         chosen=chosen,
         hidden=frozenset(id for id in secret if id not in names),
         left_out=Counts(
-            elsewhere=len(elsewhere),
+            elsewhere=len(passing) - len(own),
             ingested=len(parts),
-            private=len(kept_private),
+            private=len(single) - len(public),
             untrusted=len(public) - len(chosen),
         ),
     )
-
-
-def _is_elsewhere(path: str) -> bool:
-    return not path.startswith(".mind/")
 
 
 def exported(mind: Mind, selection: Selection) -> Iterator[Exported]:

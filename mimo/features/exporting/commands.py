@@ -298,10 +298,8 @@ def _(result: ExportWritten, screen: Screen) -> None:
         size = f"{max(1, result.bytes // 1000):,} kB"
         files = f" in {count(result.files, 'file')}" if result.format.is_folder else ""
         screen.line(good("✓ "), accent(result.output), f"  {memories}{files}, {size}")
-    held = [
-        *([f"{result.private:,} private"] if result.private else []),
-        *([f"{result.untrusted:,} unapproved"] if result.untrusted else []),
-    ]
+    marked = ((result.private, "private"), (result.untrusted, "unapproved"))
+    held = [f"{number:,} {name}" for number, name in marked if number]
     if result.user:
         screen.note("it is your memory for all projects")
     if held:

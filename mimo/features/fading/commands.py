@@ -15,7 +15,7 @@ from mimo.commands.common import (
     trust_of,
     untrusted,
 )
-from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command, to_json
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory import decay
@@ -29,6 +29,7 @@ from mimo.rendering.results import (
     day,
     render,
     row_labels,
+    shown,
     type_mark,
 )
 
@@ -252,6 +253,16 @@ def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
 
 def _days(item: Fading) -> float | None:
     return round(item.days, 2) if isfinite(item.days) else None
+
+
+@render.register
+def _(result: MemoryStats, screen: Screen) -> None:
+    data = to_json(result)
+    counts = data.pop("by_category")
+    screen.pairs([(name.replace("_", " "), shown(value)) for name, value in data.items()])
+    screen.blank()
+    screen.heading("by category")
+    screen.pairs([(name, shown(number)) for name, number in counts.items()], indent=2)
 
 
 @render.register

@@ -362,7 +362,7 @@ def _(result: LinkGraph, screen: Screen) -> None:
 class _Step(NamedTuple):
     """A link, seen from one of its ends."""
 
-    arc: Arc
+    arrow: str
     other: str
     forward: bool
 
@@ -378,8 +378,9 @@ class _Tree:
         self._places = {id: place for place, id in enumerate(self._nodes)}
         self._steps: dict[str, list[_Step]] = {id: [] for id in self._nodes}
         for arc in result.links:
-            self._steps[arc.source].append(_Step(arc, arc.target, forward=True))
-            self._steps[arc.target].append(_Step(arc, arc.source, forward=False))
+            out, back = (arrow_of(arc, forward=forward) for forward in (True, False))
+            self._steps[arc.source].append(_Step(out, arc.target, forward=True))
+            self._steps[arc.target].append(_Step(back, arc.source, forward=False))
         self._roots: list[str] = []
         self._above: dict[str, str] = {}
         """The parent of each memory that has one."""
@@ -390,8 +391,14 @@ class _Tree:
         for number, root in enumerate(self._roots):
             if number:
                 self._screen.blank()
-            self._memory(self._nodes[root], [], "", "")
-            self._below(root, "")
+            self._memory(self._nodes[root], [], "")
+            # Not recursive: a chain can be longer than the recursion limit.
+            pending = [self._rows(root, "")]
+            while pending:
+                if child := next(pending[-1], None):
+                    pending.append(self._rows(*child))
+                else:
+                    pending.pop()
 
     def _order(self) -> None:
         """Walks from each start, or from the newest of each group, breadth first."""
@@ -413,24 +420,17 @@ class _Tree:
     def _others(self, id: str) -> list[str]:
         return sorted({step.other for step in self._steps[id]}, key=self._places.__getitem__)
 
-    def _below(self, id: str, margin: str) -> None:
-        """Writes the rows below a memory: its children, and links that lead elsewhere."""
-        # Not recursive: a chain can be longer than the recursion limit.
-        pending = [self._rows(id, margin)]
-        while pending:
-            if child := next(pending[-1], None):
-                pending.append(self._rows(*child))
-            else:
-                pending.pop()
-
     def _rows(self, id: str, margin: str) -> Iterator[tuple[str, str]]:
-        """Writes the rows directly below a memory; yields each child with its margin."""
+        """Writes the rows directly below a memory: its children, and links that lead elsewhere.
+
+        Yields each child with its margin.
+        """
         rows = [*self._children(id), *self._references(id)]
         for number, (other, parts, is_child) in enumerate(rows):
             last = number == len(rows) - 1
             branch, rest = ("└─ ", "   ") if last else ("├─ ", "│  ")
             if is_child:
-                self._memory(self._nodes[other], parts, margin + branch, margin + rest)
+                self._memory(self._nodes[other], parts, margin + branch)
                 yield other, margin + rest
             else:
                 self._screen.line(dim(margin + branch), *parts)
@@ -438,7 +438,7 @@ class _Tree:
     def _children(self, id: str) -> Iterator[tuple[str, list[Part], bool]]:
         for other in self._others(id):
             if self._above.get(other) == id:
-                arrows = [_arrow(step) for step in self._steps[id] if step.other == other]
+                arrows = [step.arrow for step in self._steps[id] if step.other == other]
                 yield other, [dim(f"{', '.join(arrows)}  ")], True
 
     def _references(self, id: str) -> Iterator[tuple[str, list[Part], bool]]:
@@ -447,13 +447,13 @@ class _Tree:
             along = self._above.get(step.other) == id or self._above.get(id) == step.other
             if step.forward and not along:
                 where = dim("  (shown elsewhere)")
-                yield step.other, [dim(f"{_arrow(step)}  "), ident(step.other), where], False
+                yield step.other, [dim(f"{step.arrow}  "), ident(step.other), where], False
         for arc in self._result.missing:
             if arc.source == id:
-                arrow = dim(f"{named(arc.type, arc.given)} →  ")
+                arrow = dim(f"{arrow_of(arc, forward=True)}  ")
                 yield arc.target, [arrow, arc.target, warn("  missing")], False
 
-    def _memory(self, node: LinkedMemory, arrow: list[Part], first: str, rest: str) -> None:
+    def _memory(self, node: LinkedMemory, arrow: list[Part], first: str) -> None:
         marks = row_labels(node)
         if node.warning:
             marks += ["  ", warn(with_handles(node.warning))]
@@ -462,7 +462,7 @@ class _Tree:
         self._screen.line(dim(first), *arrow, ident(node.id), "  ", title, about, *marks)
 
 
-def _arrow(step: _Step) -> str:
+def arrow_of(arc: Arc, *, forward: bool) -> str:
     """Returns a link's type with an arrow for its direction."""
-    type = named(step.arc.type, step.arc.given)
-    return f"{type} →" if step.forward else f"← {type}"
+    type = named(arc.type, arc.given)
+    return f"{type} →" if forward else f"← {type}"

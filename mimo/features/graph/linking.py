@@ -88,7 +88,7 @@ def link(
         return _unlinked(mind, first, second, type)
     new = relations.link(mind, second.memory.id, type or "")
     source, target = first, second
-    if _precedes(mind, first, second):
+    if first.memory.created < second.memory.created:
         if new.given or new.type not in _MUTUAL:
             words = shlex.quote(new.given or new.type)
             raise Invalid(
@@ -110,11 +110,6 @@ def link(
         undo=None if exists else undoing.entry_id(),
         notice=mind.notice,
     )
-
-
-def _precedes(mind: Mind, first: Record, second: Record) -> bool:
-    """Returns whether the first memory is the older one, by the order of all lists."""
-    return first.memory.created < second.memory.created
 
 
 def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Linked:

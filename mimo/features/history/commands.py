@@ -87,6 +87,7 @@ class Restored:
     trust: Untrusted
     file: File
     commit: CommitRow
+    replaced: Annotated[Omitted[bool], Out("True if the text of an existing file changed")] = None
     undo: Undo = None
 
 
@@ -172,13 +173,14 @@ def restore(
     Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
     not, goes to the trash: `mind undo` brings it back.
     """
-    record, commit = revisions.restore(mind, id, at)
+    record, commit, replaced = revisions.restore(mind, id, at)
     return Restored(
         id=record.parent or record.memory.id,
         title=record.origin if record.parent else record.memory.heading,
         trust=untrusted(mind, record),
         file=record.place.path,
         commit=_commit(commit),
+        replaced=replaced or None,
         undo=undoing.entry_id(),
     )
 

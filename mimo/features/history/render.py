@@ -59,8 +59,10 @@ def _(result: Restored, screen: Screen) -> None:
     then = f"as it was on {day(result.commit.date)} ({result.commit.commit})"
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result), dim(f"  {then}"))
-    if result.undo:
+    if result.replaced:
         screen.note("the text before is in the trash; `mind undo` brings it back")
+    elif result.undo:
+        screen.note("`mind undo` removes it again")
 
 
 @render.register

@@ -14,7 +14,7 @@ from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
-from mimo.memory.ids import handle_of
+from mimo.memory.ids import handle_of, is_id
 from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
@@ -233,8 +233,7 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
 def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one of it, newest first.
 
-    A deleted memory is searched by the name of its file, or by the handle of that name. Raises
-    `NotFound` for a private one.
+    A deleted memory is searched by its id or handle. Raises `NotFound` for a private one.
     """
     root, path, record = repository(mind), None, None
     if id is not None:
@@ -243,13 +242,27 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
             record = record or lookup.meant(mind, id)
             path = record.place.path
         except NotFound:
-            files = (file for step in revisions.steps(root, None, -1) for file in step.files)
-            path = next((file.path for file in files if id in _names(file.path)), None)
+            path = _last_path(root, id)
             if path is None:
                 raise
     if record and (record.place.private or path == COMMITS):
         _check_committed(root, record)
     return revisions.steps(root, path, limit)
+
+
+def _last_path(root: Path, id: str) -> str | None:
+    """Returns the last path of a deleted memory, by its id or handle; None if there is none.
+
+    The id is a line in the header of its file, or else the name of the file.
+    """
+    if is_id(id):
+        start = "([A-Za-z0-9_.-]+_)?" if len(id) == lookup.SURE_LENGTH else ""
+        word = id.replace(".", "[.]")
+        line = f"^id:[ \t]*[\"']?{start}{word}[\"']?[ \t\r]*$"
+        if path := revisions.path_with_line(root, line):
+            return path
+    files = (file for step in revisions.steps(root, None, -1) for file in step.files)
+    return next((file.path for file in files if id in _names(file.path)), None)
 
 
 def _names(path: str) -> tuple[str, str]:
@@ -281,15 +294,19 @@ def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
     return [(line, commits[line.commit]) for line in lines]
 
 
-def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
+def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool]:
     """Restores a memory or an ingested file: its file becomes the file of that commit.
 
-    Returns the memory, or the first chunk, and the commit. Raises `NotFound` if that commit does
-    not have it, and `Invalid` for a chunk, and for a line of the log, which mind never changes.
+    Returns the memory, or the first chunk, the commit, and whether it replaced another text. Raises
+    `NotFound` if that commit does not have it, and `Invalid` for a chunk, and for a line of the
+    log, which mind never changes.
     """
     then = past.at(mind, revision)
     if parts := lookup.source(then.mind, id, surely=True):
-        return _restored_source(mind, parts[0], then.mind.store.raw(parts[0])), then.commit
+        data = then.mind.store.raw(parts[0])
+        present = refresh.up_to_date(mind).parts(parts[0].parent or "")
+        differs = bool(present) and mind.store.raw(present[0]) != data
+        return _restored_source(mind, parts[0], data), then.commit, differs
     record = lookup.one(then.mind, id, surely=True)
     place, commit = record.place, then.commit.short
     if place.path == LOG:
@@ -309,8 +326,9 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     with suppress(NotFound):
         now = lookup.one(mind, record.memory.id)
     if now and now.memory.id == record.memory.id:
-        return saving.rewrite(mind, now, data.decode()), then.commit
-    return _written(mind, record, data), then.commit
+        differs = mind.store.raw(now) != data
+        return saving.rewrite(mind, now, data.decode()), then.commit, differs
+    return _written(mind, record, data), then.commit, False
 
 
 def _restored_source(mind: Mind, part: Record, data: bytes) -> Record:

@@ -43,13 +43,21 @@ def has_worked(work: Work) -> bool:
     return work.edits > 0 or work.prompts >= _LEAST_PROMPTS
 
 
+def is_permitted(scene: Scene) -> bool:
+    """Returns whether the policy permits the list of memories, and a tool that the text names."""
+    if not any(scene.allows(tool, writes=True) for tool in _TOOLS.values()):
+        return False
+    return scene.allows("mind_search") and scene.permits()
+
+
 def request(scene: Scene, session: Session) -> str:
     """Returns the request; empty if the agent saved a checkpoint, or anything in this turn."""
     began = datetime.fromisoformat(session.work.began)
     turn = datetime.fromisoformat(session.work.turn or session.work.began)
+    turn = turn.replace(microsecond=0)  # Files state the time of a memory in seconds.
     with scene.index() as look:
         saved = look.since(began, scene.now, MAX_SAVED, accepts=_is_record) if look else []
-        if any(note.kind == "checkpoint" or note.created >= _second(turn) for note in saved):
+        if any(note.kind == "checkpoint" or note.created >= turn for note in saved):
             return ""
         message = (scene.event.text or session.last)[:_READ]
         closest = _closest(look, message) if look else []
@@ -81,11 +89,6 @@ def _is_record(note: Note) -> bool:
     """
     is_summary = note.kind == "context" and note.category == "session"
     return note.path.startswith((".mind/", ".git/")) and not is_summary
-
-
-def _second(time: datetime) -> datetime:
-    """Returns the beginning of a second: files state the time of a memory in seconds."""
-    return time.replace(microsecond=0)
 
 
 def _closest(look: Glance, message: str) -> list[Note]:

@@ -65,7 +65,10 @@ def react(
     from mimo.features.hooks.scene import of_event
 
     scene = of_event(event, home=home, now=now, environ=environ)
-    return answer(event, _in_session(scene) if scene else Say())
+    say = _in_session(scene) if scene else Say()
+    if scene and (say.context or say.request):
+        scene.record()
+    return answer(event, say)
 
 
 def _in_session(scene: Scene) -> Say:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import MindError
+from mimo.errors import Denied, MindError, NotFound, RateLimited
 from mimo.features.hooks.events import (
     Dialect,
     Moment,
@@ -23,11 +23,12 @@ from mimo.features.hooks.events import (
     takes_context,
     without_fenced,
 )
-from mimo.features.hooks.scene import MAX_COUNT, Scene, Session
+from mimo.features.hooks.scene import CALLS, MAX_COUNT, Scene, Session
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.store import files
+from mimo.text.clean import clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ def reaction(
     if event.moment is Moment.TOOL:
         return _before_tool(scene, session)
     if event.moment is Moment.STOPPED:
-        text = event.text if scene.allowed.summaries else ""
-        return _at_stop(scene, session._replace(last=masked(text)) if text else session)
+        return _at_stop(scene, _with_message(scene, session))
     if event.moment is Moment.COMPACTED:
         if event.text:
             session = _keep_summary(scene, session, event.text)
@@ -130,7 +130,7 @@ def _at_stop(scene: Scene, session: Session) -> tuple[Say, Session]:
         return Say(), session
     from mimo.features.hooks import capture
 
-    if not capture.has_worked(session.work):
+    if not (capture.has_worked(session.work) and capture.is_permitted(scene)):
         return Say(), session
     request = capture.request(scene, session)
     if not request:
@@ -149,6 +149,8 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns the notes for a new session; a resumed one gets what it has not seen yet."""
     if scene.event.source != "resume":
         session = session._replace(shown=(), warned=())
+    if scene.allowed.context and not scene.permits():
+        return _refused(scene), session
     with scene.index() as look:
         notice = _first_notice(scene, look)
         if not scene.allowed.context:
@@ -170,6 +172,22 @@ def _first_notice(scene: Scene, look: Glance | None) -> Say | None:
     if approves_nothing and (memories := look.count()):
         return _unapproved(scene, memories)
     return None
+
+
+def _refused(scene: Scene) -> Say:
+    """Returns the reason why no notes are given: each time if the policy is invalid, else once."""
+    policies, error = scene.guard.policies(), scene.refusal
+    if policies.faults and error:
+        reason = " ".join(clean(f"{error.message}; {error.hint}").split())
+        return Say(notice=f"mind: agents get no memory: {reason}")
+    session, mark = scene.load_session(_CLONE), f"policy {policies.digest}"
+    if mark in session.warned or not isinstance(error, Denied):
+        return Say()
+    scene.save_session(_CLONE, session.and_warned([mark]))
+    return Say(
+        notice="mind: the policy permits no memory at the start of a session; "
+        "`mind policy explain hook/start` shows the rule"
+    )
 
 
 def _unapproved(scene: Scene, count: int) -> Say:
@@ -250,7 +268,7 @@ def near(scene: Scene) -> Near:
 
     A hook itself compares words only, because loading the encoder takes too long.
     """
-    if not (scene.allowed.context and takes_context(scene.event)):
+    if not (scene.allowed.context and takes_context(scene.event) and scene.permits()):
         return ()
     request = {
         "ask": "near",
@@ -269,9 +287,10 @@ def _with_prompt(
     scene: Scene, session: Session, *, resuming: bool, near: Near
 ) -> tuple[Say, Session]:
     """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
-    if not (scene.allowed.context and takes_context(scene.event)):
+    if not (scene.allowed.context and takes_context(scene.event) and scene.permits()):
         return Say(), session
     resumed, related = None, []
+    resuming = resuming and scene.allows("load/checkpoint")
     with scene.index() as look:
         if look is not None:
             resumed = _own_checkpoint(scene, look) if resuming else None
@@ -366,7 +385,7 @@ def _own_checkpoint(scene: Scene, look: Glance) -> Note | None:
 def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns a question if a critical edge applies, a remark for any other, once a session."""
     edits = scene.event.edits if scene.allowed.edges else ()
-    edges, stack = _edges(scene) if edits else ([], ())
+    edges, stack = _edges(scene) if edits and scene.permits() else ([], ())
     if not edges:
         return Say(), session
     from mimo.features.edges.checking import check, whole
@@ -448,13 +467,21 @@ def masked(text: str) -> str:
     return without(text, secrets_in(text, cut=True, allowing=False))
 
 
+def _with_message(scene: Scene, session: Session) -> Session:
+    """Returns the session with the agent's last message, if a summary of it may be kept."""
+    text = scene.event.text if scene.allowed.summaries else ""
+    if text and all(scene.allows(tool, writes=True) for tool in CALLS[Moment.ENDED]):
+        return session._replace(last=masked(text))
+    return session
+
+
 def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
     """Keeps a summary without its secrets; returns the session with the id of its memory.
 
     A session has one memory: a later summary replaces an earlier one, and one at the `closing` of
-    the session is added below it. Raises `MindError`.
+    the session is added below it. If the policy does not permit that, nothing is kept. Raises
+    `MindError`.
     """
-    from mimo.errors import NotFound
     from mimo.memory.model import Kind
     from mimo.mind import Mind
     from mimo.operations import lookup, saving
@@ -468,16 +495,21 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     try:
         mind = opened.acting_as(scene.event.dialect.value)
         mind.check_format()
-        try:
-            record = lookup.one(mind, session.memory) if session.memory else None
-        except NotFound:
-            record = None
-        if record:
-            both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
-            saving.edit(mind, record, content=both)
-            return session
-        title = f"Session of {scene.now:%Y-%m-%d}"
-        draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
-        return session._replace(memory=saving.store(mind, draft, private=True).memory.id)
+        with mind.guard.passing(scene.call(writes=True), mind.timer.monotonic):
+            try:
+                record = lookup.one(mind, session.memory) if session.memory else None
+            except NotFound:
+                record = None
+            if record:
+                mind.guard.authorise(scene.call("mind_edit", writes=True))
+                both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
+                saving.edit(mind, record, content=both)
+                return session
+            title = f"Session of {scene.now:%Y-%m-%d}"
+            draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
+            return session._replace(memory=saving.store(mind, draft, private=True).memory.id)
+    except (Denied, RateLimited) as error:
+        scene.log(f"no summary is kept: {error.message}; {error.hint}")
+        return session
     finally:
         opened.close()

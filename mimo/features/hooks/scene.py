@@ -17,7 +17,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
-from mimo.frozen import NamedTuple
+from mimo.frozen import NamedTuple, replace
 from mimo.index.glance import Glance, open_index
 from mimo.store import append_log, files, projects
 from mimo.store.files import LOCAL
@@ -28,6 +28,9 @@ from mimo.text.clean import clean
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from mimo.guard.guard import Guard
+    from mimo.guard.policy import Call
 
 MAX_LOG_BYTES = 256 * 1024
 _MAX_LINE = 400
@@ -45,6 +48,16 @@ _FEW = 400
 
 _SETTINGS = (b"hook", b"context", b"trust")
 """Words of every settings line that concerns a hook."""
+
+CALLS = {
+    Moment.START: ("hook/start", "mind_context"),
+    Moment.PROMPT: ("hook/prompt", "mind_search"),
+    Moment.TOOL: ("hook/edit", "mind_edges_check"),
+    Moment.STOPPED: ("hook/stop", "mind_list"),
+    Moment.COMPACTED: ("hook/summary", "mind_add"),
+    Moment.ENDED: ("hook/summary", "mind_add"),
+}
+"""The name of each moment in a policy and in the audit log, and a tool whose rules apply, too."""
 
 
 def log_path(home: Path) -> Path:
@@ -145,10 +158,99 @@ class Scene:
         self.allowed = _allowed(home, root)
         # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root, self.allowed.only)
+        self.refusal: MindError | None = None
+        """The reason why the policy or a limit does not permit this moment; None if it does."""
+        self._started = time.monotonic()
+        self._guard: Guard | None = None
+        self._is_counted = False
 
     def log(self, text: str) -> None:
         """Adds a line to the log."""
         log_line(self.home, self.now, f"{self.event.dialect} {self.event.name}: {text}")
+
+    # The policy and the audit log.
+
+    def permits(self) -> bool:
+        """Returns whether the policy permits this moment; the first time, it is counted.
+
+        A refused one is recorded. Without a policy file, everything is permitted.
+        """
+        if self._has_policy() and not self._is_counted:
+            self._is_counted = True
+            call = self.call()
+            try:
+                self.guard.authorise(call)
+                self.guard.limit(call)
+            except MindError as error:
+                self.refuse(call, error)
+        return self.refusal is None
+
+    def allows(self, tool: str, *, writes: bool = False) -> bool:
+        """Returns whether the policy permits a tool; nothing is counted or recorded."""
+        if self._has_policy():
+            try:
+                self.guard.authorise(replace(self.call(writes=writes), tool=tool, like=None))
+            except MindError:
+                return False
+        return True
+
+    def call(self, like: str = "", *, writes: bool = False) -> Call:
+        """Returns this moment as the guard judges it, also by the rules of the tool `like`."""
+        from mimo.guard.policy import Call, Operation
+
+        tool, default = CALLS[self.event.moment]
+        return Call(
+            tool=tool,
+            like=like or default,
+            operation=Operation.WRITE if writes else Operation.READ,
+            agent=self.event.dialect.value,
+            at=self.now,
+        )
+
+    def refuse(self, call: Call, error: MindError) -> None:
+        """Records and logs that a call was refused."""
+        from mimo.guard.audit import ended_by
+        from mimo.guard.privacy import for_log
+
+        self.refusal = error
+        self.guard.record(call, ended_by(error))
+        self.log(f"denied: {for_log(f'{error.message}; {error.hint}')}")
+
+    def record(self) -> None:
+        """Adds this moment, which gave the agent memory, to the audit log."""
+        from mimo.guard.audit import Ending
+
+        ending = Ending(seconds=time.monotonic() - self._started)
+        self.guard.record(self.call(), ending)
+
+    @property
+    def guard(self) -> Guard:
+        """The checks of every call; outside of any project, the default policy applies."""
+        if self._guard is None:
+            from mimo.guard.audit import AuditLog
+            from mimo.guard.audit import Session as Calls
+            from mimo.guard.guard import Guard
+
+            root = None if self.is_outside else self.root
+            self._guard = Guard(
+                root=root,
+                trusted=self.trust.trusted,
+                session=Calls(self.environ, started=self.now),
+                log=AuditLog(self.home, root, os.urandom),
+            )
+        return self._guard
+
+    def _has_policy(self) -> bool:
+        """Returns whether there is a policy file, which most projects lack."""
+        try:
+            os.lstat(f"{self.root}/.mind/policy.yaml")
+        except FileNotFoundError:
+            return False
+        except OSError:
+            pass
+        return not self.is_outside
+
+    # The memory.
 
     @contextmanager
     def index(self) -> Iterator[Glance | None]:

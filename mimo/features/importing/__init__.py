@@ -400,11 +400,10 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
         except StorageFailed as error:
             error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
-        places = [Place(path=file.path, line=1, digest=file.digest) for file, _ in batch]
         created = [
-            (None, Record(memory=memory, place=place))
-            for place, (_, memory) in zip(places, batch, strict=True)
-            if place.path not in taken
+            (None, Record(memory=memory, place=Place(path=new.path, line=1, digest=new.digest)))
+            for new, memory in batch
+            if new.path not in taken
         ]
         saving.report(mind, *created)
         for done in range(start, start + len(batch)):

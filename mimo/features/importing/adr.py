@@ -66,12 +66,9 @@ def records(source: Source) -> Iterator[Draft]:
         drafts.append(draft)
         newer += [(to, draft.key) for to in _successors(draft)]
     for draft in drafts:
-        older = [Link(to=key, type=SUPERSEDES) for to, key in newer if _means(draft, to)]
+        names = (draft.key, *draft.names)
+        older = [Link(to=key, type=SUPERSEDES) for to, key in newer if to in names]
         yield replace(draft, links=(*older, *draft.links)) if older else draft
-
-
-def _means(draft: Draft, name: str) -> bool:
-    return name == draft.key or name in draft.names
 
 
 def _successors(draft: Draft) -> list[str]:
@@ -161,26 +158,26 @@ def _parted(note: Note) -> _Record:
     properties: dict[str, Any] = {key.lower(): value for key, value in note.header.items()}
     lines = note.body.split("\n")
     prose = dict(prose_lines(lines))
-    title, parts = "", [("", "")]
+    title, names = "", [""]
     texts: list[list[str]] = [[]]
     for number, line in enumerate(lines):
         heading = re.match(r"(#{1,2})[ \t]+(.*)", line) if number in prose else None
         if heading and len(heading[1]) == 1 and not title:
             title = heading[2].strip()
         elif heading:
-            parts.append((heading[2].strip(), ""))
+            names.append(heading[2].strip())
             texts.append([])
-        elif len(parts) == 1 and (value := _property(line)):
+        elif len(names) == 1 and (value := _property(line)):
             properties.setdefault(*value)
         else:
             texts[-1].append(line)
-    whole = [(name, trim("\n".join(body))) for (name, _), body in zip(parts, texts, strict=True)]
-    for name in ("status", "date"):
-        for heading_, body in whole:
-            if heading_.lower() == name and body:
-                properties.setdefault(name, body)
-    whole = [(name, body) for name, body in whole if name.lower() not in ("status", "date")]
-    return _Record(title=title, properties=properties, parts=whole)
+    parts = []
+    for name, body in zip(names, (trim("\n".join(text)) for text in texts), strict=True):
+        if name.lower() not in ("status", "date"):
+            parts.append((name, body))
+        elif body:
+            properties.setdefault(name.lower(), body)
+    return _Record(title=title, properties=properties, parts=parts)
 
 
 def _property(line: str) -> tuple[str, str] | None:

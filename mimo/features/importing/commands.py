@@ -176,18 +176,14 @@ def import_(
     outcome = importing.import_source(
         mind, source, from_, only=only, private=private, trust=trust, dry_run=dry_run
     )
-    new = [row for row in outcome.rows if row.new and row.item.memory]
+    new = [row.item.memory for row in outcome.rows if row.new and row.item.memory]
     return Import(
         done=Done.PLANNED if dry_run else Done.IMPORTED,
         source=str(outcome.source),
         verified=not outcome.lost,
         format=outcome.format,
         groups=tuple(_groups(outcome.rows)),
-        first=tuple(
-            ImportedRow(id=row.item.memory.id, title=row.item.memory.heading)
-            for row in new[:_NAMED]
-            if row.item.memory
-        ),
+        first=tuple(ImportedRow(id=memory.id, title=memory.heading) for memory in new[:_NAMED]),
         links=outcome.links,
         skipped=_skipped(outcome.rows),
         approved=trust,
@@ -320,7 +316,8 @@ def _(result: Import, screen: Screen) -> None:
         screen.note(note)
     source = dim(f"  from {result.source}" + (f" ({result.format})" if result.format else ""))
     if result.done in (Done.ROLLED_BACK, Done.ROLLBACK_PLANNED):
-        _show_removed(result, source, screen)
+        missing = f"{result.missing:,} were missing already" if result.missing else ""
+        _show_removed(result, missing, source, screen)
         return
     is_plan = result.done is Done.PLANNED
     new, replaced = (
@@ -378,14 +375,14 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         screen.line("to undo the import: ", accent("`mind undo`"), indent=2)
 
 
-def _show_removed(result: Import, source: Part, screen: Screen) -> None:
+def _show_removed(result: Import | MamaImport, missing: str, source: Part, screen: Screen) -> None:
     removed = count(result.removed, "memory", "memories")
     if result.done is Done.ROLLBACK_PLANNED:
         screen.line(strong(f"{removed} would be removed"), source)
     else:
         screen.line(good("✓ "), strong(f"{removed} removed"), source)
-    if result.missing:
-        screen.line(dim(f"{result.missing:,} were missing already"), indent=2)
+    if missing:
+        screen.line(dim(missing), indent=2)
     if result.kept:
         changed = count(len(result.kept), "file")
         screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)
@@ -401,21 +398,21 @@ def _show_skipped(skipped: Sequence[Skipped], screen: Screen) -> None:
 
 @render.register
 def _(result: MamaImport, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
-    for note in result.notes:
+    for note in filter(None, (result.notice, *result.notes)):
         screen.note(note)
+    source = dim(f"  from {result.source}")
     if result.done in (Done.IMPORTED, Done.PLANNED):
-        _show_import(result, screen)
-    else:
-        _show_rollback(result, screen)
+        _show_import(result, source, screen)
+        return
+    missing = f"{result.gone:,} had been removed before" if result.gone else ""
+    _show_removed(result, missing, source, screen)
+    screen.line(dim(f"the copy of the database stays: {result.backup}"), indent=2)
 
 
-def _show_import(result: MamaImport, screen: Screen) -> None:
+def _show_import(result: MamaImport, source: Part, screen: Screen) -> None:
     is_plan = result.done is Done.PLANNED
     new = sum(row.written for row in result.tables)
     written = count(new, "memory", "memories") if new else "nothing new"
-    source = dim(f"  from {result.source}")
     if is_plan:
         screen.line(strong(f"{written} would be imported"), source)
     else:
@@ -458,22 +455,6 @@ def _show_import(result: MamaImport, screen: Screen) -> None:
     screen.line(dim(f"backup:   {result.backup}"), indent=2)
     screen.line(dim(f"manifest: {result.manifest}"), indent=2)
     screen.line("to undo the import: ", accent("`mind import mama --rollback`"), indent=2)
-
-
-def _show_rollback(result: MamaImport, screen: Screen) -> None:
-    removed = count(result.removed, "memory", "memories")
-    source = dim(f"  from {result.source}")
-    if result.done is Done.ROLLBACK_PLANNED:
-        screen.line(strong(f"{removed} would be removed"), source)
-    else:
-        screen.line(good("✓ "), strong(f"{removed} removed"), source)
-    if result.gone:
-        screen.line(dim(f"{result.gone:,} had been removed before"), indent=2)
-    if result.kept:
-        changed = count(len(result.kept), "file")
-        screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)
-        _show_names(result.kept, screen)
-    screen.line(dim(f"the copy of the database stays: {result.backup}"), indent=2)
 
 
 def _show_names(names: Sequence[str], screen: Screen) -> None:

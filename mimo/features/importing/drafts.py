@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -154,9 +154,9 @@ def resolved(
             number += 1
             source = f"{key}#{number}"
         sources[source] = draft
-    taken: dict[str, str] = {}
-    for source, draft in sources.items():
-        taken[source] = existing.get(source) or _new_id(draft, source)
+    taken = {
+        source: existing.get(source) or _new_id(draft, source) for source, draft in sources.items()
+    }
     names = _names(sources, taken)
     unshared = {
         taken[source]
@@ -165,17 +165,17 @@ def resolved(
     }
     shared_names = {name: id for name, id in names.items() if id not in unshared}
     used: set[str] = set()
-    items, counter = [], _Counter()
+    items, counts = [], Counter[str]()
     for source, draft in sources.items():
         id = taken[source]
-        item = _item(source, draft, id, names if id in unshared else shared_names, counter, now)
+        item = _item(source, draft, id, names if id in unshared else shared_names, counts, now)
         if item.memory and item.memory.id.casefold() in used:
             reason = f"another memory of the source has its id, `{item.memory.id}`"
             item = replace(item, memory=None, skipped=reason)
         elif item.memory:
             used.add(item.memory.id.casefold())
         items.append(item)
-    return Resolved(items=tuple(items), links=counter.links, unresolved=counter.unresolved)
+    return Resolved(items=tuple(items), links=counts["links"], unresolved=counts["unresolved"])
 
 
 def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:
@@ -189,25 +189,24 @@ def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, 
     return names
 
 
-@dataclasses.dataclass
-class _Counter:
-    links: int = 0
-    unresolved: int = 0
-
-
 def _item(
-    source: str, draft: Draft, id: str, names: Mapping[str, str], counter: _Counter, now: datetime
+    source: str,
+    draft: Draft,
+    id: str,
+    names: Mapping[str, str],
+    counts: Counter[str],
+    now: datetime,
 ) -> Item:
     """Returns a draft as a memory with an id; links to unknown names are kept as text."""
     item = Item(group=draft.group, key=draft.key, memory=None, private=draft.private)
     if draft.skipped:
         return replace(item, skipped=draft.skipped)
     if draft.whole:
-        counter.links += len(draft.whole.links)
+        counts["links"] += len(draft.whole.links)
         return replace(item, memory=draft.whole)
-    content = _with_ids(draft.content, names, counter)
+    content = _with_ids(draft.content, names, counts)
     sections = {
-        name: _with_ids(body, names, counter) for name, body in draft.sections.items() if body
+        name: _with_ids(body, names, counts) for name, body in draft.sections.items() if body
     }
     if not (content.strip() or sections or draft.title):
         return replace(item, skipped="it is empty")
@@ -219,8 +218,8 @@ def _item(
             unknown.append(f"{link.type} {link.to}")
         elif to and to != id:
             links.append(replace(link, to=to))
-    counter.links += len(links)
-    counter.unresolved += len(unknown)
+    counts["links"] += len(links)
+    counts["unresolved"] += len(unknown)
     extra = dict(draft.extra)
     if unknown:
         extra["unresolved_links"] = [_one_line(name)[:_LONGEST] for name in unknown[:_MOST_UNKNOWN]]
@@ -256,7 +255,7 @@ def _new_id(draft: Draft, source: str) -> str:
     return "_".join(part for part in (draft.type.value, words, digest) if part)
 
 
-def _with_ids(content: str, names: Mapping[str, str], counter: _Counter) -> str:
+def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> str:
     """Returns Markdown in which `[[Title]]` of another draft names the id of its memory."""
     if "[[" not in content:
         return content
@@ -267,9 +266,9 @@ def _with_ids(content: str, names: Mapping[str, str], counter: _Counter) -> str:
             return match[0]
         id = names.get(_folded(target))
         if id is None:
-            counter.unresolved += not match["embed"]
+            counts["unresolved"] += not match["embed"]
             return match[0]
-        counter.links += 1
+        counts["links"] += 1
         return f"{match['embed']}[[{id}{anchor}|{shown or target.strip() + anchor}]]"
 
     lines = content.split("\n")

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,16 +34,11 @@ _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 
 def formats_of(content: str) -> list[str]:
     """Returns the formats that a text of JSON, or of JSON in lines, may have."""
-    first = content.lstrip().partition("\n")[0]
-    try:
-        line = json.loads(first)
-    except (ValueError, RecursionError):
-        line = None
-    if isinstance(line, dict):
-        if line.get("kind") == "mind":
-            return ["mind"]
-        if line.get("type") in ("entity", "relation"):
-            return ["mcp-memory"]
+    line = _first_object(content) or {}
+    if line.get("kind") == "mind":
+        return ["mind"]
+    if line.get("type") in ("entity", "relation"):
+        return ["mcp-memory"]
     data = parsed(content)
     if isinstance(data, dict):
         if isinstance(data.get("entries"), list) and "tags" in data:
@@ -89,14 +85,16 @@ def _of_lines(content: str, what: str) -> Iterator[tuple[str, Mapping[str, Any]]
 
 def _is_lines(content: str) -> bool:
     """Returns whether a text has one object on each line."""
-    first, _, rest = content.strip().partition("\n")
-    if not first.startswith("{"):
-        return False
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return rest.lstrip().startswith("{")
+    rest = content.lstrip().partition("\n")[2]
+    return rest.lstrip().startswith("{") and _first_object(content) is not None
+
+
+def _first_object(content: str) -> Mapping[str, Any] | None:
+    """Returns the object on the first line of a text, or None."""
+    with suppress(ValueError, RecursionError):
+        line = json.loads(content.lstrip().partition("\n")[0])
+        return line if isinstance(line, dict) else None
+    return None
 
 
 # mind's own exports.
@@ -330,15 +328,11 @@ def _minutes(when: str) -> str:
 def chatgpt(source: Source) -> Iterator[Draft]:
     """Yields the conversations of an export of ChatGPT."""
     for data in _conversations(source):
-        key = text(data.get("conversation_id") or data.get("id")) or _key_of(data)
+        key = text(data.get("conversation_id") or data.get("id"))
         mapping = data.get("mapping")
         nodes = _path(mapping if isinstance(mapping, dict) else {}, data.get("current_node"))
         turns = [words for node in nodes if (words := _words(node))]
         yield _conversation(key, data.get("title"), data.get("create_time"), turns)
-
-
-def _key_of(data: Mapping[str, Any]) -> str:
-    return f"{data.get('create_time')} {data.get('title')}"
 
 
 def _path(mapping: Mapping[str, Any], current: object) -> list[Mapping[str, Any]]:
@@ -380,7 +374,7 @@ def claude_chats(source: Source) -> Iterator[Draft]:
             and message.get("sender") == "human"
             and (words := _typed(message))
         ]
-        key = text(data.get("uuid")) or f"{data.get('created_at')} {data.get('name')}"
+        key = text(data.get("uuid"))
         yield _conversation(key, data.get("name"), data.get("created_at"), turns)
     for name in source.files:
         if name.rpartition("/")[2] == "projects.json":
@@ -442,9 +436,9 @@ def _conversations(source: Source) -> Iterator[Mapping[str, Any]]:
         yield from (item for item in data if isinstance(item, dict))
 
 
-def _conversation(key: str, title: object, when: object, turns: Sequence[str]) -> Draft:
+def _conversation(key: str | None, title: object, when: object, turns: Sequence[str]) -> Draft:
     return Draft(
-        key=key,
+        key=key or f"{when} {title}",
         group="conversations",
         type=Kind.CONTEXT,
         content="\n\n---\n\n".join(turns),

@@ -13,6 +13,7 @@ from typing import Any
 from mimo import disk
 from mimo.errors import (
     Conflict,
+    Denied,
     FileTooLarge,
     Invalid,
     MindError,
@@ -66,7 +67,7 @@ _MOST_WAITING, _MOST_BYTES = 128, 4_000_000
 """The number and the size of new files that wait to be written together."""
 
 _EVENT = "mimo.ingest.file"
-_DAEMON = "mind daemon"
+DAEMON = "mind daemon"
 """The author of files that are ingested again without a call by a person or an agent."""
 
 
@@ -226,8 +227,8 @@ def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
 def update_changed(mind: Mind) -> Report | None:
     """Ingests again the project's files that changed since they were ingested on this machine.
 
-    Returns None if none did. No user asked for it, so the new text is not approved, and `mind undo`
-    takes it back.
+    Returns None if none did, or if the policy does not permit it. No user asked for it, so the new
+    text is not approved, and `mind undo` takes it back.
     """
     root = os.path.realpath(mind.project.root)
     changed = []
@@ -239,9 +240,14 @@ def update_changed(mind: Mind) -> Report | None:
     if not changed:
         return None
     mind.check_format()
-    view = mind.acting_as(_DAEMON)
-    call = Call(tool="ingest", operation=Operation.WRITE, agent=_DAEMON, at=mind.now())
-    with undoing.recorded(view, call, command="ingest --update", is_tool=True):
+    view = mind.acting_as(DAEMON)
+    call = Call(tool="ingest", operation=Operation.WRITE, agent=DAEMON, at=mind.now())
+    try:
+        view.guard.authorise(call)
+    except Denied:
+        return None
+    undo = undoing.recorded(view, call, command="ingest --update", is_tool=True)
+    with view.guard.passing(call, mind.timer.monotonic), undo:
         return update_files(view, changed, Options())
 
 
@@ -500,6 +506,7 @@ def _ingest_once(
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
     text = _text_of(data, path)
+    check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(mind, {"path": text}, file=path)
     chunking = resolved(options.chunking, target.path.name)
     before = _earlier_chunks(mind, path)

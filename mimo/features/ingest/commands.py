@@ -15,7 +15,7 @@ from mimo.errors import (
 )
 from mimo.features.ingest import FileReport, Options, Report, ingest_files, update_files
 from mimo.frozen import frozen
-from mimo.memory.chunking import LINES, Chunking, Strategy
+from mimo.memory.chunking import LINES, SMALLEST, Chunking, Strategy
 from mimo.memory.ids import with_handles
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
@@ -124,7 +124,7 @@ def ingest(
         Strategy, Arg("Way to split; auto depends on the file type", agents="")
     ] = Strategy.AUTO,
     chunk_size: Annotated[
-        int | None, Arg("Target size of a chunk, in characters", agents="Characters", ge=1)
+        int | None, Arg("Target size of a chunk, in characters", agents="Characters", ge=SMALLEST)
     ] = None,
     overlap: Annotated[
         int, Arg("Characters shared by adjacent chunks, less than a chunk has", agents="", ge=0)
@@ -253,7 +253,8 @@ def _one(result: Ingested, screen: Screen) -> None:
         made = count(result.chunks_created, "chunk")
         screen.line(good("✓ "), strong(made), f" by {result.strategy_used}{old}")
     else:
-        screen.line(warn("no chunks: it has no ten consecutive characters of text"))
+        removed = f"; {count(result.replaced, 'older chunk')} removed" if result.replaced else ""
+        screen.line(warn(f"no chunks: no part of it has ten characters{removed}"))
         return
     screen.line(ident(result.source_id or ""), "  ", path(result.file or ""), indent=2)
 

@@ -165,7 +165,7 @@ def listing(folder: str, sizes: Mapping[str, int], span: tuple[int, int] | None)
         if not span and nested and _length(brief) <= MOST_CHARACTERS:
             notice, rows = "\n[Files in folders are left out: view a folder to list them]", brief
         else:
-            kept = _within(rows)
+            kept = _fitting(_length([row]) for row in rows)
             after = first + kept
             notice = (
                 f"\n[{kept:,} of {len(every):,} rows; "
@@ -196,12 +196,6 @@ def _rows(folder: str, sizes: Mapping[str, int]) -> list[tuple[str, str]]:
 
 def _length(rows: Iterable[tuple[str, str]]) -> int:
     return sum(len(size) + len(path) + 2 for size, path in rows)
-
-
-def _within(rows: Iterable[tuple[str, str]]) -> int:
-    """Returns the number of rows that fit into an answer."""
-    ends = accumulate(_length([row]) for row in rows)
-    return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, ends))
 
 
 def _size(count: int) -> str:
@@ -239,7 +233,7 @@ def numbered(path: str, text: str, span: tuple[int, int] | None) -> str:
         raise Invalid(f"File {path} exceeds maximum line limit of {MOST_LINES:,} lines.")
     first, last = span or (1, len(lines))
     chosen = lines[first - 1 : last]
-    kept, notice = _fitting(chosen), ""
+    kept, notice = _fitting(len(line) + _WIDTH + 2 for line in chosen), ""
     if chosen and not kept:
         room = MOST_CHARACTERS - _WIDTH - 2
         notice = f"\n[Line {first} has {len(chosen[0]):,} characters; only {room:,} are shown]"
@@ -253,10 +247,9 @@ def numbered(path: str, text: str, span: tuple[int, int] | None) -> str:
     )
 
 
-def _fitting(lines: Iterable[str]) -> int:
-    """Returns the number of lines that fit into an answer."""
-    ends = accumulate(len(line) + _WIDTH + 2 for line in lines)
-    return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, ends))
+def _fitting(lengths: Iterable[int]) -> int:
+    """Returns the number of lines of these lengths that fit into an answer."""
+    return sum(1 for _ in takewhile(lambda end: end <= MOST_CHARACTERS, accumulate(lengths)))
 
 
 def _with_numbers(lines: Iterable[str], first: int) -> str:

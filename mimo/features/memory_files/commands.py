@@ -22,7 +22,7 @@ from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import read_document
 from mimo.memory.ids import folder_kind
-from mimo.memory.model import Kind, Memory, Problem, Record
+from mimo.memory.model import Kind, Memory, Problem, Record, kind_of
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.store import files
@@ -198,16 +198,15 @@ def rename(
     records = _meant(mind, old_path, missing, "rename")
     _check_free(mind, new_path, taken)
     folder = memory_files.stored(old_path)
-    if is_folder := records[0].place.path.startswith(f"{folder}/"):
+    if records[0].place.path.startswith(f"{folder}/"):
         start = memory_files.stored(new_path)
         if f"{start}/".startswith(f"{folder}/"):
             raise Invalid(f"`{new_path}` is in `{old_path}` itself", hint="choose another folder")
         places = [start + record.place.path.removeprefix(folder) for record in records]
-    else:
-        places = [memory_files.check_new(new_path)]
-    if is_folder:
         for place in places:
             file_of(f"{ROOT}{place.removeprefix(STORE)}")
+    else:
+        places = [memory_files.check_new(new_path)]
     for record, place in zip(records, places, strict=True):
         if record.place.private and not files.is_private(place):
             raise Denied(
@@ -337,8 +336,6 @@ def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
 
 def _kind(path: str, place: str, given: Any) -> Kind:
     """Returns the type of a new file: that of its folder, or else the given one, or a fact."""
-    from mimo.memory.model import kind_of
-
     folder = folder_kind(place)
     named = kind_of(given) if isinstance(given, str) else None
     if folder and named and folder is not named:

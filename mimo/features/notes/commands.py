@@ -213,30 +213,22 @@ def rm(
     `--purge` for a secret: nothing of the file stays in the trash. Git keeps what was committed.
     """
     parts = lookup.source(mind, id, surely=True)
+    record = parts[0] if parts else lookup.one(mind, id, surely=True)
+    name = (record.parent if parts else None) or record.memory.id
     if purge:
-        first = parts[0] if parts else lookup.one(mind, id, surely=True)
-        undoing.forget(mind, first)
+        undoing.forget(mind, record)
     if parts:
         saving.remove_source(mind, parts)
-        first = parts[0]
-        if purge:
-            undoing.forget_id(mind, first.parent or "")
-        return Removed(
-            id=first.parent or "",
-            title=first.origin,
-            trust=untrusted(mind, first),
-            file=file_of(mind, first.place.path),
-            chunks=len(parts),
-            undo=undoing.entry_id(),
-        )
-    record = saving.remove(mind, id)
+    else:
+        saving.remove_record(mind, record)
     if purge:
-        undoing.forget_id(mind, record.memory.id)
+        undoing.forget_id(mind, name)
     return Removed(
-        id=record.memory.id,
-        title=record.memory.heading,
+        id=name,
+        title=record.origin if parts else record.memory.heading,
         trust=untrusted(mind, record),
         file=file_of(mind, record.place.path),
+        chunks=len(parts) or None,
         undo=undoing.entry_id(),
     )
 

@@ -367,7 +367,8 @@ def _(result: MemoryList, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.memories:
-        title = fitted(_first_line(row.content), LEAST_OF_A_TITLE)
+        first = next((line for line in row.content.splitlines() if line.strip()), "")
+        title = fitted(first, LEAST_OF_A_TITLE)
         start = lead(row.id, row.created_at, f"{row.category:<11}", screen)
         screen.line(*start, title, *row_labels(row, brief=True), trailing(row.tags))
         if screen.setting.details:
@@ -375,7 +376,3 @@ def _(result: MemoryList, screen: Screen) -> None:
             screen.line(dim(facts), indent=BELOW)
     shown = len(result.memories)
     screen.line(dim(paged(shown, result.total, result.offset, "memory", "memories")))
-
-
-def _first_line(content: str) -> str:
-    return next((line for line in content.splitlines() if line.strip()), "")

@@ -290,7 +290,7 @@ def list_(
     them. With `--all-projects`, each other project is asked as its own policy permits. Its private
     memories are listed to people only, with `--private`.
     """
-    from mimo.operations import finding, past, refresh
+    from mimo.operations import finding, lookup, past, refresh
 
     notice = None
     if all_projects:
@@ -320,7 +320,7 @@ def list_(
         offset=offset,
         chunks=page.all_chunks or None,
         unreadable=len(refresh.problems(mind)) or None,
-        notice=notices(notice, mind.notice),
+        notice=notices(notice, mind.notice, lookup.edges_notice(mind, conditions.types)),
     )
 
 

@@ -1,6 +1,6 @@
 """The `mind policy` commands: the permissions of tools, and the rules that give them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from mimo.commands import all_commands
@@ -9,8 +9,6 @@ from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import (
-    EVERY,
-    FAMILIES,
     FILE,
     ActivePolicies,
     Call,
@@ -20,6 +18,7 @@ from mimo.guard.policy import (
     Policy,
     Rule,
     folded,
+    named_tools,
 )
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
@@ -38,6 +37,15 @@ REQUESTS: Mapping[str, tuple[str | None, ...]] = {
 
 A policy may name a request as a tool. The requested object decides which of the others applies.
 """
+
+HOOKS: Mapping[str, tuple[str, ...]] = {
+    "hook/start": ("mind_context",),
+    "hook/prompt": ("mind_search",),
+    "hook/edit": ("mind_edges_check",),
+    "hook/stop": ("mind_list", "mind_search"),
+    "hook/summary": ("mind_add",),
+}
+"""The moments at which `mind hook` uses memory, with the tools whose rules apply to them too."""
 
 _NO_RULE = "no rule names it, so everything is permitted"
 _FREE = "; applies only to agents, not to people"
@@ -136,7 +144,7 @@ def policy_show(mind: Mind) -> PolicyShown:
     The rules are those of `.mind/policy.yaml`, with defaults for everything else.
     """
     policies = _valid(mind)
-    tools = _names()
+    tools = named_tools()
     last = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
     rules = dict.fromkeys(
@@ -177,14 +185,13 @@ def policy_check(mind: Mind) -> PolicyChecked:
     While it is invalid no tool may be used; the exit status is then 1.
     """
     policies = mind.guard.policies()
-    faults = [*policies.faults, *_unknown_tools(policies)]
     return PolicyChecked(
         file=FILE if policies.digest or policies.faults else None,
-        valid=not faults,
+        valid=not policies.faults,
         trusted=policies.trusted,
         faults=tuple(
             PolicyFault(file=FILE, line=line or 1, reason=reasons.shown(mind, FILE, why))
-            for line, why in faults
+            for line, why in policies.faults
         ),
     )
 
@@ -216,7 +223,8 @@ def policy_explain(
     """
     policies = _valid(mind)
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
-    requests = {folded(name): name for name in REQUESTS}
+    others = {**REQUESTS, **HOOKS}
+    requests = {folded(name): name for name in others}
     if folded(tool) not in tools | requests:
         names = {key: spec.name for key, spec in tools.items()} | requests
         near = nearest(folded(tool), list(names))
@@ -224,7 +232,8 @@ def policy_explain(
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
     spec = tools.get(folded(tool))
     name = spec.name if spec else requests[folded(tool)]
-    usual = spec.needs.operation if spec else Operation.READ
+    is_read = name != "hook/summary"
+    usual = spec.needs.operation if spec else Operation.READ if is_read else Operation.WRITE
     calls = [
         Call(
             tool=name,
@@ -233,7 +242,7 @@ def policy_explain(
             at=mind.now(),
             namespace=check_namespace(namespace) if namespace else None,
         )
-        for like in ((spec.like, spec.needs.also or spec.like) if spec else REQUESTS[name])
+        for like in ((spec.like, spec.needs.also or spec.like) if spec else others[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(call), call) for call in calls]
@@ -267,30 +276,12 @@ def _valid(mind: Mind) -> ActivePolicies:
     return policies
 
 
-def _names() -> dict[str, str]:
-    """Returns the names that a rule or a limit may have, by their folded forms."""
-    names = [*(spec.name for spec in all_commands().all()), *REQUESTS, EVERY]
-    names += [family.replace("_", "/") for family in FAMILIES]
-    return {folded(name): name for name in names}
-
-
 def _limit(name: str, limit: Limit) -> PolicyLimit:
     return PolicyLimit(limits=name, sustained=float(limit.sustained), burst=limit.burst)
 
 
 def _place(policy: Policy, rule: Rule) -> str:
     return f"{policy.source}:{rule.line}" if rule.line else "default"
-
-
-def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
-    """Yields the rules for tools that do not exist: a rule with a typo protects nothing."""
-    names = _names()
-    for policy in policies.policies[-1:]:
-        for name in sorted({*policy.named, *policy.tool_limits} - names.keys()):
-            near = nearest(name, list(names))
-            hint = f"; did you mean `{names[near[0]]}`?" if near else ""
-            rule = policy.rules.get(name)
-            yield (rule.line if rule else None) or 1, f"there is no tool `{name}`{hint}"
 
 
 @render.register

@@ -8,7 +8,15 @@ from typing import Annotated, Literal
 from mimo import disk
 from mimo.commands.common import Limit, TrustLabel, label_of
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    NotFound,
+    SecretDetected,
+    StorageFailed,
+    Untrusted,
+)
 from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.library import ProcedureFile
@@ -25,6 +33,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
+from mimo.operations.saving import check_secrets
 from mimo.store import files
 
 PROGRAM_WAITS_MS = 60_000
@@ -542,7 +551,7 @@ def show(
     effect=Effect.WRITE,
     idempotent=True,
     toolset="procedures",
-    errors=(Invalid, Conflict, StorageFailed),
+    errors=(Invalid, SecretDetected, Conflict, StorageFailed),
     examples=("mind procedure add release.md", "mind procedure add --text - < release.md"),
     description=f"""\
 Add a procedure to this project. Actions: step (log, validate, ask, …), mind (a tool), shell.
@@ -567,6 +576,8 @@ def add(
     if (file is None) == (text is None):
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
     data = (text or "").encode() if file is None else library.given(disk.expanded(file))
+    # Only the argument was checked: the name of a file, not its content.
+    check_secrets(mind, {"text": data.decode("utf-8", "replace")}, file=file)
     return _added(mind, data)
 
 

@@ -125,8 +125,7 @@ def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Readi
 def checked(mind: Mind, file: ProcedureFile, *, calls: bool = False) -> Reading:
     """Returns the same as `check` for a file of the project, with reasons for the caller."""
     result = check(file, calls=calls)
-    digest = files.approval_of(file.path, file.data)
-    if mind.agent is None or mind.trust.trusted(digest):
+    if mind.agent is None or mind.trust.trusted(file.digest):
         return result
     faults = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.faults)
     warnings = tuple(fault._replace(reason=reasons.WITHHELD) for fault in result.warnings)

@@ -16,7 +16,7 @@ from mimo.features.procedures.commands import (
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
-from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
+from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, strong, warn
 from mimo.rendering.results import count, day, paged, render
 
 _ROLES = {
@@ -113,10 +113,6 @@ def _trace(result: Ran | Progress, screen: Screen) -> None:
 
 
 def _context(context: Mapping[str, object], screen: Screen) -> None:
-    if not context:
-        return
-    from mimo.rendering import as_json
-
     screen.pairs([(key, as_json(value)[:500]) for key, value in context.items()], indent=2)
 
 

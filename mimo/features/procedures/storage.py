@@ -135,9 +135,8 @@ class Execution:
 
     def cancelled(self) -> str | None:
         """Returns the reason of a request to stop, or None."""
-        if not self._cancel.exists():
-            return None
-        return (files.content(self._cancel) or b"").decode("utf-8", "replace") or "cancelled"
+        reason = files.content(self._cancel)
+        return None if reason is None else reason.decode("utf-8", "replace") or "cancelled"
 
     def go_on(self) -> None:
         """Withdraws a request to stop."""
@@ -167,8 +166,7 @@ class Executions:
         # The journal comes last: a run exists once it has one.
         files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line.encode("utf-8", "replace") + b"\n", mode=0o600)
-        ids = self.ids()
-        for old in map(self._execution, ids[: max(0, len(ids) - _KEPT)]):
+        for old in map(self._execution, self.ids()[:-_KEPT]):
             if not old.is_running:
                 old.remove()
         return Execution(folder)

@@ -198,9 +198,8 @@ def search(
             matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
             notice = answer.notice
         rows = list(_rows(matches, types))
-    return SearchResults(
-        query=query, total=len(rows), results=tuple(rows), notice=notices(revision, notice)
-    )
+    notice = notices(revision, notice, _edges_notice(mind, options.filter.types))
+    return SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
 
 
 def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
@@ -215,6 +214,15 @@ def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywher
         raise Invalid(
             "only one project at a time can be searched at a revision", hint="leave --scope out"
         )
+
+
+def _edges_notice(mind: Mind, types: frozenset[Kind] | None) -> str | None:
+    """Returns a notice if edges are wanted; other searches do not load the module for it."""
+    if not types or Kind.EDGE not in types:
+        return None
+    from mimo.operations import lookup
+
+    return lookup.edges_notice(mind, types)
 
 
 def _at(mind: Mind, revision: str | None) -> tuple[Mind, str | None]:

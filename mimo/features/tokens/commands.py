@@ -114,7 +114,8 @@ def add(
                 f"`{name}` has a token", hint=f"`mind token rm {name}` revokes it; then add another"
             )
         tokens.write(path, [*members.values(), member])
-    texts = {text for item in projects.registered(mind.home).projects for text in _texts(item)}
+    registered = projects.registered(mind.home).projects
+    texts = {text for item in registered for text in (item.name, str(item.path))}
     return TokenAdded(
         name=name,
         token=token,
@@ -182,10 +183,6 @@ def _check_person(mind: Mind) -> None:
 
 def _file(mind: Mind, given: str | None) -> Path:
     return disk.expanded(given).absolute() if given else mind.home / tokens.FILE
-
-
-def _texts(item: projects.Registered) -> tuple[str, str]:
-    return item.name, str(item.path)
 
 
 @render.register

@@ -315,11 +315,11 @@ def _shared_row(state: SharedState) -> Part:
 
 def _counts(project: ProjectStatus) -> str:
     stats = project.stats
-    parts = [
-        count(project.memories, "memory", "memories"),
-        count(stats.decisions, "decision"),
-        count(stats.issues_open, "open issue"),
-        count(stats.learnings, "learning"),
-        count(stats.edges, "edge"),
-    ]
-    return ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))])
+    kinds = (
+        (stats.decisions, "decision"),
+        (stats.issues_open, "open issue"),
+        (stats.learnings, "learning"),
+        (stats.edges, "edge"),
+    )
+    memories = count(project.memories, "memory", "memories")
+    return ", ".join([memories, *(count(number, kind) for number, kind in kinds if number)])

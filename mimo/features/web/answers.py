@@ -393,14 +393,11 @@ def chains(
     """Return the decisions by topic, with what supersedes what"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
     decisions = finding.listing(mind, finding.Options(filter=wanted)).records
-    topics: dict[str, list[Record]] = {}
-    for record in decisions:
-        topics.setdefault(_group(record), []).append(record)
     words = text.casefold()
     listed = [
         group
-        for group in _joined(topics)
-        if not words or any(words in _named(record).casefold() for record in group)
+        for group in _groups(decisions)
+        if any(words in _named(record).casefold() for record in group)
     ]
     some = listed[offset : offset + limit]
     shown = {row.id: row for row in _rows(mind, [record for group in some for record in group])}
@@ -472,16 +469,13 @@ def contents(
         )
         for record in ordered
     )
-    decisions: dict[str, list[Record]] = {}
-    for record in ordered:
-        if record.memory.type is Kind.DECISION:
-            decisions.setdefault(_group(record), []).append(record)
+    decisions = [record for record in ordered if record.memory.type is Kind.DECISION]
     return Contents(
         project=mind.project.name,
         pages=pages,
         chains=tuple(
             Topic(topic=_topic(group), ids=tuple(record.memory.id for record in group))
-            for group in _joined(decisions)
+            for group in _groups(decisions)
         ),
         pitfalls=tuple(
             _pitfall(edge)
@@ -581,13 +575,12 @@ def _named(record: Record) -> str:
     return f"{record.memory.topic or ''} {record.memory.heading}"
 
 
-def _group(record: Record) -> str:
-    """Returns the key of a decision's topic; without one, the decision is its own topic."""
-    return topic_key(record.memory.topic or "") or f"\0{record.memory.id}"
-
-
-def _joined(topics: dict[str, list[Record]]) -> list[list[Record]]:
-    """Returns the groups of decisions; those without a topic join one that they supersede."""
+def _groups(decisions: Iterable[Record]) -> list[list[Record]]:
+    """Returns decisions, newest first, by topic; one without a topic joins one it supersedes."""
+    topics: dict[str, list[Record]] = {}
+    for record in decisions:
+        key = topic_key(record.memory.topic or "") or f"\0{record.memory.id}"
+        topics.setdefault(key, []).append(record)
     home = {record.memory.id: key for key, group in topics.items() for record in group}
     # Oldest first, so that a chain without a topic grows from its beginning.
     for key in [key for key in reversed(topics) if key.startswith("\0")]:

@@ -29,7 +29,7 @@ from mimo.commands.spec import Spec, declared, to_json
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, MindError, NotFound, RateLimited
 from mimo.features.web import answers, static_files
 from mimo.features.web.gate import Gate
-from mimo.features.web.markdown import tree
+from mimo.features.web.markdown import rendered
 from mimo.mind import Mind
 from mimo.store import watch
 from mimo.text.clean import clean
@@ -302,12 +302,6 @@ def written(page: dict[str, Any]) -> str:
     """
     sections = (f"## {name}\n\n{text}" for name, text in page["sections"].items())
     return clean("\n\n".join([page["content"], *sections]))
-
-
-def rendered(page: dict[str, Any]) -> dict[str, Any]:
-    """Returns the JSON of a page with its Markdown as trees."""
-    sections = {name: tree(text) for name, text in page["sections"].items()}
-    return {**page, "content": tree(page["content"]), "sections": sections}
 
 
 def digest(data: Any) -> str:

@@ -52,6 +52,12 @@ def tree(text: str) -> list[Node]:
     return _nodes(_parser().parse(text))
 
 
+def rendered(page: dict[str, Any]) -> dict[str, Any]:
+    """Returns the JSON of a page with its Markdown as trees."""
+    sections = {name: tree(text) for name, text in page["sections"].items()}
+    return {**page, "content": tree(page["content"]), "sections": sections}
+
+
 def _cells(text: str) -> int:
     """Returns the number of cells that the tables of a text have at most.
 

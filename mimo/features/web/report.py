@@ -20,7 +20,7 @@ from mimo.commands.spec import to_json
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.web import static_files
 from mimo.features.web.answers import Contents
-from mimo.features.web.markdown import tree
+from mimo.features.web.markdown import rendered
 from mimo.store import files
 
 MARK = "<!doctype html>\n<!-- A report of mind: `mind report` may replace this file. -->\n"
@@ -96,8 +96,7 @@ def _digest(text: str) -> str:
 def _rendered(page: dict[str, Any]) -> dict[str, Any]:
     """Returns the JSON of a page, smaller: Markdown as trees, links without their memories."""
     links = [{"id": link["id"], "type": link["type"]} for link in page["links"]]
-    sections = {name: tree(text) for name, text in page["sections"].items()}
-    return {**page, "content": tree(page["content"]), "sections": sections, "links": links}
+    return {**rendered(page), "links": links}
 
 
 def write(path: Path, text: str, *, force: bool, private: bool) -> None:

@@ -56,17 +56,8 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
     understood, _ = understand(header)
     changes = _changes(before, after, header, understood)
     owned = is_owned(understood, path)
-    new_header = _header(document, changes)
-    new_body = _body(document, before, after, owned=owned, competing=in_store(path))
-    if changes and document.syntax is None:
-        new_header = f"---{document.newline}{new_header}---{document.newline}"
-    text = (
-        document.text[: document.header_start]
-        + new_header
-        + document.text[document.header_end : document.body_start]
-        + new_body
-    )
-    data = encoded("\ufeff" * document.bom + text, new_header)
+    body = _body(document, before, after, owned=owned, competing=in_store(path))
+    data = _joined(document, changes, body)
     _verify(data, before, after, changes, path=path)
     return data
 
@@ -84,13 +75,17 @@ def identified(original: bytes, memory: Memory) -> bytes:
     }
     if "created" not in understood:
         changes["created"] = memory.created
-    if not changes:
-        return original
-    new_header = _header(document, changes)
-    if document.syntax is None:
-        new_header = f"---{document.newline}{new_header}---{document.newline}"
-    before, after = document.text[: document.header_start], document.text[document.header_end :]
-    return encoded("\ufeff" * document.bom + before + new_header + after, new_header)
+    return _joined(document, changes, document.body) if changes else original
+
+
+def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
+    """Returns a file with changes of its header, and with this body. Raises `Invalid`."""
+    header = _header(document, changes)
+    if changes and document.syntax is None:
+        header = f"---{document.newline}{header}---{document.newline}"
+    start = document.text[: document.header_start]
+    fence = document.text[document.header_end : document.body_start]
+    return encoded("\ufeff" * document.bom + start + header + fence + body, header)
 
 
 _LISTS = frozenset({"tags", "links"})

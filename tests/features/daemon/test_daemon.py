@@ -1,5 +1,6 @@
 """The daemon: its reactions to changes, and a real one that starts and stops."""
 
+import json
 import os
 import shutil
 import signal
@@ -14,12 +15,12 @@ from typing import Any
 import pytest
 
 from mimo.errors import DaemonNotRunning, StorageFailed
-from mimo.features import daemon
+from mimo.features import daemon, ingest
 from mimo.features.daemon import commands, process
 from mimo.features.daemon.process import Loop
-from mimo.memory.model import Filter
+from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
-from mimo.operations import refresh
+from mimo.operations import refresh, saving
 from mimo.store.init import init
 from mimo.store.projects import Registered
 from tests.conftest import descriptors
@@ -117,6 +118,32 @@ def test_a_session_ends_after_half_an_hour_without_activity(
     clock.forward(minutes=1)
     loop.check()
     assert loop.active == {}
+
+
+@pytest.mark.parametrize("rule", ["", "mind_context: {operations: []}", "ingest: {operations: []}"])
+def test_the_policy_binds_what_the_daemon_writes(
+    loop: Loop, mind: Mind, clock, project: Path, rule: str
+) -> None:
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
+    (project / "guide.md").write_text("# Guide\n\nWater boils.\n", encoding="utf-8")
+    ingest.ingest_files(mind, [str(project / "guide.md")], ingest.Options())
+    (project / ".gitignore").write_text("CLAUDE.*\n", encoding="utf-8")
+    (project / "guide.md").write_text("# Guide\n\nWater freezes.\n", encoding="utf-8")
+    (mind.folder / "policy.yaml").write_text(f"tool_permissions: {{{rule}}}\n", encoding="utf-8")
+    loop.take(frozenset({project / "README.md"}))
+    clock.forward(minutes=30)
+    loop.check()
+    loop.check()
+
+    assert loop.active == {}
+    assert any(project.glob("CLAUDE.*")) is not rule.startswith("mind_context")
+    texts = [path.read_text("utf-8") for path in (mind.folder / "sources").glob("*.md")]
+    assert any("freezes" in text for text in texts) is not rule.startswith("ingest")
+    log = mind.folder / ".local" / "audit.jsonl"
+    events = [json.loads(line)["event"] for line in log.read_text("utf-8").splitlines()]
+    tools = [event["tool"] for event in events if event.get("agent") == ingest.DAEMON]
+    written = {"ingest", "mind_context_write"}
+    assert sorted(tools) == sorted(tool for tool in written if tool[:6] != rule[:6])
 
 
 def test_removed_and_new_projects_are_noticed(

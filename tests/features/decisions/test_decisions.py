@@ -136,6 +136,23 @@ class TestSave:
         saved = decision(mind, "auth", "Use JWT", WHY, type=type, outcome=outcome)
         assert says in text_of(mind, saved.file)
 
+    @pytest.mark.parametrize("reason", [None, "", " \n"])
+    def test_a_failed_decision_is_saved_only_with_a_reason(self, mind, reason):
+        with pytest.raises(Invalid, match="a failure needs a reason") as error:
+            decision(mind, "auth", "Use JWT", WHY, outcome="failure", failure_reason=reason)
+        assert error.value.details == {"field": "failure_reason"}
+        assert "`failure_reason`" in error.value.hint
+        assert list_(mind).total == 0
+
+    @pytest.mark.parametrize("outcome", ["FAILED", "partial", "pending"])
+    def test_a_decision_is_saved_with_the_reason_of_its_outcome(self, mind, outcome):
+        saved = decision(
+            mind, "auth", "Use JWT", WHY, outcome=outcome, failure_reason="Tokens leaked"
+        )
+        assert f"## Outcome\n- 2026-11-20 {outcome.upper()}: Tokens leaked\n" in text_of(
+            mind, saved.file
+        )
+
     def test_an_unknown_type_names_the_known_ones(self, mind):
         with pytest.raises(Invalid, match="user_decision"):
             decision(mind, "auth", "Use JWT", WHY, type="novel")

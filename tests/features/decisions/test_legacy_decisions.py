@@ -92,6 +92,18 @@ def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
     assert evolved["evolved"]["outcome"] == stored
 
 
+@pytest.mark.parametrize("key", ["failure_reason", "limitation"])
+def test_a_failed_decision_is_saved_with_a_reason_in_either_vocabulary(
+    mind: Mind, key: str
+) -> None:
+    given = {"topic": "auth", "decision": "Use JWT", "reasoning": WHY, "outcome": "failure"}
+    assert call(mind, "save_decision", given).is_error
+    saved = answer(mind, "save_decision", **given, **{key: "Slow"})
+    (row,) = answer(mind, "recall_decision", topic="auth")["history"]
+    assert (row["id"], row["outcome"]) == (saved["id"], "FAILED")
+    assert row["warning"] == "FAILED, do not repeat it: Slow"
+
+
 def test_recall_decision_falls_back_to_a_topic_with_the_same_first_word(mind: Mind) -> None:
     saved = decision(mind, "auth_strategy", "Use JWT", WHY)
     history = answer(mind, "recall_decision", topic="auth_method")

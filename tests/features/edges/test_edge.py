@@ -22,22 +22,29 @@ def test_missing_lists_of_a_detection_are_empty():
 
 @pytest.mark.req("003-15", "003-21")
 @pytest.mark.parametrize(
-    "given",
+    ("given", "message"),
     [
-        None,
-        "crypto",
-        ["crypto"],
-        {"intent": "crypto"},
-        {"intent": [1]},
-        {"words": ["crypto"]},
-        {"intent": [str(number) for number in range(101)]},
-        {"code": ["x" * 513]},
+        (None, "`detection` must be an object, not `None`"),
+        ("crypto", "`detection` must be an object, not `crypto`"),
+        (["crypto"], "`detection` must be an object, not `['crypto']`"),
+        ({"intent": "crypto"}, "`intent` of `detection` must be a list of strings, not `crypto`"),
+        ({"intent": [1]}, "`intent` of `detection` must be a list of strings, not `[1]`"),
+        ({"words": ["crypto"]}, "`detection` has no field `words`"),
+        (
+            {"intent": [str(number) for number in range(101)]},
+            "`intent` of `detection` has 101 items, more than 100",
+        ),
+        (
+            {"code": ["x" * 513]},
+            "`code` of `detection` has an item of more than 512 characters: `" + "x" * 59 + "…`",
+        ),
     ],
 )
-def test_a_malformed_detection_is_refused(given):
+def test_a_malformed_detection_is_refused(given, message):
     with pytest.raises(Invalid) as caught:
         Detection.read(given)
 
+    assert caught.value.message == message
     assert caught.value.details == {"field": "detection"}
 
 

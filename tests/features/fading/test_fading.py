@@ -26,6 +26,8 @@ from mimo.features.upkeep.commands import config, init
 from mimo.index import survey
 from mimo.memory import decay
 from mimo.operations import overview
+from mimo.rendering import PlainScreen
+from mimo.rendering.results import show_on
 from mimo.server import resources
 from tests.conftest import git
 
@@ -121,6 +123,28 @@ class TestUses:
         changed = git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
         assert len(changed) == len(git(root, "diff", "--cached", "--name-only").splitlines())
         assert git(root, "diff", "--name-only") == ""
+
+    def test_the_statistics_are_printed_with_their_names(self, mind, tea, capsys):
+        screen = PlainScreen()
+        show_on(screen, stats(mind))
+        screen.finish(pager=False)
+        lines = capsys.readouterr().out.splitlines()
+
+        assert lines[:4] == [
+            "total memories:  2",
+            "avg importance:  0.5",
+            "avg decay score: 0.5",
+            "at risk count:   0",
+        ]
+        assert [line.split(":")[0] for line in lines[4:6]] == ["oldest", "newest"]
+        assert lines[6:] == [
+            "",
+            "by category",
+            "  fact:        2",
+            "  observation: 0",
+            "  action:      0",
+            "  plan:        0",
+        ]
 
     def test_reading_works_where_nothing_can_be_counted(self, mind, tea):
         local = mind.folder / ".local"

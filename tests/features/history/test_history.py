@@ -117,6 +117,86 @@ def test_the_log_follows_a_memory_to_another_file(story, project, mind):
     assert len(log(mind, story[0]).commits) == 3
 
 
+def renamed(project, path, name):
+    git(project, "mv", path, f".mind/facts/{name}.md")
+    git(project, "commit", "-qm", f"Rename it to {name}")
+
+
+@pytest.mark.parametrize("names", [["other"], ["other", "third"], ["other", "third", "other"]])
+@pytest.mark.parametrize("name", [str, handle_of])
+def test_the_log_of_a_removed_memory_follows_its_file(project, mind, names, name):
+    git(project, "init", "-q", "-b", "main")
+    record = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    sync(mind, message="add")
+    path = record.place.path
+    for new in names:
+        renamed(project, path, new)
+        path = f".mind/facts/{new}.md"
+        saving.edit(mind, lookup.one(mind, record.memory.id), content=f"Reset by {new}")
+        sync(mind, message=f"edit {new}")
+    before = [row.commit.subject for row in log(mind, record.memory.id).commits]
+    saving.remove(mind, record.memory.id)
+    sync(mind, message="remove")
+    saving.store(mind, saving.draft(Kind.FACT, "Another fact"))
+    sync(mind, message="another")
+
+    rows = log(mind, name(record.memory.id)).commits
+
+    assert [row.commit.subject for row in rows] == ["remove", *before]
+    assert before[-1] == "add"
+    assert rows[0].files[0].change == "removed"
+    assert not any(file.change == "removed" for row in rows[1:] for file in row.files)
+
+
+def test_the_log_of_a_removed_memory_is_not_that_of_a_similar_new_one(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    text = "Staging is reset every night, and its users have to sign in again." * 9
+    old = saving.store(mind, saving.draft(Kind.FACT, text))
+    sync(mind, message="add")
+    saving.remove(mind, old.memory.id)
+    saving.store(mind, saving.draft(Kind.FACT, f"{text} Yes."))
+    sync(mind, message="replace")
+    assert "R" in git(project, "log", "-1", "--name-status", "--format=")
+
+    rows = log(mind, old.memory.id).commits
+
+    assert [row.files[0].change for row in rows] == ["removed", "added"]
+    assert {row.files[0].file for row in rows} == {old.place.path}
+
+
+def test_the_log_of_a_removed_file_without_a_header_is_found_by_its_name(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    path = project / ".mind/facts/tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("Tea is hot, and it is served at four.\n")
+    sync(mind, message="add")
+    path.unlink()
+    sync(mind, message="remove")
+
+    assert [row.commit.subject for row in log(mind, "tea").commits] == ["remove", "add"]
+
+
+@pytest.mark.parametrize("name", [str, handle_of])
+def test_the_log_of_a_removed_memory_finds_an_id_that_only_its_header_has(project, mind, name):
+    git(project, "init", "-q", "-b", "main")
+    saving.store(mind, saving.draft(Kind.FACT, "Another fact"))
+    record = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    path = project / record.place.path
+    path.rename(path.with_name("notes.md"))
+    sync(mind, message="add")
+    saving.edit(mind, lookup.one(mind, record.memory.id), content="Staging is reset at night")
+    sync(mind, message="edit")
+    saving.remove(mind, record.memory.id)
+    sync(mind, message="remove")
+
+    rows = log(mind, name(record.memory.id)).commits
+
+    assert [row.commit.subject for row in rows] == ["remove", "edit", "add"]
+    for wrong in ("never_was", "abcdef", "a|.*", "(", "-x"):
+        with pytest.raises(NotFound):
+            log(mind, wrong)
+
+
 def test_the_log_of_a_repository_without_commits_is_empty(project, mind):
     git(project, "init", "-q")
     assert log(mind).commits == ()

@@ -15,6 +15,7 @@ from mimo.errors import (
     Invalid,
     NotFound,
     SandboxViolation,
+    SecretDetected,
     StorageFailed,
     TooManyChunks,
 )
@@ -25,6 +26,7 @@ from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, freshness, lookup, overview, refresh, saving
 from mimo.store import files
 from mimo.store.sandbox import Sandbox
+from tests import privacy_fakes
 
 GUIDE = """\
 # Guide
@@ -244,6 +246,20 @@ def test_a_file_that_is_memory_is_refused(mind, project):
     (project / ".mind/config.toml").write_text('include = ["docs/adr/*.md"]\n')
     with pytest.raises(Invalid, match="by the setting `include`"):
         one(mind.reopened(), "docs/adr/one.md")
+
+
+@pytest.mark.attack("secret in the name of a folder")
+def test_a_file_with_a_secret_in_its_path_is_refused(mind, project):
+    token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(9))
+    put(project, "words.md")
+    put(project, f"backup-{token}/words.md")
+    files_ = {report.path: report.refusal for report in take(mind, ".").files}
+    assert files_["words.md"] is None
+    refused = files_[f"backup-{token}/words.md"]
+    assert isinstance(refused, SecretDetected)
+    assert token not in str(refused)
+    assert not any(token in file.read_text("utf-8") for file in (project / ".mind").rglob("*.md"))
+    assert not any(token in (record.memory.source or "") for record in overview.everything(mind))
 
 
 @pytest.mark.attack("git's own files as memory")

@@ -216,7 +216,7 @@ def test_metadata_must_be_an_object(metadata):
     "wrong",
     [
         {"strategy": "pages"},
-        {"chunk_size": 0},
+        {"chunk_size": 19},
         {"overlap": -1},
         {"chunk_size": 10, "overlap": 10},
         {"category": "decision"},
@@ -309,7 +309,29 @@ def test_a_person_sees_the_chunks_of_a_dry_run(run, project):
 def test_a_file_without_chunks_is_reported(run, project):
     (project / "short.txt").write_text("short\n")
     status, out, _ = run("ingest", "short.txt")
-    assert (status, out) == (0, "no chunks: it has no ten consecutive characters of text\n")
+    assert (status, out) == (0, "no chunks: no part of it has ten characters\n")
+
+
+def test_a_file_that_becomes_too_short_loses_its_chunks_with_a_message(run, project):
+    file = project / "short.txt"
+    file.write_text("The quick brown fox jumps over the lazy dog.\n")
+    run("ingest", "short.txt")
+    file.write_text("short\n")
+    status, out, _ = run("ingest", "short.txt")
+    expected = "no chunks: no part of it has ten characters; 1 older chunk removed\n"
+    assert (status, out) == (0, expected)
+
+
+@pytest.mark.parametrize("size", ["0", "5", "19"])
+def test_a_size_too_small_is_refused_and_the_older_chunks_stay(run, project, size):
+    (project / "fox.txt").write_text("The quick brown fox jumps over the lazy dog.\n")
+    run("ingest", "fox.txt")
+    status, _, err = run("ingest", "fox.txt", "--chunk-size", size)
+    assert status == 2
+    assert f"`--chunk-size` must be at least 20, not `{size}`" in err
+    assert "hint: for example `mind ingest docs notes/*.txt --chunk-size 1500" in err
+    status, out, _ = run("search", "quick brown fox")
+    assert (status, "fox jumps" in out) == (0, True)
 
 
 def test_options_are_those_of_the_schema(run, mind, project):

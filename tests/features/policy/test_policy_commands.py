@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from mimo.cli.main import main
-from mimo.guard.policy import FILE
+from mimo.commands import all_commands
+from mimo.commands.spec import specs_in
+from mimo.features.conversations import commands as conversations
+from mimo.features.items import commands as items
+from mimo.features.memory_files import commands as memory_files
+from mimo.features.policy.commands import REQUESTS
+from mimo.guard.policy import FILE, TOOLS
 from mimo.mind import Mind
 
 FAULTY = """\
@@ -81,20 +87,42 @@ def test_check_lists_every_fault_and_no_tool_is_permitted(
     assert run(mind, capsys, "policy", "show")[0] == 2
 
 
-def test_check_reports_rules_for_unknown_tools(
+def test_a_rule_or_a_limit_for_an_unknown_tool_makes_the_policy_invalid(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(mind, "tool_permissions:\n  putMemori: {operations: []}\n")
-    status, output = run(mind, capsys, "policy", "check")
+    rule = "tool_permissions:\n  {}: {{operations: []}}\n"
+    limit = "rate_limits:\n  tools: {{{}: {{burst: 1}}}}\n"
+    for name, hint in {
+        "mind_serach": "; did you mean `mind_search`?",
+        "putMemori": "; did you mean `putMemory`?",
+        "mcp__mind__save_decision": "; did you mean `save/decision`?",
+        "browser_click": " in this version of mind",
+    }.items():
+        for text in (rule, limit):
+            write(mind, text.format(name))
+            status, output = run(mind, capsys, "policy", "check")
+            assert status == 1
+            reason = f"there is no tool `{name}`{hint}"
+            assert output["faults"] == [{"file": FILE, "line": 2, "reason": reason}]
+            refused, error = run(mind, capsys, "search", "tea")
+            assert (refused, error["error"]["code"]) == (5, "PERMISSION_DENIED")
+            assert run(mind, capsys, "doctor")[0] == 1
 
-    assert status == 1
-    assert output["faults"] == [
-        {
-            "file": FILE,
-            "line": 2,
-            "reason": "there is no tool `putmemori`; did you mean `putMemory`?",
-        }
-    ]
+
+def test_a_rule_may_name_each_tool_in_any_spelling(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapters = (items, memory_files, conversations)
+    declared = {spec.name for spec in all_commands().all()} | REQUESTS.keys()
+    declared |= {
+        spec.name for module in adapters for spec in specs_in(vars(module), module.__name__)
+    }
+    assert declared <= set(TOOLS)
+    names = [*TOOLS, "save/*", "load/*", "search/*", "evolve/*", "*"]
+    for spelling in (str, str.upper, lambda name: name.replace("/", ".").replace("_", "-")):
+        rules = "".join(f"  '{spelling(name)}': {{}}\n" for name in names)
+        write(mind, f"tool_permissions:\n{rules}")
+        assert run(mind, capsys, "policy", "check")[0] == 0
 
 
 def test_show_lists_the_rules_and_whether_they_are_approved(

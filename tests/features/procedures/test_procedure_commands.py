@@ -14,6 +14,7 @@ from mimo.features.procedures.commands import EXAMPLE, add
 from mimo.features.procedures.commands import run as start
 from mimo.mind import Mind
 from mimo.surroundings import Question
+from tests import privacy_fakes
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 
@@ -78,6 +79,20 @@ def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, mind: Mind) -
     assert run("procedure", "add")[0] == 2
     assert run("procedure", "add", "gone.md")[0] == 2
     assert not (mind.folder / "procedures" / "wrong@1.0.md").exists()
+
+
+@pytest.mark.attack("secret in a procedure's file")
+def test_add_refuses_a_file_with_a_secret(run: Any, mind: Mind) -> None:
+    token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(9))
+    texts = {"log": GREET.replace("Hello", token), "note": f"{GREET}# {token}\n"}
+    for name, states in texts.items():
+        Path(f"{name}.md").write_text(text(name, states), encoding="utf-8")
+        status, output = run("procedure", "add", f"{name}.md", "--verbose")
+        assert (status, "[SECRET_DETECTED]" in output) == (1, True)
+        assert f"`{name}.md` holds a secret on line" in output
+        assert token not in output
+        assert not (mind.folder / "procedures" / f"{name}@1.0.md").exists()
+    assert run("procedure", "add", "log.md", "--allow-secret")[0] == 0
 
 
 def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:

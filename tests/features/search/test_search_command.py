@@ -1,6 +1,7 @@
 """`mind_search`."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -328,6 +329,93 @@ class TestTime:
         ids = [row.id for row in search(mind, "what happens on November 17?").results]
 
         assert ids == [days[3], named.id]
+
+    def test_memories_of_a_time_and_those_that_name_it_are_told_apart(self, mind, days):
+        add(mind, "The freeze begins on November 17")
+
+        both = search(mind, "what happens on November 17?")
+        short = search(mind, "what happens on November 17?", limit=1)
+
+        of_the_day = "the memories of `on November 17` (17 Nov, UTC)"
+        assert both.notice == f"{of_the_day}, then memories of other times that name it"
+        assert short.notice == of_the_day
+
+    @pytest.mark.parametrize(
+        ("query", "text"),
+        [
+            ("what happens on November 5?", "The freeze begins on November 5"),
+            (
+                "what happens on November 5?",
+                "The freeze begins on 2026-11-05, the fifth of November",
+            ),
+            ("what do we do on wednesday", "Stand-up is every day but Wednesday"),
+        ],
+    )
+    def test_a_memory_that_only_names_a_time_is_not_called_one_of_it(
+        self, mind, clock, query, text
+    ):
+        clock.forward(days=-60)
+        named = add(mind, text)
+        clock.forward(days=57)
+        add(mind, "Images are resized by a function")
+        clock.forward(days=3)
+
+        answer = search(mind, query)
+
+        assert [row.id for row in answer.results] == [named.id]
+        assert re.fullmatch(r"no memory is of `on .* \(.*\); these name it", answer.notice or "")
+
+    def test_a_related_memory_that_does_not_name_the_day_is_weak(self, mind, clock):
+        clock.forward(days=-200)
+        add(mind, "Stand-up is at 09:30, every day but Wednesday")
+        clock.forward(days=190)
+        add(mind, "Images are resized by a function")
+        clock.forward(days=10)
+
+        answer = search(mind, "what did we do on tuesday")
+
+        assert (answer.notice or "").startswith("no memory is of `on tuesday` (17 Nov, UTC); these")
+        assert answer.results
+        assert all(row.weak for row in answer.results)
+
+    def test_decisions_in_place_of_those_of_a_time_are_weak(self, mind, days):
+        answer = search(mind, "what did we decide in 2024")
+
+        assert [row.id for row in answer.results] == [days[1]]
+        assert all(row.weak for row in answer.results)
+        assert (answer.notice or "").endswith(
+            "(1 Jan to 31 Dec 2024, UTC); these are the newest decisions"
+        )
+
+    def test_a_time_that_words_beside_it_change_is_not_claimed(self, mind, days):
+        for query in ("what did we do other than yesterday", "what did we do late last week"):
+            assert "memories of `" not in (search(mind, query).notice or "")
+
+    def test_the_memories_of_a_time_in_all_projects_are_those_of_it(
+        self, mind, days, clock, tmp_path, home
+    ):
+        (tmp_path / "blog").mkdir()
+        init(tmp_path / "blog", home, now=NOW)
+        root = projects.explicit(tmp_path / "blog", home)
+        blog = Mind(home=home, project=root, clock=mind.clock, environ={})
+        clock.forward(days=-25)
+        named = add(blog, "The freeze begins on November 17")
+        clock.forward(days=25)
+
+        everywhere = search(mind, "what did we do on November 17", scope=Scope.ALL)
+        before = search(mind, "what happened 3 days ago", scope=Scope.ALL)
+
+        assert [row.id for row in before.results] == [days[3]]
+        assert before.notice == "the memories of `3 days ago` (17 Nov, UTC)"
+        assert [row.id for row in everywhere.results] == [days[3], named.id]
+        of_the_day = "the memories of `on November 17` (17 Nov, UTC)"
+        assert everywhere.notice == f"{of_the_day}, then memories of other times that name it"
+
+    def test_a_bound_is_read_with_the_time(self, mind, days):
+        answer = search(mind, "what did we do no later than november 17")
+
+        assert [row.id for row in answer.results] == [days[3], days[10], days[30]]
+        assert "`no later than november 17` (until 17 Nov, UTC)" in (answer.notice or "")
 
 
 def test_the_successor_of_a_match_is_found_although_it_shares_no_word(mind):

@@ -1,0 +1,97 @@
+"""Answers of the commands for memories to edges for all projects, which are not memories."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.errors import NotFound
+from mimo.memory.ids import handle_of
+from mimo.mind import Mind
+from tests.conftest import git
+
+COMMANDS = all_commands()
+
+
+def run(mind: Mind, path: str, /, **arguments: object) -> Any:
+    return invoke(COMMANDS.at(path), mind, Caller(surface=Surface.CLI), arguments)
+
+
+@pytest.fixture
+def edge(mind: Mind) -> Any:
+    """An edge for all projects."""
+    return run(
+        mind,
+        "edges add",
+        title="Edge has no crypto",
+        description="The call fails",
+        workaround="Use Web Crypto",
+        task=["generate a token"],
+    )
+
+
+@pytest.mark.usefixtures("ann")
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("show", {}),
+        ("rm", {}),
+        ("edit", {"content": "Another text"}),
+        ("log", {}),
+        ("evolve outcome", {"outcome": "SUCCESS"}),
+        ("load context", {}),
+    ],
+)
+@pytest.mark.parametrize("name", [str, handle_of, lambda id: handle_of(id)[:4]])
+def test_a_command_for_memories_names_the_command_and_the_file_of_an_edge(
+    mind: Mind, edge: Any, command: str, arguments: dict[str, Any], name: Any
+) -> None:
+    git(mind.project.root, "init", "-q")
+    run(mind, "add", content="Edge has no crypto of Node")
+
+    with pytest.raises(NotFound) as raised:
+        run(mind, command, id=name(edge.id), **arguments)
+
+    expected = f"`{name(edge.id)}` is an edge for all projects, not a memory"
+    assert raised.value.message == expected
+    assert "`mind edges list`" in raised.value.hint
+    assert f"`{edge.file}`" in raised.value.hint
+    assert Path(edge.file).exists()
+
+
+@pytest.mark.parametrize("command", ["show", "rm"])
+def test_the_error_is_the_same_with_a_memory_for_all_projects(
+    mind: Mind, edge: Any, command: str
+) -> None:
+    run(mind, "add", content="Always use pnpm", user=True)
+    with pytest.raises(NotFound, match="is an edge for all projects"):
+        run(mind, command, id=handle_of(edge.id))
+
+
+def test_an_edge_of_the_project_is_a_memory_that_search_finds(mind: Mind, edge: Any) -> None:
+    given = {"title": "Staging answers 429", "description": "Above 100 calls", "workaround": "Wait"}
+    own = run(mind, "edges add", project=True, task=["call the API in a loop"], **given)
+
+    rows = run(mind, "search", query="staging answers 429", types=["edge"]).results
+
+    assert [row.id for row in rows] == [own.id]
+    assert run(mind, "show", id=handle_of(own.id)).title == "Staging answers 429"
+
+
+@pytest.mark.req("003-10")
+def test_a_search_or_list_of_edges_names_the_command_for_those_of_all_projects(
+    mind: Mind, edge: Any
+) -> None:
+    for types, is_named in ((["edge"], True), (["fact", "edge"], True), (["fact"], False), ([], 0)):
+        for command, given in (("search", {"query": "crypto"}), ("list", {})):
+            result = run(mind, command, types=types, **given)
+            assert ("`mind edges list`" in (result.notice or "")) == is_named
+
+
+def test_without_such_edges_nothing_is_noted(mind: Mind) -> None:
+    assert "edges" not in (run(mind, "list", types=["edge"]).notice or "")
+    with pytest.raises(NotFound, match="Memory not found"):
+        run(mind, "show", id="kt3xk4")

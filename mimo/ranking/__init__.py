@@ -117,6 +117,9 @@ SUFFICIENT_LEAD = 3.0
 _CHANCE = 5.0
 """The order of a memory that is unrelated to a query."""
 
+_CERTAIN = 0.9
+"""The score at which a memory in another script is before others that are not sure."""
+
 _READY = 0.9
 """The share of units with vectors from which the encoder decides the order."""
 
@@ -284,13 +287,15 @@ def merged(
 ) -> list[Ranked]:
     """Returns two lists as one, by score; `apart` has memories in another script than the query.
 
-    Their cosines are estimates, so they are below all others with the score `sure`, or else below
-    the first one, if its score is `near`.
+    Their cosines are estimates, so they are below all others with the score `sure`. Unless their
+    own is `_CERTAIN`, they are also below the first of the others, if its score is `near`.
     """
-    scores = [memory.score for memory in own if memory.score >= sure]
-    scores += [memory.score for memory in own[:1] if memory.score >= near]
-    most = min(scores, default=1.0)
-    capped = [replace(memory, score=min(memory.score, most)) for memory in apart]
+    least = min((memory.score for memory in own if memory.score >= sure), default=1.0)
+    first = min(own[0].score, least) if own and own[0].score >= near else least
+    capped = [
+        replace(memory, score=min(memory.score, least if memory.score >= _CERTAIN else first))
+        for memory in apart
+    ]
     return sorted([*own, *capped], key=lambda memory: -memory.score)
 
 

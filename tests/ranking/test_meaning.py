@@ -110,7 +110,7 @@ def together(own, apart):
     return [(memory.key, memory.score) for memory in order]
 
 
-def test_memories_in_another_script_hide_nothing_sure_and_no_nearest_one():
+def test_memories_in_another_script_are_after_what_is_sure_and_the_nearest():
     apart = ranked(0.9, 0.15, first=11)
 
     assert together(ranked(0.8, 0.4, 0.2), apart) == [
@@ -120,7 +120,9 @@ def test_memories_in_another_script_hide_nothing_sure_and_no_nearest_one():
         (3, 0.2),
         (12, 0.15),
     ]
-    assert together(ranked(0.2, 0.1), apart) == [(1, 0.2), (11, 0.2), (12, 0.15), (2, 0.1)]
+    assert together(ranked(0.2, 0.1), apart) == [(11, 0.9), (1, 0.2), (12, 0.15), (2, 0.1)]
+    likely = ranked(0.8, first=11)
+    assert together(ranked(0.2, 0.1), likely) == [(1, 0.2), (11, 0.2), (2, 0.1)]
     assert together(ranked(0.04), apart) == [(11, 0.9), (12, 0.15), (1, 0.04)]
 
 

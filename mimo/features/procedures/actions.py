@@ -166,14 +166,13 @@ def perform(action: Action, scope: Scope) -> Outcome:
     run = scope.run
     own = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
     try:
-        args = filled(list(action.args), {**run.context, OWN: own})
-        named = args[0] if args else {}
+        values = {**run.context, OWN: own}
         if action.module is Module.SHELL:
-            outcome = _run_program(action, args, scope)
+            outcome = _run_program(action, filled(list(action.args), values), scope)
         elif action.module is Module.COMMAND:
-            outcome = _call_command(action, named, scope)
+            outcome = _call_command(action, filled(action.named, values), scope)
         else:
-            outcome = _take_step(action, named, scope)
+            outcome = _take_step(action, values, scope)
     except Refused as error:
         return failed(str(error), again=False)
     except TimedOut:
@@ -220,17 +219,19 @@ def _call_command(action: Action, args: Mapping[str, Any], scope: Scope) -> Outc
     return Outcome(merge={action.result: answer} if action.result else answer)
 
 
-def _take_step(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
+def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outcome:
     context, pace, limit = scope.run.context, scope.pace, action.limit_ms
-    match Step(action.function):
+    step = Step(action.function)
+    if step is Step.SET_CONTEXT:
+        return steps.set_context(action.named, values, scope.environ)
+    args = filled(action.named, values)
+    match step:
         case Step.LOG:
             return _log(args, scope)
         case Step.VALIDATE:
             return steps.validate(args, context)
         case Step.CONDITIONAL:
             return steps.conditional(args, context)
-        case Step.SET_CONTEXT:
-            return steps.set_context(args, context, scope.environ)
         case Step.ASK:
             return Outcome(question=str(args["question"]))
         case Step.HTTP_REQUEST:

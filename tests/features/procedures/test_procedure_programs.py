@@ -226,11 +226,11 @@ def server() -> Iterator[str]:
     made.server_close()
 
 
-def allow(mind: Mind, *hosts: str) -> None:
+def allow(mind: Mind, *hosts: str, env: tuple[str, ...] = ()) -> None:
     mind.home.mkdir(exist_ok=True)
-    names = ", ".join(f'"{host}"' for host in hosts)
     (mind.home / "config.toml").write_text(
-        f"[procedures]\nhttp_hosts = [{names}]\n", encoding="utf-8"
+        f"[procedures]\nhttp_hosts = {json.dumps(hosts)}\nenv = {json.dumps(env)}\n",
+        encoding="utf-8",
     )
 
 
@@ -242,6 +242,42 @@ def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: s
     assert done.status is Status.COMPLETED, done.run.error
     assert done.run.context["http_status"] == 200
     assert done.run.context["http_response"] == {"got": {"name": "Ada"}, "test": "Ada"}
+
+
+FORWARD = """\
+initial_state: get
+states:
+  get:
+    action:
+      module: step
+      function: http_request
+      args: [{url: "{{url}}", method: POST, body: {name: "{{answer}}"}, result_key: config}]
+    transitions: [{event: success, target: keep}]
+  keep:
+    action: {module: step, function: set_context, args: [{values: {settings: "{{config}}"}}]}
+    transitions: [{event: success, target: send}]
+  send:
+    action:
+      module: step
+      function: http_request
+      args: [{url: "{{url}}", method: POST, body: {name: '{"sent": {{settings}}}'}}]
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+
+@pytest.mark.attack("data that is executed")
+def test_an_answer_can_not_read_the_environment(mind: Mind, server: str) -> None:
+    allow(mind, "127.0.0.1", env=("SECRET_X",))
+    mind.environ = {"SECRET_X": "s3cret-value"}
+    put(mind, "forward", FORWARD, max_retries=0)
+    done = ran(mind, "forward", url=f"{server}/as-sent", answer='{"env": "SECRET_X"}')
+
+    assert done.status is Status.COMPLETED, done.run.error
+    assert done.run.context["settings"] == {"env": "SECRET_X"}
+    assert done.run.context["http_response"] == {"sent": {"env": "SECRET_X"}}
+    files = (mind.folder / ".local" / "executions").rglob("*")
+    assert not [path for path in files if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
 @pytest.mark.attack("a journal that can't be read again")

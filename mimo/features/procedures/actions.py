@@ -443,7 +443,7 @@ def run_program(
     """Returns the exit status and both outputs of a program.
 
     Raises `Refused` if it can't be started, and the errors of `check`, which is called again and
-    again. At the end all processes that the program started are killed.
+    again. When the program has ended, or at an error, the rest of its process group is killed.
     """
     import subprocess
 
@@ -470,19 +470,24 @@ def run_program(
 
 
 def _outputs(process: "subprocess.Popen[bytes]", check: Callable[[], None]) -> tuple[str, str]:
-    """Returns both outputs at the end of a program; a child process may keep them open."""
+    """Returns both outputs up to the end of a program; its children may keep them open."""
     import selectors
 
     kept: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     with selectors.DefaultSelector() as selector:
         for stream in kept:
             selector.register(stream, selectors.EVENT_READ)
-        while (ready := selector.select(SLICE)) or process.poll() is None:
-            for key, _ in ready:
-                if data := os.read(key.fd, 65536):
+
+        def read(seconds: float) -> None:
+            for key, _ in selector.select(seconds):
+                if data := os.read(key.fd, MOST_OUTPUT):
                     kept[key.fileobj] += data[: MOST_OUTPUT - len(kept[key.fileobj])]
                 else:
                     selector.unregister(key.fileobj)
+
+        while process.poll() is None:
+            read(SLICE)
             check()
+        read(0)  # The rest, in a single read: a child that goes on writing has no end.
     out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
     return out, err

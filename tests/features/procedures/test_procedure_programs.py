@@ -143,6 +143,55 @@ def test_child_processes_of_a_program_are_killed_with_its_step(
         time.sleep(0.01)
 
 
+WRITER = """\
+import os
+if os.fork():
+    while not (os.path.exists("child") and os.path.getsize("child")):
+        pass
+    os._exit(0)
+if {leaves}:
+    os.setsid()
+with open("child", "w") as file:
+    file.write(str(os.getpid()))
+while True:
+    print("tick", flush=True)
+"""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.req("000-28")
+def test_a_step_ends_with_its_program_although_a_child_goes_on_writing(
+    mind: Mind, leaves: bool
+) -> None:
+    """A child that leaves the process group is not killed; its pipe is closed."""
+    argv = [sys.executable, "-c", WRITER.format(leaves=leaves)]
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        assert calls < 10_000, "the step waits for the child"
+
+    status, _, _ = actions.run_program(
+        argv, folder=mind.project.root, environ=os.environ, check=check
+    )
+
+    assert status == 0
+    child = mind.project.root / "child"
+    while not is_gone(int(child.read_text(encoding="utf-8"))):
+        time.sleep(0.01)
+
+
+def test_all_output_before_the_end_of_a_program_is_kept(mind: Mind) -> None:
+    """The pipes are full when it ends."""
+    code = "import os; [os.write(n, b'x' * 60_000) for n in (1, 2)]"
+    put(mind, "work", program("-c", code))
+    agree(mind)
+    shell = ran(mind, "work").run.context["shell"]
+
+    assert (len(shell["stdout"]), len(shell["stderr"])) == (60_000, 60_000)
+
+
 def test_stopping_a_run_kills_its_program(mind: Mind) -> None:
     put(mind, "work", program("-c", CHILD.format(then="time.sleep(60)")))
     agree(mind)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,6 +45,9 @@ _HOPELESS = (Invalid, NotFound, AmbiguousId, NoProject, Denied, Untrusted)
 
 MOST_BYTES = 1024 * 1024
 """Bytes of the largest HTTP response."""
+_PATH = re.compile(r"[!-~]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~\xa0-\xff]*")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_OUTPUT = 64 * 1024
@@ -283,7 +287,8 @@ class Target(NamedTuple):
 def target(url: str, hosts: Collection[str]) -> Target:
     """Returns the destination of a URL.
 
-    Raises `Refused` for a URL that is not HTTP, or whose host the user has not allowed.
+    Raises `Refused` for a URL that is not HTTP, that can't be sent, or whose host the user has not
+    allowed.
     """
     from urllib.parse import urlsplit
 
@@ -304,6 +309,11 @@ def target(url: str, hosts: Collection[str]) -> Target:
         )
     secure = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not _PATH.fullmatch(path):
+        raise Refused(
+            f"`{url}` contains a blank or a character that is not ASCII; "
+            f"percent-encode it, such as a blank as `%20`"
+        )
     return Target(secure=secure, host=host, port=port or (443 if secure else 80), path=path)
 
 
@@ -363,6 +373,11 @@ class Request:
         if not isinstance(headers, dict):
             raise Refused("`headers` must be a mapping")
         self._headers = {str(name): str(value) for name, value in headers.items()}
+        for name, value in self._headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise Refused(f"`{name}` is not a name of a header")
+            if not _HEADER_VALUE.fullmatch(value):
+                raise Refused(f"the header `{name}` must be one line of Latin-1 text")
         self._body = None if body is None else as_text(body).encode("utf-8", "replace")
         if body is not None and not isinstance(body, str):
             self._headers.setdefault("Content-Type", "application/json")
@@ -385,7 +400,9 @@ class Request:
             answer = connection.getresponse()
             body = answer.read(MOST_BYTES + 1)
         except (OSError, HTTPException, ValueError) as error:
-            return failed(f"{request}: {str(error) or type(error).__name__}")
+            # A `ValueError` is about the request itself, unless it is also one of the connection.
+            again = isinstance(error, OSError | HTTPException)
+            return failed(f"{request}: {str(error) or type(error).__name__}", again=again)
         finally:
             self.stop()
         if not 200 <= answer.status < 300:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from threading import Thread
 from typing import Any
 
@@ -19,7 +20,7 @@ from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
 from mimo.mind import Mind
 from mimo.surroundings import Question, Timer
-from tests.sample_procedures import begun, put, ran, text
+from tests.sample_procedures import Time, begun, put, ran, text
 
 
 def program(*argv: str, more: str = "") -> str:
@@ -435,9 +436,52 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(
     assert actions.address_of("localhost", 80) == "127.0.0.1"
 
 
-def test_a_header_value_cannot_add_another_header(mind: Mind, server: str) -> None:
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\r\n X-Evil: 1", "a\0", "가"])
+def test_a_header_value_cannot_add_another_header(mind: Mind, server: str, value: str) -> None:
+    mind.timer = Time().timer()
     allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST, max_retries=0)
-    done = ran(mind, "get", url=f"{server}/", name="a\r\nX-Evil: 1")
+    put(mind, "get", REQUEST)
+    done = ran(mind, "get", url=f"{server}/", name=value)
 
-    assert done.status is Status.FAILED
+    assert (done.status, done.run.attempts) == (Status.FAILED, 0)
+    assert done.run.error == "the header `X-Test` must be one line of Latin-1 text"
+
+
+@pytest.mark.parametrize("path", ["/a b", "/é", "/?q=é", "/a\x7f"])
+def test_a_path_that_can_not_be_sent_is_not_retried(mind: Mind, server: str, path: str) -> None:
+    mind.timer = Time().timer()
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST)
+    done = ran(mind, "get", url=f"{server}{path}", name="Ada")
+
+    assert (done.status, done.run.attempts) == (Status.FAILED, 0)
+    assert "percent-encode it" in str(done.run.error)
+
+
+@pytest.mark.parametrize("name", ["", "X Y", "X:Y", "X\r\nY", "é"])
+def test_an_invalid_name_of_a_header_is_refused(name: str) -> None:
+    args = {"url": "http://127.0.0.1/", "headers": {name: "1"}}
+
+    with pytest.raises(Refused, match="not a name of a header"):
+        actions.Request(args, ["127.0.0.1"], 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (UnicodeError("label empty or too long"), False),
+        (ValueError("embedded null byte"), False),
+        (ConnectionRefusedError("refused"), True),
+        (SSLCertVerificationError("expired"), True),
+    ],
+)
+def test_only_errors_of_a_connection_are_retried(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, again: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(actions, "address_of", fail)
+    outcome = actions.Request({"url": "http://a.test/"}, ["a.test"], 1).send()
+
+    assert (outcome.event, outcome.again) == ("error", again)

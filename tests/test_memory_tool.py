@@ -493,6 +493,17 @@ def test_a_file_that_the_user_has_not_approved_is_marked_and_stays_unapproved(tm
     assert not Trust(home, root).trusted(digest)
 
 
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.yaml.txt", "policy.yamls/x.md"])
+def test_a_file_with_a_name_like_that_of_the_policy_is_approved_as_any_other(tool, mind, name):
+    path = f"/memories/{name}"
+    mind.trust.follow(False)
+    tool.create(path=path, file_text="a: 1\n")
+    assert "not approved" not in tool.view(path=path).text
+
+    tool.str_replace(path=path, old_str="a: 1", new_str="a: 2")
+    assert "not approved" not in tool.view(path=path).text
+
+
 def test_outside_of_a_project_the_answer_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

@@ -104,9 +104,9 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
                 left.append(f"`{name}` is not superseded: {reason}")
         if draft.topic and not keep and not private:
             # These may be superseded by private decisions.
-            for old in current(mind, draft.topic, shared=True):
-                if mind.trust.trusted(old.place.digest):
-                    replaced.append(old.memory.id)
+            in_clones = current(mind, draft.topic, shared=True)
+            approved = (old for old in in_clones if mind.trust.trusted(old.place.digest))
+            replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
         return saving.store(mind, replace(draft, links=(*others, *links)), private=private)
 

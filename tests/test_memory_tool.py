@@ -266,13 +266,17 @@ def test_an_edit_neither_empties_a_file_nor_moves_it_to_another_type(tool):
         ("Use Kafka", "", "content is empty"),
         ("Use Kafka", "## Reasoning\nIt is fast", "content is empty"),
         ("type: decision", "type: fact", "the folder is that of the type decision"),
-        ("type: decision\n", "", "`type` is missing"),
     ]:
         answer = tool.str_replace(path=path, old_str=old, new_str=new)
         assert answer.is_error
         assert reason in answer.text
     assert (tool.root / ".mind/decisions/a.md").read_bytes() == before
     assert tool.create(path="/memories/b.md", file_text="---\ntitle: b\n---\n").is_error
+
+    tool.create(path="/memories/c.md", file_text="---\ntype: decision\n---\nUse Kafka\n")
+    answer = tool.str_replace(path="/memories/c.md", old_str="type: decision\n")
+    assert answer.is_error
+    assert "`type` is missing" in answer.text
 
 
 def test_an_edit_of_valid_front_matter_is_stored(tool, mind):

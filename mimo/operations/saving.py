@@ -310,8 +310,9 @@ _MEANINGS = {
 def check_file(mind: Mind, data: bytes, path: str, *, before: bytes | None = None) -> None:
     """Raises `Invalid` for a fault of a readable file, unless it is in `before` as well.
 
-    Faults are a value of front matter that has no meaning, a type that is missing or not that of
-    the folder, a link to a missing memory, and a text that is empty or too long.
+    Faults are a value of front matter that has no meaning, a type that is not that of the folder, a
+    missing one if the folder has none, a link to a missing memory, and a text that is empty or too
+    long.
     """
     faults = _faults(mind, data, path)
     earlier = _faults(mind, before, path) if faults and before else {}
@@ -334,7 +335,7 @@ def _faults(mind: Mind, data: bytes, path: str) -> dict[tuple[str, str], str]:
         if key in rest
     }
     kind, folder = fields.get("type"), ids.folder_kind(path)
-    if header.get("type") is None:
+    if header.get("type") is None and folder is None:
         faults["type", ""] = "`type` is missing"
     elif kind and folder and kind is not folder:
         faults["type", kind] = f"`type` is {kind}, but the folder is that of the type {folder}"

@@ -31,6 +31,15 @@ states:
   stopped: {}
 """
 
+BOOM = """\
+initial_state: a
+states:
+  a:
+    action: {module: step, function: validate, args: [{rules: {q: {required: true}}}]}
+    transitions: [{event: success, target: b}]
+  b: {}
+"""
+
 
 def text(name: str, states: str, version: str = "1.0", **header: object) -> str:
     """Returns the Markdown of a procedure."""

@@ -218,8 +218,98 @@ def test_front_matter_is_validated(tool, front):
 
     answer = tool.create(path=path, file_text=f"---\n{front}\n---\nx\n")
 
-    assert answer.is_error == (front != "importance: 7")
-    assert (tool.root / ".mind/decisions/a.md").exists() != answer.is_error
+    assert answer.is_error
+    assert not (tool.root / ".mind/decisions/a.md").exists()
+
+
+FAULTS = [
+    ("type: banana", "`type` must be one of"),
+    ("type: [fact]", "`type` must be one of"),
+    ("type: ''", "`type` must be one of"),
+    ("importance: 99", "`importance` must be a number from 0 to 1"),
+    ("confidence: high", "`confidence` must be a number from 0 to 1"),
+    ("outcome: MAYBE", "`outcome` must be SUCCESS"),
+    ("protected: often", "`protected` must be true or false"),
+    ("title: [a]", "`title` must be a text"),
+    ("links: nowhere", "`links` must be a list"),
+    ("links: [{to: nowhere, type: supersedes}]", "`nowhere`, which is not a memory"),
+    ("links: [{to: nowhere}]", "`nowhere`, which is not a memory"),
+]
+
+
+@pytest.mark.req("004-20")
+@pytest.mark.parametrize(("front", "reason"), FAULTS)
+@pytest.mark.parametrize("folder", ["", "facts/"])
+def test_an_edit_is_checked_as_a_new_file_is(tool, mind, front, reason, folder):
+    path, key = f"/memories/{folder}a.md", front.split(":")[0]
+    ignored = key in ("protected", "type")
+    answer = tool.create(path=f"/memories/{folder}b.md", file_text=f"---\n{front}\n---\nx\n")
+    assert ignored or (answer.is_error and reason in answer.text)
+    tool.create(path=path, file_text="---\nimportance: 0.9\ntitle: Tea\n---\nwith milk\n")
+    before = (tool.root / f".mind/{folder}a.md").read_bytes()
+    old = {"type": "type: fact", "title": "title: Tea"}.get(key, "importance: 0.9")
+
+    answers = [tool.str_replace(path=path, old_str=old, new_str=front)]
+    if key not in ("type", "title", "importance"):
+        answers.append(tool.insert(path=path, insert_line=3, insert_text=front))
+
+    assert all(answer.is_error and reason in answer.text for answer in answers)
+    assert (tool.root / f".mind/{folder}a.md").read_bytes() == before
+
+
+def test_an_edit_neither_empties_a_file_nor_moves_it_to_another_type(tool):
+    path = "/memories/decisions/a.md"
+    tool.create(path=path, file_text="Use Kafka\n")
+    before = (tool.root / ".mind/decisions/a.md").read_bytes()
+
+    for old, new, reason in [
+        ("Use Kafka", "", "content is empty"),
+        ("Use Kafka", "## Reasoning\nIt is fast", "content is empty"),
+        ("type: decision", "type: fact", "the folder is that of the type decision"),
+    ]:
+        answer = tool.str_replace(path=path, old_str=old, new_str=new)
+        assert answer.is_error
+        assert reason in answer.text
+    assert (tool.root / ".mind/decisions/a.md").read_bytes() == before
+    assert tool.create(path="/memories/b.md", file_text="---\ntitle: b\n---\n").is_error
+
+    tool.create(path="/memories/c.md", file_text="---\ntype: decision\n---\nUse Kafka\n")
+    answer = tool.str_replace(path="/memories/c.md", old_str="type: decision\n")
+    assert answer.is_error
+    assert "`type` is missing" in answer.text
+
+
+def test_an_edit_of_valid_front_matter_is_stored(tool, mind):
+    id = add(mind, "Tea is hot", title="Hot tea").id
+    path = "/memories/a.md"
+    tool.create(path=path, file_text="Use Kafka\n")
+
+    for old, new in [
+        ("type: fact", "type: decision"),
+        ("type: decision", "type: decision\noutcome: pending"),
+        ("outcome: pending", "outcome: failed"),
+        ("outcome: failed", f"links: [{{to: {id}, type: builds_on}}, '[[Hot tea]]']"),
+        ("Use Kafka", "Use Kafka, see [[nothing yet]]"),
+        ("type: decision", "type: decision\nteam: blue"),
+    ]:
+        answer = tool.str_replace(path=path, old_str=old, new_str=new)
+        assert not answer.is_error, answer.text
+
+
+def test_a_file_that_was_wrong_before_can_be_edited_and_put_right(tool, mind):
+    path = tool.root / ".mind/decisions/a.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\nid: a\ntype: banana\nimportance: 99\n---\nUse tea\n", encoding="utf-8")
+
+    def edited(old, new):
+        return tool.str_replace(path="/memories/decisions/a.md", old_str=old, new_str=new)
+
+    assert not edited("Use tea", "Use mint").is_error
+    assert edited("importance: 99", "importance: 98").is_error
+    assert edited("importance: 99", "importance: 99\noutcome: MAYBE").is_error
+    assert not edited("importance: 99", "importance: 0.9").is_error
+    assert not edited("type: banana", "type: decision").is_error
+    assert edited("type: decision", "type: banana").is_error
 
 
 def test_an_edit_that_breaks_the_front_matter_is_refused(tool):
@@ -405,6 +495,17 @@ def test_a_file_that_the_user_has_not_approved_is_marked_and_stays_unapproved(tm
     assert tool.view(path="/memories/facts/b.md").text.startswith("Here's the content")
     digest = files.digest((facts / "a.md").read_bytes())
     assert not Trust(home, root).trusted(digest)
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.yaml.txt", "policy.yamls/x.md"])
+def test_a_file_with_a_name_like_that_of_the_policy_is_approved_as_any_other(tool, mind, name):
+    path = f"/memories/{name}"
+    mind.trust.follow(False)
+    tool.create(path=path, file_text="a: 1\n")
+    assert "not approved" not in tool.view(path=path).text
+
+    tool.str_replace(path=path, old_str="a: 1", new_str="a: 2")
+    assert "not approved" not in tool.view(path=path).text
 
 
 def test_outside_of_a_project_the_answer_is_an_error(tmp_path, monkeypatch):

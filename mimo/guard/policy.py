@@ -14,7 +14,6 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import Denied, MindError
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.guard import Operation as Operation
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     E = TypeVar("E", bound=StrEnum)
     Check = Callable[[Place, Any], T | None]
 
-FILE = f"{STORE}/policy.yaml"
+FILE = files.POLICY
 MAX_BYTES = 64 * 1024
 """Maximum size of the file."""
 

@@ -157,11 +157,16 @@ def admitted(
         kinds += [kind for value in screened_values.values() for kind in value.kinds]
     if kinds:
         hidden = sorted(set(kinds))
+        listed = f"`{'`, `'.join(hidden)}`"
+        hint = (
+            f"remove {listed}, rename a key or field if only its name looks like that of a secret"
+        )
+        hint += ", or let the policy redact it: `pii.on_write: redact`"
+        if masks:
+            hint = f"remove {listed}, and choose a namespace and a key without personal data: "
+            hint += "redacted, they would be others"
         raise PiiDetected(
-            "PII detected in memory operation",
-            hint=f"remove `{'`, `'.join(hidden)}`, rename a key or field if only its name looks "
-            "like that of a secret, or let the policy redact it: `pii.on_write: redact`",
-            details={"redacted_fields": hidden},
+            "PII detected in memory operation", hint=hint, details={"redacted_fields": hidden}
         )
     return {name: value.value for name, value in screened_values.items()}
 

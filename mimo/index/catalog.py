@@ -212,12 +212,13 @@ def _current_decision(memory: str, *, shared: bool = False) -> str:
     return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {current.format(memory)}"
 
 
-def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
+def current(sql: sqlite3.Connection, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
     """Returns the current decisions on a topic, newest first; two after a merge of branches.
 
-    Unapproved decisions are returned only if no decision on the topic is approved.
+    Unapproved decisions are returned only if no decision on the topic is approved. With `shared`,
+    private memories do not matter.
     """
-    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m')}"
+    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
     for approved in ("approved(m.digest)", "1"):
         rest = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
         if decisions := tuple(rows.select(sql, rest, (topic_key(topic),))):

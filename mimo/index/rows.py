@@ -88,6 +88,22 @@ class IndexStats:
     generation: int
 
 
+SURE = 0.3
+"""The score from which a match is sure; a match below it is weak."""
+
+NEAR = 0.05
+"""The score that the best match must reach; otherwise nothing is near.
+
+In a store of fewer than five memories it is higher, half of `SURE` for a single one: some memory is
+always the nearest, and the fewer there are, the less that means.
+"""
+
+
+def least(memories: int) -> float:
+    """Returns the score that the best match must reach in a store."""
+    return max(NEAR, SURE / (memories + 1))
+
+
 @frozen
 class Found:
     """The answer to a query."""

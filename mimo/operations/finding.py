@@ -18,7 +18,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.index.rows import Found, Hit, Newer
+from mimo.index.rows import SURE, Found, Hit, Newer, least
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
@@ -34,15 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-THRESHOLD = 0.3
-"""The score from which a match is sure; a match below it is weak."""
-
-FLOOR = 0.05
-"""The score that the best match must reach; otherwise nothing is near.
-
-In a store of fewer than five memories it is higher, half of the threshold for a single one: some
-memory is always the nearest, and the fewer there are, the less that means.
-"""
+THRESHOLD = SURE
 
 NEAREST = 3
 """The number of memories in an answer if no match is sure."""
@@ -293,7 +285,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     if mind.index.is_behind:
         encode_later(mind)
     best = matches.hits[0].score if matches.hits else 0.0
-    if is_open and best < max(FLOOR, THRESHOLD / (matches.considered + 1)):
+    if is_open and best < least(matches.considered):
         return replace(matches, hits=())
     most = NEAREST if is_open and best < THRESHOLD else options.limit
     hits = _with_successors(mind, matches.hits, options.filter)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from mimo.frozen import NamedTuple, replace
 from mimo.guard import policy as policies
 from mimo.guard.policy import ActivePolicies, Call, Operation
-from mimo.index.rows import Hit, Request
+from mimo.index.rows import Hit, Request, least
 from mimo.index.search import search
 from mimo.memory.note import plain
 from mimo.mind import Mind
-from mimo.operations.finding import FLOOR, NEAREST, THRESHOLD, Options, check_length
+from mimo.operations.finding import NEAREST, THRESHOLD, Options, check_length
 from mimo.operations.sharing import identity, server_of
 from mimo.text.phrases import enumerated, notices
 
@@ -68,7 +68,7 @@ def search_others(
         approved = opened.approved(answer.hits)
     hits = answer.hits
     best = hits[0].score if hits else 0.0
-    if options.threshold is None and best < max(FLOOR, THRESHOLD / (answer.considered + 1)):
+    if options.threshold is None and best < least(answer.considered):
         hits = ()
     matches = [
         SharedMatch(

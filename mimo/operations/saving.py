@@ -260,11 +260,13 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     return changed
 
 
-def rewrite(mind: Mind, record: Record, text: str) -> Record:
+def rewrite(mind: Mind, record: Record, text: str, *, checked: bool = True) -> Record:
     """Replaces the memory's whole file by `text` and returns the changed memory.
 
-    Raises `Invalid` if the text can't be read as that memory; the file is then unchanged. Only a
-    person can approve another author's text by changing it, or change the author.
+    Raises `Invalid` if the text can't be read as that memory, or if it is `checked` and has a fault
+    that the file does not have; the file is then unchanged. A document of the project is not
+    checked: its keys may be those of other programs. Only a person can approve another author's
+    text by changing it, or change the author.
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=(old_text := file_text(mind, record)))
@@ -282,12 +284,71 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
                 hint="leave both lines of the header as they are",
             )
         _check_added_links(mind, record, new.memory.links)
+        if checked and not record.place.elsewhere:
+            check_file(mind, data, record.place.path, before=old_text.encode())
     by_a_person = mind.agent is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)
     report(mind, (record, changed))
     refresh.note_change(mind, changed.place.path)
     return changed
+
+
+_MEANINGS = {
+    "type": f"must be one of {', '.join(Kind)}",
+    "importance": "must be a number from 0 to 1",
+    "confidence": "must be a number from 0 to 1",
+    "outcome": "must be SUCCESS, FAILED, PARTIAL or PENDING",
+    "protected": "must be true or false",
+    "created": "must be a date",
+    "links": "must be a list of `{to: ID, type: builds_on}`",
+    "id": "must be letters, digits, `_` and `-`",
+}
+"""The valid values of keys of front matter; those of the other keys are texts."""
+
+
+def check_file(mind: Mind, data: bytes, path: str, *, before: bytes | None = None) -> None:
+    """Raises `Invalid` for a fault of a readable file, unless it is in `before` as well.
+
+    Faults are a value of front matter that has no meaning, a type that is not that of the folder, a
+    missing one if the folder has none, a link to a missing memory, and a text that is empty or too
+    long.
+    """
+    faults = _faults(mind, data, path)
+    earlier = _faults(mind, before, path) if faults and before else {}
+    for (field, value), reason in faults.items():
+        if (field, value) not in earlier:
+            raise Invalid(reason, hint="nothing was written", details={"field": field})
+
+
+def _faults(mind: Mind, data: bytes, path: str) -> dict[tuple[str, str], str]:
+    """Returns the faults of a file in words, each by its field and what is wrong there."""
+    from mimo.memory.codec.file import KEYS, parse, read_document, understand
+
+    header = read_document(data)[1]
+    fields, rest = understand(header)
+    if str(rest.get("outcome")).strip().lower() == "pending":
+        del rest["outcome"]
+    faults = {
+        (key, repr(rest[key])): f"`{key}` {_MEANINGS.get(key, 'must be a text')}"
+        for key in KEYS
+        if key in rest
+    }
+    kind, folder = fields.get("type"), ids.folder_kind(path)
+    if header.get("type") is None and folder is None:
+        faults["type", ""] = "`type` is missing"
+    elif kind and folder and kind is not folder:
+        faults["type", kind] = f"`type` is {kind}, but the folder is that of the type {folder}"
+    for link in fields.get("links", ()):
+        if refresh.up_to_date(mind).named(link.to) is None:
+            faults["links", link.to] = f"`links` names `{link.to}`, which is not a memory"
+    parsed = parse(data, path=path, modified=_NEVER)
+    if not isinstance(parsed, Problem):
+        try:
+            check_content(parsed.memory.content)
+        except Invalid as error:
+            faults["content", ""] = error.message
+    return faults
 
 
 def file_text(mind: Mind, record: Record) -> str:

@@ -117,6 +117,9 @@ SUFFICIENT_LEAD = 3.0
 _CHANCE = 5.0
 """The order of a memory that is unrelated to a query."""
 
+_CERTAIN = 0.9
+"""The score at which a memory in another script is before others that are not sure."""
+
 _READY = 0.9
 """The share of units with vectors from which the encoder decides the order."""
 
@@ -279,18 +282,36 @@ def rank(
     return ranked
 
 
-def estimated(candidates: Sequence[Candidate]) -> Nearness:
-    """Returns how near candidates are to a query that the encoder can't read.
+def merged(
+    own: Sequence[Ranked], apart: Sequence[Ranked], *, sure: float, near: float
+) -> list[Ranked]:
+    """Returns two lists as one, by score; `apart` has memories in another script than the query.
+
+    Their cosines are estimates, so they are below all others with the score `sure`. Unless their
+    own is `_CERTAIN`, they are also below the first of the others, if its score is `near`.
+    """
+    least = min((memory.score for memory in own if memory.score >= sure), default=1.0)
+    first = min(own[0].score, least) if own and own[0].score >= near else least
+    capped = [
+        replace(memory, score=min(memory.score, least if memory.score >= _CERTAIN else first))
+        for memory in apart
+    ]
+    return sorted([*own, *capped], key=lambda memory: -memory.score)
+
+
+def estimated(candidates: Sequence[Candidate], *, is_apart: bool = False) -> Nearness:
+    """Returns how near candidates are that the encoder can't compare with the query.
 
     Their cosines are joined with the correspondence of words.
     """
     base, slope = scoring.ALIGNED
-    cosines = {item.key: base + slope * max(0.0, *item.unit_cosines) for item in candidates}
+    cosines = {item.key: base + slope * max((0.0, *item.unit_cosines)) for item in candidates}
     return Nearness(
         nearest=tuple(sorted(cosines.items(), key=lambda pair: -pair[1])),
         of={},
         share=1.0,
         expected=scoring.ALIGNED,
+        is_apart=is_apart,
     )
 
 
@@ -441,7 +462,8 @@ def _scores(
     if near and near.share >= _READY:
         encoded, sixth = _encoded(candidates, measured, near), near.sixth
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
-        weights = read if near.of else scoring.BY_ESTIMATE
+        guessed = scoring.BY_CROSSING if near.is_apart else scoring.BY_ESTIMATE
+        weights = read if near.of else guessed
 
         def by_meaning(place: int) -> float:
             matched = examiner.matched(measured[place].reading)

@@ -138,10 +138,13 @@ def _given(spec: Spec, words: Sequence[str]) -> list[tuple[str, str]] | None:
     given: dict[str, str] = {}
     rest = iter(words)
     last: Param | None = None
+    options = True
     for word in rest:
-        if word == "--":
+        if options and word == "--":
+            options = False
             continue
-        param = _option(params, word) if word.startswith("-") else next(places, last)
+        is_option = options and word.startswith("-")
+        param = _option(params, word) if is_option else next(places, last)
         if param is None or param not in params:
             return None
         if param.positional:

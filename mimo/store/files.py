@@ -63,19 +63,23 @@ def is_shared(path: str) -> bool:
     return "/" in path and unshared_folder(path) is None
 
 
-_ACTING = (f"{STORE}/policy.yaml", f"{STORE}/procedures/")
-"""Files of rules and actions. Agents may write memories, but not approve these."""
+POLICY = f"{STORE}/policy.yaml"
+"""The file of rules. Agents may write memories, but not approve rules and procedures."""
+
+_PROCEDURES = f"{STORE}/procedures/"
 
 
 def approval_of(path: str, data: bytes) -> str:
     """Returns the digest by which a file is approved; `path` is relative to the project.
 
     It is that of the bytes. For the policy and for procedures it is one that no memory has, so that
-    a memory with the same bytes, which an agent may write, does not approve them.
+    a memory with the same bytes, which an agent may write, does not approve them. The policy is
+    compared by its exact path: `policy.yaml.md` is a memory, and another spelling that a file
+    system takes for the policy does not approve it.
     """
-    for place in _ACTING:
-        if path.startswith(place):
-            return disk.blake2b(place.encode(), data, size=32).hex()
+    place = _PROCEDURES if path.startswith(_PROCEDURES) else path
+    if place in (POLICY, _PROCEDURES):
+        return disk.blake2b(place.encode(), data, size=32).hex()
     return digest(data)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from mimo.frozen import NamedTuple
@@ -59,6 +59,93 @@ REQUEST_WORDS = frozenset(
     " because though although while until".split()
 )
 """Words that shape most questions, and are the subject of one that has no other."""
+
+# Words that are not English follow (codespell:ignore-begin).
+_OTHERS = """
+wann warum was wem wen wer weshalb wie wieso wieviel wieviele wo wofur woher wohin
+womit welche welchem welchen welcher welches | aber als am an auch auf aus bei beim
+bin bis da damit dann das dass dem den denn der des die dies diese diesem diesen
+dieser dieses doch du durch durfen ein eine einem einen einer eines er es fuer fur
+gegen geht gibt habe haben hat hatte hatten ich ihr ihre im in ins ist jede jeder
+jetzt kann kein keine keinen konnen mache machen macht man mehr mein meine mich mir
+mit muss mussen nach nicht noch nur ob oder ohne schon sein seine seit sich sie sind
+so soll sollen sollte uber um und uns unser unsere unseren unserer unter vom von vor
+war waren weil wenn werde werden will wir wird wurde wurden zu zum zur zwischen
+;
+combien comment ou pourquoi quand que quel quelle quelles quels qui quoi | a ai au
+aussi aux avec avoir avons c ce cela ces cet cette chez d dans de depuis des doit du
+elle elles en entre est et etait etre eu faire fait faut ici il ils j je l la le les
+leur leurs lui ma mais me mes moi mon n ne nos notre nous on ont par pas peut plus
+pour qu quelque s sa sans se ses si son sont sous sur t ta te tes ton tous tout
+toute toutes tu un une va vers vos votre vous y
+;
+adonde como cual cuales cuando cuanta cuantas cuanto cuantos donde que quien quienes
+| a al algo ante aqui cada con contra de del desde e el ella ellas ellos en entre es
+esa ese eso esta estan estar estas este esto estos fue fueron ha hace hacemos hacen
+hacer haces hago han hasta hay he hemos la las le les lo los mas me mi mis muy nada
+ni no nos nosotros nuestra nuestras nuestro nuestros o otra otro para pero podemos
+poder por porque puede puedo se ser si sin sobre son su sus tambien tan te tenemos
+tener tengo tiene tienen todo todos tu un una unas uno unos y ya yo
+;
+como onde porque qual quais quando quanta quantas quanto quantos quem que | a ao aos
+as ate com da das de dela dele depois desde do dos e ela elas ele eles em entre era
+essa esse esta estao este estes eu faco faz fazemos fazer foi foram ha isso isto ja
+la lhe mais mas me meu minha muito na nao nas nem no nos nossa nossas nosso nossos
+num numa o os ou para pela pelas pelo pelos pode podemos por posso quer sao se sem
+ser seu seus so sobre sua suas tambem te tem temos tenho ter um uma umas uns voce
+voces
+;
+chi come cosa cui dove perche quale quali quando quanta quante quanti quanto che | a
+abbiamo ad ai al alla alle allo anche c cioe col con da dagli dai dal dalla dalle
+degli dei del della delle dello deve devo di dobbiamo due e ed era essere fa faccio
+fanno fare fatti fatto fra gia gli ha hanno ho i il in io l la le lei li lo loro lui
+ma mi mio nei nel nella nelle nello no noi non nostra nostre nostri nostro o ogni
+per piu puo qui se sei si sia siamo sono su sua sugli sui sul sulla sulle suo suoi
+ti tra tu tutti tutto un una uno va vengono viene voi
+;
+hoe hoelang hoeveel waar waarmee waarom waarvoor wanneer wat welk welke wie | aan al
+als bij dan dat de deze die dit doe doen door een en er gaan gaat geen had hadden
+heb hebben heeft het hij hun ik in is je jij jullie kan kun kunnen maak maar mag
+maken meer met mijn moet moeten na naar niet nog nu of om omdat onder ons onze ook
+op over sinds te tegen tot tussen u uit van voor waren was we wel werd werden wij
+wil worden wordt zal ze zich zij zijn zo zonder zou
+;
+co czego czemu czy dlaczego gdzie ile jak jaka jakich jakie jakiej jaki jakim kiedy
+kogo kto ktora ktore ktory skad | a albo ale bez bo by byc był była byli było były
+dla do go i ich ja jego jej jest jestesmy juz kazdy ma mam mamy moge moj moze
+mozna na nad nam nas nasz nasza nasze naszym nia nie nim niz o od oraz po przed
+przez przy robic sa sie ta tak tam te tego tej ten to tu tylko tym u w we wiec z za
+ze zeby zrobic
+;
+где зачем как какая какие какои какую какое когда кого кому кто куда откуда почему
+сколько чем чего что чеи | а без бы был была были было быть в вам вас во все вы да
+делать для до его ее если есть еще же за и из или им их к ко ли мне можно мои мы на
+над нам нас наш наша наше наши не него нет них но ну нужно о об он она они оно от по
+под при про с сделать со так там тебя то тогда только том ту ты у уже чтобы эта эти
+это этои этот я
+"""  # noqa: RUF001 - Cyrillic letters that look like Latin ones are meant
+"""Function words of German, French, Spanish, Portuguese, Italian, Dutch, Polish and Russian.
+
+They are in lower case, without accents. The question words of each language come first.
+"""
+
+
+def _listed(words: str) -> tuple[frozenset[str], frozenset[str]]:
+    asking, _, others = words.partition("|")
+    return frozenset(asking.split()), frozenset((asking + others).split())
+
+
+_OTHER_LANGUAGES = tuple(map(_listed, _OTHERS.split(";")))
+
+_ENGLISH_TOO = QUESTION_WORDS | frozenset(
+    "al ale also bin by c che ci co com come comment con d da das dei den der des die doe door"
+    " dos du due e en er es est et eu fra geht ha hat hay hem hoe hun io j je jest kan l la le"
+    " les lo los ma mag mas men mes mi mir mis mit mon n na nas nem non nos nu o om once op or os"
+    " ou over par para per po por pour sa se seu si sia sin sole son sous su sua sul sur ta tam"
+    " te ten ton tot tu u uit um un una use va van via vous w want war we wet y z za zo".split()
+)
+"""Those of them that are also English words, names or abbreviations: they prove no language."""
+# English again (codespell:ignore-end).
 
 KOREAN_QUESTION_WORDS = frozenset(
     "어떻게 어떤 어떠한 어때 어땠어 어땠지 무엇 무엇을 무엇이 무엇인가 무엇인가요 뭐 뭐가"
@@ -116,7 +203,7 @@ class QueryTerms(NamedTuple):
     full: tuple[str, ...]
     """All except stop words, or all if there are only stop words."""
     content: tuple[str, ...]
-    """`full` without question and request words.
+    """`full` without question and request words, and function words of another language.
 
     If there is nothing else, the request words, and if there are none, `full`.
     """
@@ -148,6 +235,8 @@ def query_terms(text: str) -> QueryTerms:
     words = _split(compiled(_APOSTROPHE).sub(_without, text)) or _split(text)
     parts = [part for word in words for part in _parts(word)]
     full = [part for part in parts if part not in STOP_WORDS] or parts
+    if foreign := _function_words(words):
+        words = [word for word in words if word not in foreign]
     stripped = [part for word in words for part in _parts(_without_particle(word))]
     asked = [part for part in stripped if part not in QUESTION_WORDS]
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
@@ -186,6 +275,32 @@ def _split(text: str) -> list[str]:
     if text.isascii():
         return compiled(_ASCII_WORD).findall(text)
     return compiled(_WORDS).findall(unicodedata.normalize("NFKC", text))
+
+
+def _function_words(words: Sequence[str]) -> list[str]:
+    """Returns the function words of a question in another European language; none for English.
+
+    A language needs two proofs, more than there are other function words of English: words of it
+    that are no English words, an accent, a question word in front, or three words in all. Names in
+    capitals are no function words.
+    """
+    folded = {}
+    for word in words:
+        if word.islower() or word.istitle():
+            folded[word] = _parts(word)[0]
+    terms = frozenset(folded.values())
+    best: frozenset[str] = frozenset()
+    for asking, listed in _OTHER_LANGUAGES:
+        held = listed & terms
+        if len(held) <= len(best):
+            continue
+        accented = {term for word, term in folded.items() if term in held and not word.isascii()}
+        own = (held - _ENGLISH_TOO) | accented
+        first = next(iter(folded.values()))
+        proofs = len(own) + len(accented) + (first in own & asking) + (len(held) > 2)
+        if own and proofs > max(1, len((terms & QUESTION_WORDS) - listed)):
+            best = held
+    return [word for word, term in folded.items() if term in best] if best else []
 
 
 def _without_particle(word: str) -> str:

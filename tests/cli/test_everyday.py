@@ -279,7 +279,7 @@ def test_a_character_missing_in_the_encoding_is_escaped(memory: Path) -> None:
     [
         (("list", "--when", "gestern"), "give `--from-date` and `--to-date`"),
         (
-            ("ingest", "a.md", "--chunk-size", "5", "--overlap", "9"),
+            ("ingest", "a.md", "--chunk-size", "30", "--overlap", "40"),
             "`--overlap` must be less than `--chunk-size`",
         ),
         (("scan", "--all"), "`--all` goes with `--staged` or `--history`"),

@@ -251,6 +251,29 @@ def test_a_row_with_a_secret_is_not_imported_and_the_reason_is_reported(
     assert not list((mind.project.root / ".mind" / "decisions").glob("b*"))
 
 
+@pytest.mark.parametrize("action", ["refuse", "redact"])
+@pytest.mark.parametrize("value", [5, "call 212-234-5678"])
+@pytest.mark.parametrize(
+    "place", [("agent.pii", "phone-415-555-2671"), ("agent.phone-415-555-2671", "k")]
+)
+def test_a_refused_key_is_not_to_be_redacted(mind: Mind, action: str, value: Any, place) -> None:
+    policy(mind, action)
+
+    with pytest.raises(PiiDetected) as refused:
+        ask(mind, "putMemory", namespace=place[0], key=place[1], value=value)
+
+    assert "choose a namespace and a key without personal data" in (refused.value.hint or "")
+    assert "on_write" not in (refused.value.hint or "")
+    ask(mind, "putMemory", namespace="agent.x", key="k", value=5)
+
+
+def test_a_refused_value_may_be_redacted(mind: Mind) -> None:
+    with pytest.raises(PiiDetected) as refused:
+        ask(mind, "putMemory", namespace="agent.x", key="k", value="call 212-234-5678")
+
+    assert "`pii.on_write: redact`" in (refused.value.hint or "")
+
+
 @pytest.mark.req("002-42")
 def test_a_value_with_personal_data_is_refused_exactly_as_documented(mind: Mind) -> None:
     value = {"a": {"mail": "jo@corp.io"}, "b": ["call 212-234-5678"], "c": "jo@corp.io"}

@@ -300,7 +300,9 @@ def _with_procedures(mind: Mind) -> Mind:
     sample_procedures.begun(mind, "halted", who="Bob")
     while _held:
         os.close(_held.pop())
-    _held.append(sample_procedures.begun(mind, "waiting").hold())
+    waiting = sample_procedures.begun(mind, "waiting")
+    waiting.append({"kind": "stay", "state": "ask", "at": 0, "question": "Go on?"})
+    _held.append(waiting.hold())
     return mind
 
 

@@ -233,6 +233,84 @@ def test_a_store_is_of_two_languages_only_if_much_of_it_is(tmp_path, korean, cro
     mixed.close()
 
 
+FOREIGN = {"ja": "本番サーバーのログは90日間保存する", "zh": "生产服务器的日志保留九十天"}
+ENGLISH = FACTS | {
+    "logs": "Structured JSON logs, shipped to Loki",
+    "safari": "Safari drops third-party cookies, so login in the embedded widget fails",
+}
+
+
+@pytest.mark.parametrize("added", FOREIGN)
+def test_a_memory_in_another_script_hides_no_other(tmp_path, added):
+    answers = []
+    for name, facts in (("without", ENGLISH), ("with", ENGLISH | {added: FOREIGN[added]})):
+        store = Index.open(tmp_path / name, open_embedder())
+        store.encoder = packaged_encoder
+        write(store, facts)
+        store.make_meanings(lambda done, of: None)
+        asked = ["user login", "log in with google", "where do logs go", *QUESTIONS]
+        answered = {
+            question: store.search(question, filter=Filter(), limit=9, threshold=0.0, now=NOW).hits
+            for question in asked
+        }
+        answers.append(
+            {
+                question: [
+                    (hit.record.memory.id, pytest.approx(hit.score, abs=0.02))
+                    for hit in hits
+                    if hit.record.memory.id != added and hit.score > 0.05
+                ]
+                for question, hits in answered.items()
+            }
+        )
+        store.close()
+        assert all(hits[0].record.memory.id != added for hits in answered.values())
+
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("added", FOREIGN)
+def test_a_question_finds_a_memory_in_another_script(tmp_path, added):
+    store = Index.open(tmp_path / "store", open_embedder())
+    store.encoder = packaged_encoder
+    write(store, FACTS | {added: FOREIGN[added]})
+    store.make_meanings(lambda done, of: None)
+
+    answer = store.search(
+        "how long are server logs kept?", filter=Filter(), limit=5, threshold=0.3, now=NOW
+    )
+
+    assert added in [hit.record.memory.id for hit in answer.hits]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Wie werden Backups aufbewahrt?", "backups"),
+        ("Wo ist das mit den Backups?", "backups"),
+        ("Comment sont faits les backups ?", "backups"),
+        ("¿Dónde se guardan los backups?", "backups"),
+    ],
+)
+def test_a_question_in_another_language_is_ranked_by_its_subject(tmp_path, question, first):
+    store = Index.open(tmp_path / "store", open_embedder())
+    store.encoder = packaged_encoder
+    others = {
+        "backups": "Backups run nightly at 02:00 UTC and are kept for 35 days",
+        "rechnung": "Wie die Rechnungen erzeugt werden, ist noch nicht entschieden; das ist mit zu",
+        "facture": "Les factures sont envoyées par courrier, et les retours sont gratuits",
+        "pedido": "Los pedidos se envían los lunes, y los de las islas no se envían",
+    }
+    write(store, FACTS | others)
+    store.make_meanings(lambda done, of: None)
+
+    answer = store.search(question, filter=Filter(), limit=5, threshold=0.0, now=NOW)
+
+    assert answer.hits[0].record.memory.id == first
+    store.close()
+
+
 def test_equally_near_memories_are_in_the_same_order_in_whatever_order_they_were_indexed(tmp_path):
     facts = {f"m{n:02}": FACTS["sessions"] for n in range(30)}
     orders = []

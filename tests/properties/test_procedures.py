@@ -122,10 +122,13 @@ def expected(machine: Machine) -> End:  # noqa: C901 - plain is the point
             failures += 1
         if not targets:
             return End("completed", state, context, path)
-        while event not in targets:  # only an event from outside can lead on
-            if not sent or waited >= LIMIT_MS:
+        if event not in targets:  # only an event from outside can lead on
+            asks = content.get("action", {}).get("function") == "ask"
+            kept = [] if asks or waited >= LIMIT_MS else [e for e in sent if e in targets]
+            if not kept:  # a question takes no event that was sent before it was asked
                 return End("failed", state, context, path)
-            event = sent.pop(0)
+            event = kept[0]
+            sent.remove(event)
         path.append((state, str(event), targets[event]))
         state = targets[event]
 
@@ -187,7 +190,7 @@ def start(mind: Mind, machine: Machine) -> tuple[Execution, Commands]:
     put(mind, name, block, timeout_ms=LIMIT_MS, max_retries=machine.retries)
     execution = begun(mind, name)
     for event in machine.sent:
-        execution.send(event)
+        execution.send(event, turn=None)
     mind.timer = Time().timer()
     return execution, Commands(machine, execution)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import estimated, rank, understand, words_suffice
+from mimo.ranking import Ranked, estimated, merged, rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, Examiner, Shape, Statistics
 from mimo.ranking.score import ALIGNED, EXPECTED, Nearness
 
@@ -96,6 +96,34 @@ def test_estimated_cosines_alone_make_nothing_sure():
     ranked = rank(Examiner(understand("질문"), STORE), texts, estimated(texts))
 
     assert ranked[0].score < 0.3
+
+
+def ranked(*scores, first=1):
+    return [
+        Ranked(key=first + place, order=0.0, score=score, unit=0, coverage=0.0)
+        for place, score in enumerate(scores)
+    ]
+
+
+def together(own, apart):
+    order = merged(own, apart, sure=0.3, near=0.05)
+    return [(memory.key, memory.score) for memory in order]
+
+
+def test_memories_in_another_script_are_after_what_is_sure_and_the_nearest():
+    apart = ranked(0.9, 0.15, first=11)
+
+    assert together(ranked(0.8, 0.4, 0.2), apart) == [
+        (1, 0.8),
+        (2, 0.4),
+        (11, 0.4),
+        (3, 0.2),
+        (12, 0.15),
+    ]
+    assert together(ranked(0.2, 0.1), apart) == [(11, 0.9), (1, 0.2), (12, 0.15), (2, 0.1)]
+    likely = ranked(0.8, first=11)
+    assert together(ranked(0.2, 0.1), likely) == [(1, 0.2), (11, 0.2), (2, 0.1)]
+    assert together(ranked(0.04), apart) == [(11, 0.9), (12, 0.15), (1, 0.04)]
 
 
 @pytest.mark.parametrize("talk", [Shape.TURN, Shape.CONVERSATION])

@@ -151,6 +151,12 @@ class TestSaving:
         )
         assert decisions.find(mind, "auth").memory.id == saved.id
 
+    @pytest.mark.attack(KIND)
+    def test_a_shared_one_supersedes_no_unapproved_one_below_a_private_one(self, mind):
+        pulled(mind.project.root, "evil", "decision", "Use no tokens", "topic: auth\n")
+        save_decision(mind, "auth", "Use JWT maybe", "they expire", private=True)
+        assert save_decision(mind, "auth", "Use JWT", "they expire").supersedes == ()
+
     def test_it_supersedes_the_approved_one_beside_it(self, mind):
         mine = decided(mind)
         pulled(mind.project.root, "evil", "decision", "Use no tokens",

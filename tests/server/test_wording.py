@@ -56,6 +56,14 @@ COMMAND = re.compile(r"`?\bmind [a-z-]+|(?<![\w-])--[a-z]")
         ("a person can store it with --allow-secret", "a person can store it with --allow-secret"),
         ("`git fetch --refetch` gets it", "`git fetch --refetch` gets it"),
         ("`lmt` is not an argument", "`lmt` is not an argument"),
+        (
+            "`mind procedure send x_1 -- --help` answers it",
+            "`send_event(execution_id: x_1, event: --help)` answers it",
+        ),
+        (
+            "`mind procedure send x_1 'ja, bitte'` answers it",
+            "`send_event(execution_id: x_1, event: ja, bitte)` answers it",
+        ),
         ("a well-known --- text -- of mind", "a well-known --- text -- of mind"),
     ],
 )

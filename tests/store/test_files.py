@@ -263,3 +263,22 @@ def test_an_empty_ignore_file_of_a_private_folder_is_replaced_and_any_other_kept
 
     assert rules.read_text() == "*\n!shared.md\n"
     assert list(rules.parent.iterdir()) == [rules]
+
+
+@pytest.mark.attack("policy bypass")
+def test_only_the_policy_itself_and_procedures_have_an_approval_of_their_own():
+    text = b"allowed_namespaces: []\n"
+    memory = files.digest(text)
+
+    for path in (".mind/policy.yaml", ".mind/procedures/a@1.md", ".mind/procedures/b/c.md"):
+        assert files.approval_of(path, text) != memory
+    for path in (
+        ".mind/policy.yaml.md",
+        ".mind/policy.yaml.txt.md",
+        ".mind/policy.yamls/x.md",
+        ".mind/policy.yaml/x.md",
+        ".mind/POLICY.yaml",
+        ".mind/facts/policy.yaml",
+        "policy.yaml",
+    ):
+        assert files.approval_of(path, text) == memory

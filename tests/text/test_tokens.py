@@ -219,3 +219,58 @@ def test_a_korean_query_of_question_words_alone_keeps_them():
 
 def test_particles_are_kept_in_texts():
     assert tokenize("캐시를") == ["캐시", "시를"]
+
+
+# Words that are not English follow (codespell:ignore-begin).
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("Wie mache ich ein Release?", ("releas",)),
+        ("Wo ist die staging Datenbank?", ("stage", "datenbank")),
+        ("Wer betreut billing?", ("betreut", "bill")),
+        ("Où est le cache du build ?", ("cach", "build")),
+        ("Qui est responsable de l'API ?", ("respons", "api")),
+        ("¿Por qué no hay backups en staging?", ("backup", "stage")),
+        ("Onde estão os logs do servidor?", ("log", "servidor")),
+        ("Dobbiamo mettere i limits in un service?", ("metter", "limit", "servic")),
+        ("Waar zijn de secrets van de API?", ("secret", "api")),
+        ("Jak zrobić release?", ("releas",)),
+        ("Где находятся логи и какой у них формат?", ("находятся", "логи", "формат")),
+    ],
+)
+# English again (codespell:ignore-end).
+def test_function_words_of_other_languages_are_no_content(question, content):
+    assert query_terms(question).content == content
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "die on error",
+        "comment in the code",
+        "son of a process",
+        "no art in the war room",
+        "run a non test io job",
+        "what does du do",
+        "Jest to test the page",
+    ],
+)
+def test_english_words_that_other_languages_have_are_content(question):
+    english = set("on in the of a no to what does do".split())
+
+    assert query_terms(question).content == tuple(
+        dict.fromkeys(
+            token
+            for word in question.lower().split()
+            if word not in english
+            for token in tokenize(word)
+        )
+    )
+
+
+def test_names_in_capitals_are_no_function_words():
+    assert query_terms("Wie läuft die CI mit DES?").content == ("lauft", "ci", "de")
+
+
+def test_a_question_of_function_words_alone_keeps_them():
+    assert query_terms("wie ist das").content == ("wie", "ist", "da")

@@ -265,11 +265,21 @@ def line_of_user(note: Note) -> Line:
 
 
 def _statement(note: Note) -> str:
+    """Returns the title and the text, or the text alone if it contains the title."""
     words = plain(note.text.lstrip("# ").removeprefix(note.title), 200)
     title = plain(note.title, 120)
+    if not (title and words):
+        return title or words
+    if _comparable(title) in _comparable(words):
+        return words
     # Together they can be another mark: `[a]` and a colon are the target of links elsewhere.
-    both = title and words and title != words
-    return plain(f"{title}: {words}", 2 * LONGEST) if both else title or words
+    return plain(f"{title}: {words}", 2 * LONGEST)
+
+
+def _comparable(text: str) -> str:
+    """Returns the words of a text without marks; the last word of a cut text may be a part."""
+    words = compiled(r"[\W_]+").sub(" ", text.casefold()).strip()
+    return f" {words}" if text.endswith("…") else f" {words} "
 
 
 def decision(note: Note) -> str:

@@ -28,13 +28,13 @@ class Saved:
     notice: str | None = None
 
 
-def current(mind: Mind, topic: str) -> tuple[Record, ...]:
+def current(mind: Mind, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
     """Returns the current decisions on a topic, newest first.
 
     There is one, unless two branches of git made one each. Those that are not approved are only
-    returned if none is approved.
+    returned if none is approved. With `shared`, private decisions do not matter.
     """
-    return refresh.up_to_date(mind).current(topic)
+    return refresh.up_to_date(mind).current(topic, shared=shared)
 
 
 def find(mind: Mind, wanted: str) -> Record:
@@ -76,7 +76,8 @@ def save(
     An exact duplicate of a current decision, with the same reasons, is not stored unless `again` is
     set. A decision that is not approved is not superseded, unless the draft itself links to it: the
     user has not seen it, so it must not disappear silently. Neither is a private one, unless the
-    new decision is private: the link would put its id into a file that git shares.
+    new decision is private: the link would put its id into a file that git shares. The shared
+    decision that a private one replaced is superseded then, since a clone has only the shared ones.
     """
     with saving.in_turn(mind) if again else nullcontext():
         return _save(mind, draft, private=private, keep=keep, again=again)
@@ -101,6 +102,11 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
             elif id not in {link.to for link in draft.links}:
                 name = lookup.named(mind, [id])[0]
                 left.append(f"`{name}` is not superseded: {reason}")
+        if draft.topic and not keep and not private:
+            # These may be superseded by private decisions.
+            in_clones = current(mind, draft.topic, shared=True)
+            approved = (old for old in in_clones if mind.trust.trusted(old.place.digest))
+            replaced += [old.memory.id for old in approved]
         links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
         return saving.store(mind, replace(draft, links=(*others, *links)), private=private)
 

@@ -64,7 +64,7 @@ class _Probe(NamedTuple):
     endings: frozenset[str]
     """File name endings, one of which must match; empty for all."""
     needs: frozenset[str]
-    """Technologies, one of which the path must name; empty for all."""
+    """Canonical stack tags, one of which the path must name; empty for all."""
 
 
 def whole(path: str, text: str) -> Added:
@@ -76,10 +76,11 @@ def whole(path: str, text: str) -> Added:
 def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -> Iterator[Hit]:
     """Yields the edges that apply to a change, file by file and line by line.
 
-    A global edge with a stack applies only if the project, or the path of the file, names a
-    technology of it. An edge whose stack is a language applies only to files of that language. An
-    edge without patterns applies if all words of its title occur in consecutive lines, and a failed
-    decision also to a line with a name from its title.
+    A global edge with stack tags applies only if the project, or the path of the file, names one
+    of them, or if the stack of the project is unknown. Words of its context are not a condition.
+    An edge whose stack tags are languages applies only to files of these languages. An edge without
+    patterns applies if all words of its title occur in consecutive lines, and a failed decision
+    also to a line with a name from its title.
     """
     ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
     for file in added:
@@ -96,8 +97,8 @@ def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
     names = naming(edge.names) if edge.names else None
     if not (usable or names) and len(words) < _FEWEST_WORDS:
         return None
-    needs = frozenset() if edge.of_project else frozenset(map(tech, edge.stack_words))
-    if needs & techs(stack):
+    needs = frozenset(map(tech, edge.stack_tags))
+    if edge.of_project or not stack or needs & techs(stack):
         needs = frozenset()
     return _Probe(edge, usable, words, names, endings=endings(edge), needs=needs)
 

@@ -25,7 +25,8 @@ With FOLDER, the first call merges all files of `git merge`, and stores the resu
 """
 _CONFLICT = 1
 """The exit status if nothing was merged: git merges the texts then."""
-_APART = ("values/", "procedures/", "MEMORY.md", "policy.yaml")
+_APART = ("values/", "procedures/")
+_APART_FILES = ("MEMORY.md", "policy.yaml")
 """Files that are not memories: a mixture of two procedures would be one without an author."""
 _DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=M")
 _AT_ONCE = 500
@@ -143,7 +144,8 @@ def _in_project(path: str) -> str:
 
 
 def _is_memory(path: str) -> bool:
-    return not _in_project(path).removeprefix(".mind/").startswith(_APART)
+    name = _in_project(path).removeprefix(".mind/")
+    return name not in _APART_FILES and not name.startswith(_APART)
 
 
 def _warn(path: str, reason: str) -> None:

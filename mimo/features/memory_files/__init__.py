@@ -51,6 +51,8 @@ _FORBIDDEN = frozenset('\\:*?"<>|')
 _DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
 _RESERVED = frozenset(("sources", "values", "procedures"))
 """Folders in which mind keeps other files than memories."""
+_FILES = frozenset(("policy.yaml", "config.toml", "memory.md"))
+"""Files beside the folders, which a folder of that name would replace."""
 _PRIVATE = "private"
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}")
 
@@ -85,6 +87,8 @@ def stored(path: str) -> str:
     inner = parts[1:] if parts[0] == _PRIVATE else parts
     if inner and inner[0].casefold() in _RESERVED:
         raise Invalid(f"`{path}` can't be used: `{inner[0]}` is not a folder of memories")
+    if len(parts) > 1 and unicodedata.normalize("NFKC", parts[0]).casefold() in _FILES:
+        raise Invalid(f"`{path}` can't be used: `{parts[0]}` is the name of a file of mind")
     return f"{STORE}/{'/'.join(parts)}"
 
 

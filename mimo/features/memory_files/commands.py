@@ -154,7 +154,8 @@ def insert(
         _changed(mind, path, missing, change, tries=1)
     except Invalid as error:
         header = _header_lines(mind, path)
-        if 0 <= insert_line < header and not error.message.startswith("Error: "):
+        is_explained = error.message.startswith("Error: ") or "field" in error.details
+        if 0 <= insert_line < header and not is_explained:
             raise Invalid(
                 f"lines 0 to {header - 1} of {path} are in its front matter, which can't hold that",
                 hint=f"insert after line {header} or below",
@@ -328,6 +329,7 @@ def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
     parsed = codec.parse(whole, path=place, modified=mind.now())
     if isinstance(parsed, Problem):
         raise Invalid(parsed.reason, hint="nothing was written")
+    saving.check_file(mind, whole, place)
     memory = parsed.memory
     name = path.rpartition("/")[2].rpartition(".")[0]
     words = " ".join(name.replace("_", " ").replace("-", " ").split())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -44,6 +45,9 @@ _HOPELESS = (Invalid, NotFound, AmbiguousId, NoProject, Denied, Untrusted)
 
 MOST_BYTES = 1024 * 1024
 """Bytes of the largest HTTP response."""
+_PATH = re.compile(r"[!-~]+")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~\xa0-\xff]*")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 MOST_OUTPUT = 64 * 1024
@@ -166,14 +170,13 @@ def perform(action: Action, scope: Scope) -> Outcome:
     run = scope.run
     own = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
     try:
-        args = filled(list(action.args), {**run.context, OWN: own})
-        named = args[0] if args else {}
+        values = {**run.context, OWN: own}
         if action.module is Module.SHELL:
-            outcome = _run_program(action, args, scope)
+            outcome = _run_program(action, filled(list(action.args), values), scope)
         elif action.module is Module.COMMAND:
-            outcome = _call_command(action, named, scope)
+            outcome = _call_command(action, filled(action.named, values), scope)
         else:
-            outcome = _take_step(action, named, scope)
+            outcome = _take_step(action, values, scope)
     except Refused as error:
         return failed(str(error), again=False)
     except TimedOut:
@@ -220,17 +223,19 @@ def _call_command(action: Action, args: Mapping[str, Any], scope: Scope) -> Outc
     return Outcome(merge={action.result: answer} if action.result else answer)
 
 
-def _take_step(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
+def _take_step(action: Action, values: Mapping[str, Any], scope: Scope) -> Outcome:
     context, pace, limit = scope.run.context, scope.pace, action.limit_ms
-    match Step(action.function):
+    step = Step(action.function)
+    if step is Step.SET_CONTEXT:
+        return steps.set_context(action.named, values, scope.environ)
+    args = filled(action.named, values)
+    match step:
         case Step.LOG:
             return _log(args, scope)
         case Step.VALIDATE:
             return steps.validate(args, context)
         case Step.CONDITIONAL:
             return steps.conditional(args, context)
-        case Step.SET_CONTEXT:
-            return steps.set_context(args, context, scope.environ)
         case Step.ASK:
             return Outcome(question=str(args["question"]))
         case Step.HTTP_REQUEST:
@@ -282,7 +287,8 @@ class Target(NamedTuple):
 def target(url: str, hosts: Collection[str]) -> Target:
     """Returns the destination of a URL.
 
-    Raises `Refused` for a URL that is not HTTP, or whose host the user has not allowed.
+    Raises `Refused` for a URL that is not HTTP, that can't be sent, or whose host the user has not
+    allowed.
     """
     from urllib.parse import urlsplit
 
@@ -303,6 +309,11 @@ def target(url: str, hosts: Collection[str]) -> Target:
         )
     secure = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    if not _PATH.fullmatch(path):
+        raise Refused(
+            f"`{url}` contains a blank or a character that is not ASCII; "
+            f"percent-encode it, such as a blank as `%20`"
+        )
     return Target(secure=secure, host=host, port=port or (443 if secure else 80), path=path)
 
 
@@ -362,6 +373,11 @@ class Request:
         if not isinstance(headers, dict):
             raise Refused("`headers` must be a mapping")
         self._headers = {str(name): str(value) for name, value in headers.items()}
+        for name, value in self._headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise Refused(f"`{name}` is not a name of a header")
+            if not _HEADER_VALUE.fullmatch(value):
+                raise Refused(f"the header `{name}` must be one line of Latin-1 text")
         self._body = None if body is None else as_text(body).encode("utf-8", "replace")
         if body is not None and not isinstance(body, str):
             self._headers.setdefault("Content-Type", "application/json")
@@ -384,7 +400,9 @@ class Request:
             answer = connection.getresponse()
             body = answer.read(MOST_BYTES + 1)
         except (OSError, HTTPException, ValueError) as error:
-            return failed(f"{request}: {str(error) or type(error).__name__}")
+            # A `ValueError` is about the request itself, unless it is also one of the connection.
+            again = isinstance(error, OSError | HTTPException)
+            return failed(f"{request}: {str(error) or type(error).__name__}", again=again)
         finally:
             self.stop()
         if not 200 <= answer.status < 300:
@@ -442,7 +460,7 @@ def run_program(
     """Returns the exit status and both outputs of a program.
 
     Raises `Refused` if it can't be started, and the errors of `check`, which is called again and
-    again. At the end all processes that the program started are killed.
+    again. When the program has ended, or at an error, the rest of its process group is killed.
     """
     import subprocess
 
@@ -469,19 +487,24 @@ def run_program(
 
 
 def _outputs(process: "subprocess.Popen[bytes]", check: Callable[[], None]) -> tuple[str, str]:
-    """Returns both outputs at the end of a program; a child process may keep them open."""
+    """Returns both outputs up to the end of a program; its children may keep them open."""
     import selectors
 
     kept: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
     with selectors.DefaultSelector() as selector:
         for stream in kept:
             selector.register(stream, selectors.EVENT_READ)
-        while (ready := selector.select(SLICE)) or process.poll() is None:
-            for key, _ in ready:
-                if data := os.read(key.fd, 65536):
+
+        def read(seconds: float) -> None:
+            for key, _ in selector.select(seconds):
+                if data := os.read(key.fd, MOST_OUTPUT):
                     kept[key.fileobj] += data[: MOST_OUTPUT - len(kept[key.fileobj])]
                 else:
                     selector.unregister(key.fileobj)
+
+        while process.poll() is None:
+            read(SLICE)
             check()
+        read(0)  # The rest, in a single read: a child that goes on writing has no end.
     out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
     return out, err

@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Literal
 
 from mimo import disk
@@ -94,6 +95,10 @@ WaitsFor = Annotated[
     Out("Events, one of which must be sent to it; then resume it if it is interrupted"),
 ]
 Asks = Annotated[Omitted[str], Out("Its question")]
+RollbackId = Annotated[Omitted[str], Out("The run of the procedure that undoes this failed one")]
+RollbackStatus = Annotated[
+    Omitted[Status], Out("The status of that run: `completed` if it is undone")
+]
 
 
 @frozen
@@ -124,7 +129,8 @@ class Ran:
     question: Asks = None
     notice: Omitted[str] = None
     log: Log = None
-    rollback: Annotated[Omitted[str], Out("The run that undid this failed one")] = None
+    rollback: RollbackId = None
+    rollback_status: RollbackStatus = None
     warnings: Annotated[Omitted[tuple[str, ...]], Out("Violations of the context's schema")] = None
 
     @property
@@ -148,7 +154,8 @@ class Progress:
     waits_for: WaitsFor = None
     question: Asks = None
     log: Log = None
-    rollback: Annotated[Omitted[str], Out("The run that undoes this failed one")] = None
+    rollback: RollbackId = None
+    rollback_status: RollbackStatus = None
 
 
 @frozen
@@ -388,9 +395,11 @@ def send(
     ],
 ) -> Sent:
     """Send an event to a run that waits for one"""
-    report = executing.send(mind, executing.executions(mind).find(execution_id), event)
+    execution = executing.executions(mind).find(execution_id)
+    report = executing.send(mind, execution, event)
     is_stopped = report.status is not Status.RUNNING
-    notice = f"it is interrupted: `mind procedure resume {report.id}` continues it"
+    resumable = executing.resumable(mind, execution).id
+    notice = f"it is interrupted: `mind procedure resume {resumable}` continues it"
     return Sent(
         execution_id=report.id,
         event=event,
@@ -413,9 +422,11 @@ def resume(
 ) -> Ran:
     """Continue an interrupted run from its last state
 
-    The action of that state is performed again, since it may not be complete.
+    The action of that state is performed again, since it may not be complete. In place of an
+    interrupted rollback, the run that it undoes is continued, and the rollback with it.
     """
     execution = executing.executions(mind).find(execution_id)
+    execution = executing.resumable(mind, execution)
     return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 
@@ -430,7 +441,7 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
     is_program = timeout is None and mind.author is not None
     wait_ms = PROGRAM_WAITS_MS if is_program else timeout
     report = executing.carry_out(mind, execution, wait_ms=wait_ms, waits=not is_program)
-    run = report.run
+    run, waiting = report.run, report.waiting.run
     return Ran(
         execution_id=report.id,
         status=report.status,
@@ -438,30 +449,37 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
         context=run.context,
         history=_moves(run),
         duration_ms=report.elapsed_ms,
-        error=run.error,
-        waits_for=run.accepts or None,
-        question=run.question if run.accepts else None,
+        error=report.error,
+        waits_for=waiting.accepts or None,
+        question=waiting.question if waiting.accepts else None,
         notice=_answered(report),
         log=tuple(run.log) or None,
         rollback=run.rollback,
+        rollback_status=report.rollback.status if report.rollback else None,
         warnings=report.warnings or None,
     )
 
 
 def _answered(report: Report) -> str | None:
     """Returns the way to answer a run that was interrupted because it needs an event."""
-    if not report.run.accepts:
+    if not report.waiting.run.accepts:
         return None
-    event = report.run.accepts[0]
+    event = report.waiting.run.accepts[0]
     return (
-        f"`mind procedure send {report.id} {event}` answers it, then "
+        f"`{sending(report.id, event)}` answers it, then "
         f"`mind procedure resume {report.id}` continues it"
     )
 
 
+def sending(execution_id: str, event: str) -> str:
+    """Returns the command line that sends an event; `EVENT` for one that no line can show."""
+    options_end = "-- " if event.startswith("-") else ""
+    shown = quote(event) if event.isprintable() and "`" not in event else "EVENT"
+    return f"mind procedure send {execution_id} {options_end}{shown}"
+
+
 def _progress(report: Report) -> Progress:
-    run = report.run
-    lost = report.status is not run.status
+    run, waiting = report.run, report.waiting.run
     return Progress(
         execution_id=report.id,
         status=report.status,
@@ -470,11 +488,12 @@ def _progress(report: Report) -> Progress:
         elapsed_ms=report.elapsed_ms,
         procedure=run.procedure.key,
         history=_moves(run),
-        error="its process ended unexpectedly; resume it" if lost else run.error,
-        waits_for=run.accepts or None,
-        question=run.question if run.accepts else None,
+        error=report.error,
+        waits_for=waiting.accepts or None,
+        question=waiting.question if waiting.accepts else None,
         log=tuple(run.log) or None,
         rollback=run.rollback,
+        rollback_status=report.rollback.status if report.rollback else None,
     )
 
 

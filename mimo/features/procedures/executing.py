@@ -57,6 +57,31 @@ class Report:
     elapsed_ms: int
     warnings: tuple[str, ...]
     started: datetime
+    rollback: Report | None = None
+    """The run that undoes this failed one; None if it has no readable one."""
+
+    @property
+    def error(self) -> str | None:
+        """Returns why it failed or stopped, with the failure of its rollback."""
+        run, rollback = self.run, self.rollback
+        if self.status is not run.status:
+            return "its process ended unexpectedly; resume it"
+        if run.status is Status.INTERRUPTED and run.failing:
+            return f"{run.failing}; {run.error}"
+        if run.status is not Status.FAILED or not run.rollback:
+            return run.error
+        if rollback is None:
+            return f"{run.error}; the records of its rollback can't be read"
+        if rollback.status is Status.COMPLETED:
+            return run.error
+        reason = f"{rollback.status} in `{rollback.run.state}`: {rollback.error}"
+        return f"{run.error}; its rollback {reason}"
+
+    @property
+    def waiting(self) -> Report:
+        """Returns the report of the run that takes its events: its rollback if that waits."""
+        rollback = self.rollback
+        return rollback if rollback and not self.run.accepts and rollback.run.accepts else self
 
 
 class Runner:
@@ -126,6 +151,8 @@ class Runner:
             action = run.current.action
             outcome = perform(action, self._scope) if action else Outcome()
             record = machine.after_action(run, outcome, self._pace.at)
+            if "question" in record:
+                record |= machine.processed(run, self._execution.sent(), None)
             self._write(record)
             if record["kind"] == "retry":
                 self._pace.pause(record["wait"] / 1000)
@@ -138,7 +165,7 @@ class Runner:
         run, ask = self._run, self._mind.ask
         self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
         text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
-        while len(sent := self._execution.sent()) <= run.events:
+        while (place := machine.chosen(run, sent := self._execution.sent())) is None:
             if run.answer_by is not None and self._pace.at >= run.answer_by:
                 late = failed(f"no answer by {run.answer_by} ms", again=False)
                 self._write(machine.after_action(run, late, self._pace.at))
@@ -150,9 +177,9 @@ class Runner:
                 continue
             self._pace.check()
             if answer := ask(Question(text=text, choices=run.awaits), SLICE):
-                self._execution.send(answer)
-        counted = {"events": run.events + 1}
-        self._write(machine.after_event(run, sent[run.events], self._pace.at) | counted)
+                self._execution.send(answer, turn=run.turn)
+        record = machine.after_event(run, sent[place].event, self._pace.at)
+        self._write(record | machine.processed(run, sent, place))
 
     def _undo(self) -> None:
         """Runs the rollback procedure if there is one, started before or not.
@@ -167,6 +194,10 @@ class Runner:
         execution = executions(self._mind).existing(failure.rollback) or _create(
             self._mind, failure.rollback, _parsed(text), context=context, texts={"text": text}
         )
+
+        def stopped() -> str | None:
+            return self._stopped() or execution.cancelled()
+
         with execution.held():
             records, run = _loaded(execution)
             _check_approved(self._mind, execution, records[0])
@@ -177,15 +208,15 @@ class Runner:
                     execution,
                     run,
                     rollback=None,
-                    stopped=self._stopped,
+                    stopped=stopped,
                     waits=self._waits,
                 ).go()
         if run.status is Status.INTERRUPTED:
-            raise Stopped(self._stopped() or "the rollback was interrupted")
+            raise Stopped(f"the rollback was interrupted: {run.error}")
 
     def _write(self, record: Record) -> None:
         run, kind = self._run, record["kind"]
-        if kind == "failing" and run.procedure.rollback:
+        if kind == "failing" and self._rollback:
             record = {**record, "rollback": f"{self._execution.id}{ROLLBACK}"}
         self._execution.append(record)
         run.apply(record)
@@ -349,6 +380,8 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
         run = Run(procedure, start.get("context") or {})
         for record in rest:
             run.apply({**record, "at": index(record["at"])})
+        if not start.get("rollback_text"):  # a rollback has none of its own
+            run.rollback = None
         packed(run.context)
     except (KeyError, ValueError, TypeError, Invalid):
         raise _damaged() from None
@@ -381,6 +414,10 @@ def report(mind: Mind, execution: Execution) -> Report:
         warnings = tuple(map(str, records[0].get("warnings") or ()))
     except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         raise _damaged() from None
+    rollback: Report | None = None
+    with suppress(MindError):  # its records are damaged
+        if run.rollback and (undoing := executions(mind).existing(run.rollback)):
+            rollback = report(mind, undoing)
     return Report(
         id=execution.id,
         run=run,
@@ -388,31 +425,59 @@ def report(mind: Mind, execution: Execution) -> Report:
         elapsed_ms=elapsed,
         warnings=warnings,
         started=begun,
+        rollback=rollback,
     )
+
+
+def resumable(mind: Mind, execution: Execution) -> Execution:
+    """Returns the run to resume: for a rollback, the run that it undoes, unless that has ended."""
+    failed = executions(mind).existing(execution.id.removesuffix(ROLLBACK))
+    if failed is None or failed.id == execution.id:
+        return execution
+    with suppress(StorageFailed):
+        if report(mind, failed).status in (Status.RUNNING, Status.INTERRUPTED):
+            return failed
+    return execution
 
 
 def send(mind: Mind, execution: Execution, event: str) -> Report:
     """Sends an event to a run. Raises `Conflict` if it takes none, `Invalid` for a wrong event.
 
-    If no state waits yet, an event of any of the procedure's states is kept for that state. A run
-    that was interrupted while it waited takes the event when it is resumed.
+    An event for a state that waits is for that state only, which takes one event. If no state
+    waits, the event is kept for the next state that has it and asks no question. A run that was
+    interrupted while it waited takes the event when it is resumed. While a run is undone, the event
+    is sent to its rollback, whose report is returned.
     """
     before = report(mind, execution)
-    if before.status is not Status.RUNNING and not before.run.accepts:
+    run, rollback = before.run, before.rollback
+    is_open = before.status in (Status.RUNNING, Status.INTERRUPTED)
+    if is_open and rollback and (rollback.status is Status.RUNNING or rollback.run.accepts):
+        return send(mind, executions(mind).find(rollback.id), event)
+    if not run.accepts and (before.status is not Status.RUNNING or run.failing):
         hint = f"resume it with `mind procedure resume {execution.id}`"
         raise Conflict(
             f"`{execution.id}` is {before.status}: it takes no events",
             hint=hint if before.status is Status.INTERRUPTED else "",
         )
-    states = before.run.procedure.states.values()
-    events = before.run.accepts or tuple({e for state in states for e in state.transitions})
+    events = run.accepts or run.early
     if event not in events:
+        states = run.procedure.states.values()
+        if not run.accepts and any(event in state.transitions for state in states):
+            raise Conflict(
+                f"`{execution.id}` has not asked the question that `{event}` answers",
+                hint=f"`mind procedure status {execution.id}` shows the question once it is asked",
+            )
         raise Invalid(
-            f"`{event}` is not an event that `{before.run.state}` waits for",
+            f"`{event}` is not an event that `{run.state}` waits for",
             hint=f"events are {', '.join(sorted(events))}",
             details={"field": "event"},
         )
-    execution.send(event)
+    if (pending := machine.pending(run, execution.sent(), event)) is not None:
+        wait = "the run takes it first"
+        if before.status is not Status.RUNNING:
+            wait = f"`mind procedure resume {execution.id}` continues the run with it"
+        raise Conflict(f"`{pending}` was already sent to `{run.state}`", hint=wait)
+    execution.send(event, turn=run.turn if run.accepts else None)
     return before
 
 

@@ -7,11 +7,13 @@ taken, without the time in which it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from operator import index
 from typing import Any
 
 from mimo.features.procedures.model import ERROR, Outcome, Procedure, State
+from mimo.frozen import frozen
 
 Record = dict[str, Any]
 
@@ -26,6 +28,17 @@ class Status(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+
+
+@frozen
+class Sent:
+    """An event in the inbox of a run."""
+
+    event: str
+    turn: int | None = None
+    """The turn that the run waited in when the event was sent; None if it is not known."""
+    early: bool = False
+    """True if no state waited when the event was sent."""
 
 
 class Run:
@@ -45,7 +58,9 @@ class Run:
         self.waiting = False
         """True if its action is done, with an event that no transition takes."""
         self.events = 0
-        """The number of events sent to it that were processed."""
+        """The number of events of its inbox that were processed."""
+        self.kept: tuple[int, ...] = ()
+        """The places of processed events that are kept for a state without a question."""
         self.question: str | None = None
         """The question that it waits for an answer to."""
         self.asked_at = 0
@@ -63,6 +78,11 @@ class Run:
         return self.procedure.states[self.state]
 
     @property
+    def turn(self) -> int:
+        """Returns the number of transitions, which identifies this stay in its state."""
+        return len(self.history)
+
+    @property
     def awaits(self) -> tuple[str, ...]:
         """Returns the events that it waits for, which must be sent to it."""
         return self.accepts if self.status is Status.RUNNING else ()
@@ -73,6 +93,12 @@ class Run:
         idle = self.waiting or self.current.action is None
         is_open = self.status in (Status.RUNNING, Status.INTERRUPTED) and not self.failing
         return tuple(self.current.transitions) if idle and is_open else ()
+
+    @property
+    def early(self) -> tuple[str, ...]:
+        """Returns the events that it keeps if no state waits: those of states that do not ask."""
+        states = [] if self.failing else self.procedure.states.values()
+        return tuple({e for state in states if not state.asks for e in state.transitions})
 
     @property
     def answer_by(self) -> int | None:
@@ -88,6 +114,7 @@ class Run:
         self.at = record["at"]
         self.context.update(record.get("merge", {}))
         self.events = record.get("events", self.events)
+        self.kept = tuple(map(index, record.get("kept", self.kept)))
         if "log" in record:
             self.log.append(record["log"])
         error = record.get("error")
@@ -145,6 +172,52 @@ def after_event(run: Run, event: str, at: int) -> Record:
     if target is None:
         return {"kind": "stay", "state": run.state, "event": event, "at": at}
     return {"kind": "transition", "from": run.state, "to": target, "event": event, "at": at}
+
+
+def chosen(run: Run, sent: Sequence[Sent]) -> int | None:
+    """Returns the place of the event in the inbox that the waiting state takes, or None.
+
+    An event that was sent while a state waited is for that turn only. A state without a question
+    also takes an earlier event that it has a transition for. A question takes no event that was
+    sent before it was asked. Events of earlier versions of mind, whose turn is not known, are
+    taken in order.
+    """
+    asks, transitions = run.question is not None, run.current.transitions
+    for place in run.kept:
+        if not asks and 0 <= place < len(sent) and sent[place].event in transitions:
+            return place
+    for place in range(run.events, len(sent)):
+        item = sent[place]
+        if item.early:
+            if not asks and item.event in transitions:
+                return place
+        elif item.turn in (None, run.turn):
+            return place
+    return None
+
+
+def pending(run: Run, sent: Sequence[Sent], event: str) -> str | None:
+    """Returns the event for which a run can't take another one yet, or None.
+
+    That is the one that its waiting state takes; if no state waits, the same event, kept before.
+    """
+    if run.accepts:
+        place = chosen(run, sent)
+        return None if place is None else sent[place].event
+    kept = [sent[place] for place in run.kept if 0 <= place < len(sent)]
+    again = Sent(event=event, early=True)
+    return event if again in (*kept, *sent[run.events :]) else None
+
+
+def processed(run: Run, sent: Sequence[Sent], place: int | None) -> Record:
+    """Returns the part of a record that an event of the inbox was taken; of all if it is None.
+
+    A question processes all events when it is asked. Early events are kept for other states.
+    """
+    events = len(sent) if place is None else max(run.events, place + 1)
+    early = (number for number in range(run.events, events) if sent[number].early)
+    kept = [number for number in (*run.kept, *early) if number != place]
+    return {"events": events} | ({"kept": kept} if kept != list(run.kept) else {})
 
 
 def failing(error: str, at: int) -> Record:

@@ -98,6 +98,12 @@ class State:
         """Returns whether the procedure ends here."""
         return not self.transitions
 
+    @property
+    def asks(self) -> bool:
+        """Returns whether it asks the user a question."""
+        action = self.action
+        return bool(action and action.module is Module.STEP and action.function == Step.ASK)
+
 
 @frozen
 class Procedure:

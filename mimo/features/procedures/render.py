@@ -1,6 +1,6 @@
 """The output of the `mind procedure` commands."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mimo.commands.common import TrustLabel
 from mimo.features.procedures.commands import (
@@ -13,6 +13,7 @@ from mimo.features.procedures.commands import (
     Registered,
     Runs,
     Sent,
+    sending,
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
@@ -42,13 +43,11 @@ def _(result: Ran, screen: Screen) -> None:
     if result.error:
         screen.line(bad(result.error), indent=2)
     _context(result.context or {}, screen)
-    if result.rollback:
-        screen.line(dim("undone by "), result.rollback, indent=2)
+    _rollback(result, screen)
     screen.line(dim(result.execution_id), indent=2)
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
-        events = "|".join(result.waits_for)
-        screen.line(dim(f"mind procedure send {result.execution_id} {events}"), indent=2)
+        _send(result.execution_id, result.waits_for, screen)
     if result.status is Status.INTERRUPTED:
         screen.line(dim(f"mind procedure resume {result.execution_id}"), indent=2)
 
@@ -66,10 +65,8 @@ def _(result: Progress, screen: Screen) -> None:
         screen.line(bad(result.error), indent=2)
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
-        hint = f"mind procedure send {result.execution_id} {'|'.join(result.waits_for)}"
-        screen.line(dim(hint), indent=2)
-    if result.rollback:
-        screen.line(dim("undone by "), result.rollback, indent=2)
+        _send(result.execution_id, result.waits_for, screen)
+    _rollback(result, screen)
     _trace(result, screen)
     _context(result.context, screen)
 
@@ -110,6 +107,23 @@ def _trace(result: Ran | Progress, screen: Screen) -> None:
         screen.line(at, row.from_, dim(f" ─{row.event}→ "), row.to)
     for line in result.log or ():
         screen.line(line, indent=2)
+
+
+def _send(execution_id: str, events: Sequence[str], screen: Screen) -> None:
+    for event in events:
+        screen.line(dim(sending(execution_id, event)), indent=2)
+
+
+def _rollback(result: Ran | Progress, screen: Screen) -> None:
+    status = result.rollback_status
+    if not result.rollback:
+        return
+    if status is Status.COMPLETED:
+        screen.line(dim("undone by "), result.rollback, indent=2)
+        return
+    first: list[Part] = [bad("not undone"), ": "] if result.status is Status.FAILED else []
+    shown: list[Part] = ["  ", _ROLES[status](status)] if status else []
+    screen.line(*first, "rollback ", result.rollback, *shown, indent=2)
 
 
 def _context(context: Mapping[str, object], screen: Screen) -> None:

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from mimo.features.procedures.model import Outcome, Refused, Step, failed, lookup
+from mimo.features.procedures.model import Outcome, Refused, Step, as_text, failed, filled, lookup
 from mimo.memory.codec.front_matter import Place
 from mimo.text import patterns
 from mimo.text.patterns import Unusable
@@ -126,6 +126,7 @@ _CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any, Any], bool],
 }
 """By the word: whether it applies to a value, whether the value meets it, and the requirement."""
 
+_is_mapping = must(is_mapping, "be a mapping")
 _is_type = one_of(TYPES)
 _is_number = must(is_number, "be a number")
 _SCHEMA: dict[str, Check] = {
@@ -228,6 +229,17 @@ def _rules_fault(rules: Any) -> str | None:
     return f"are not valid: {'; '.join(reasons)}" if reasons else None
 
 
+def _values_fault(values: Any) -> str | None:
+    """Returns why the values of `set_context` are not valid, or None."""
+    if not isinstance(values, dict):
+        return _is_mapping(values)
+    for value in values.values():
+        match value:
+            case {"env": str(name), **rest} if not rest and "{{" in name:
+                return f"contain `{{env: {name}}}`: the variable can't come from the context"
+    return None
+
+
 # The arguments of steps, checked when a file is read.
 
 _needed = must(lambda value: value is not None, "have a value")
@@ -251,7 +263,7 @@ ARGUMENTS: dict[Step, dict[str, Check]] = {
         "true_event": _text,
         "false_event": _text,
     },
-    Step.SET_CONTEXT: {"values": must(is_mapping, "be a mapping")},
+    Step.SET_CONTEXT: {"values": _values_fault},
     Step.HTTP_REQUEST: {
         "url": _needed,
         "method": anything,
@@ -313,19 +325,23 @@ def conditional(args: Args, context: Args) -> Outcome:
 
 
 def set_context(args: Args, context: Args, environ: Mapping[str, str]) -> Outcome:
-    """Returns the values to merge; `{ref: name}` and `{env: NAME}` are replaced by their values."""
+    """Returns the values to merge; `{ref: name}` and `{env: NAME}` are replaced by their values.
+
+    `args` are those of the file, with their placeholders. Otherwise data in the context that looks
+    like `{env: NAME}` could read a variable, which the approved text does not mention.
+    """
 
     def resolved(value: Any) -> Any:
         match value:
             case {"ref": str(name), **rest} if not rest:
-                return lookup(name, context)
+                return lookup(as_text(filled(name, context)), context)
             case {"env": str(name), **rest} if not rest:
                 if name not in environ:
                     reason = f"the environment variable `{name}` is not set, or not allowed here"
                     raise Refused(reason)
                 return environ[name]
             case _:
-                return value
+                return filled(value, context)
 
     return Outcome(merge={key: resolved(value) for key, value in args["values"].items()})
 

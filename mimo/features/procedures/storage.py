@@ -17,6 +17,7 @@ from typing import Any
 
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
+from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.model import LATEST
 from mimo.store import append_log, files, locks
 
@@ -117,16 +118,23 @@ class Execution:
         finally:
             os.close(descriptor)
 
-    def send(self, event: str) -> None:
-        """Adds an event to the run's inbox. Raises `StorageFailed`."""
-        append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
+    def send(self, event: str, *, turn: int | None) -> None:
+        """Adds an event to the run's inbox, for the turn that it waits in, if it waits.
 
-    def sent(self) -> list[str]:
-        """Returns all events that were ever sent to it."""
+        Raises `StorageFailed`.
+        """
+        line = json.dumps({"event": event, "turn": turn})
+        append_log.append(self._inbox, line.encode() + b"\n")
+
+    def sent(self) -> list[Sent]:
+        """Returns all events that were ever sent to it; earlier versions wrote no turn."""
         events = []
         for line in append_log.split(files.content(self._inbox) or b"").lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
-                events.append(str(json.loads(line)["event"]))
+                item = json.loads(line)
+                event, turn = str(item["event"]), item.get("turn", "unknown")
+                number = turn if isinstance(turn, int) else None
+                events.append(Sent(event=event, turn=number, early=turn is None))
         return events
 
     def cancel(self, reason: str) -> None:

@@ -104,6 +104,25 @@ def test_a_memory_of_any_type_is_one_line() -> None:
     assert as_line(titled).text == "- Insight (Dec 10): Tea: At four."
 
 
+@pytest.mark.parametrize(
+    ("title", "text", "line"),
+    [
+        ("the build is cached", "TIL the build is cached", "TIL the build is cached"),
+        ("test the expiry", "Next: test the expiry", "Next: test the expiry"),
+        ("mails are sent twice", "It turns out mails are **sent twice**!", None),
+        ("the queue is drained twice", "MEMORY: the queue is drained twice", None),
+        ("the *API* is slow", "**Learned:** the *API* is slow. Cache it", None),
+        (f"It is {'very ' * 30}late", f"TIL: It is {'very ' * 30}late", None),
+        ("Tea", "At teatime, four cups", "Tea: At teatime, four cups"),
+        ("Build cache", "TIL the build is cached", "Build cache: TIL the build is cached"),
+        ("🍵", "TIL the build is cached", "🍵: TIL the build is cached"),
+    ],
+)
+def test_a_title_that_the_text_contains_is_not_repeated(title, text, line):
+    fact = note(0, "fact", title=title, text=text)
+    assert as_line(fact).text == f"- Fact (Dec 10): {line or text}"
+
+
 @given(st.integers(min_value=0, max_value=2_000))
 def test_every_budget_is_kept(budget: int) -> None:
     notes = Notes(

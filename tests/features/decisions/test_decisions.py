@@ -105,6 +105,37 @@ class TestSave:
         assert saved.file.startswith(".mind/private/")
         assert saved.private
 
+    def test_a_shared_decision_supersedes_the_one_that_a_private_one_replaced(self, mind, clock):
+        first = decision(mind, "auth", "Use cookies", WHY)
+        clock.forward(hours=1)
+        own = decision(mind, "auth", "Use JWT maybe", WHY, private=True)
+        clock.forward(hours=1)
+        again = supersede(mind, own.id, "Use JWT surely", WHY)
+        clock.forward(hours=1)
+        third = decision(mind, "auth", "Use OAuth", WHY)
+
+        assert (own.supersedes, again.supersedes) == ((first.id,), (own.id,))
+        assert third.supersedes == (first.id,)
+        assert "it is private" in (third.notice or "")
+        text = text_of(mind, third.file)
+        assert own.id not in text
+        assert again.id not in text
+        assert [r.memory.id for r in mind.index.current("auth", shared=True)] == [third.id]
+
+        rm(mind, again.id)
+        rm(mind, own.id)
+        assert by_topic(mind, "auth").current == (third.id,)
+        assert text_of(mind, third.file) == text
+
+    def test_a_shared_decision_supersedes_all_shared_ones_that_private_ones_replaced(self, mind):
+        left = decision(mind, "auth", "Use cookies", WHY)
+        right = decision(mind, "auth", "Add TOTP", WHY, keep_current=True)
+        own = decision(mind, "auth", "Use JWT maybe", WHY, private=True)
+
+        last = decision(mind, "auth", "Use OAuth", WHY)
+        assert set(own.supersedes) == set(last.supersedes) == {left.id, right.id}
+        assert decision(mind, "auth", "Use keys", WHY, keep_current=True).supersedes == ()
+
     @pytest.mark.req("004-04")
     @pytest.mark.parametrize(
         ("topic", "text", "why"),

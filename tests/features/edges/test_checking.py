@@ -3,6 +3,8 @@
 import pytest
 
 from mimo.features.edges.checking import Added, Hunk, check, whole
+from mimo.features.edges.edge import Detection
+from mimo.features.edges.matching import Task, matches
 from tests.features.edges.examples import edge
 
 
@@ -46,10 +48,37 @@ def test_an_edge_with_a_language_applies_to_its_files_only():
 def test_an_edge_with_a_stack_needs_it_in_the_project_or_path():
     vercel = edge("crypto", tags=("vercel",))
 
-    assert lines(vercel, "crypto", "a.ts") == []
+    assert lines(vercel, "crypto", "a.ts", stack=("go",)) == []
     assert lines(vercel, "crypto", "a.ts", stack=("vercel",)) == [1]
-    assert lines(vercel, "crypto", "vercel/a.ts") == [1]
-    assert lines(vercel._replace(of_project=True), "crypto", "a.ts") == [1]
+    assert lines(vercel, "crypto", "vercel/a.ts", stack=("go",)) == [1]
+    assert lines(vercel._replace(of_project=True), "crypto", "a.ts", stack=("go",)) == [1]
+
+
+@pytest.mark.req("003-23")
+def test_every_edge_is_considered_if_the_stack_is_unknown():
+    assert lines(edge("crypto", tags=("vercel",)), "crypto", "a.ts") == [1]
+    assert lines(edge(title="Staging refuses uploads", tags=("vercel",)), "staging.refuse(upload)")
+    assert lines(edge("crypto", tags=("python",)), "crypto", "a.ts") == []
+
+
+@pytest.mark.parametrize("stack", [(), ("go",)])
+def test_the_context_of_an_edge_is_not_a_condition(stack):
+    storage = edge(detection=Detection(context=("safari",), code=(r"localStorage\.setItem\(",)))
+    code = 'localStorage.setItem("token", t)'
+
+    assert lines(storage, code, "login.js", stack=stack) == [1]
+    assert lines(storage._replace(stack_tags=("python",)), code, "login.js", stack=stack) == []
+    assert lines(storage._replace(stack_tags=("vercel",)), code, "login.js", stack=("go",)) == []
+
+
+@pytest.mark.parametrize("context", [(), ("safari",)])
+@pytest.mark.parametrize("tags", [(), ("vercel",), ("python",)])
+@pytest.mark.parametrize("stack", [(), ("go",), ("vercel",)])
+def test_code_that_a_plan_is_warned_of_is_found_in_a_change(context, tags, stack):
+    pitfall = edge(tags=tags, detection=Detection(context=context, code=("crypto",)))
+
+    planned = matches([pitfall], Task("hash a password", stack, "import crypto"), None)
+    assert bool(lines(pitfall, "import crypto", "a.py", stack=stack)) >= bool(planned)
 
 
 def test_an_edge_without_patterns_needs_all_its_words_in_one_hunk():

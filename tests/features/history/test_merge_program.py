@@ -31,11 +31,18 @@ def test_a_merge_is_written_to_our_file_and_reported(files, tmp_path, capsys, pa
 
 
 @pytest.mark.parametrize(
-    "path", [".mind/values/a/b.md", ".mind/procedures/p@1.md", ".mind/MEMORY.md"]
+    "path",
+    [".mind/values/a/b.md", ".mind/procedures/p@1.md", ".mind/MEMORY.md", ".mind/policy.yaml"],
 )
 def test_files_without_memories_are_left_to_git(files, tmp_path, path):
     assert main([*files, path]) == 1
     assert (tmp_path / "A").read_bytes() == OURS
+
+
+@pytest.mark.parametrize("path", [".mind/policy.yaml.md", ".mind/MEMORY.md.txt.md"])
+def test_memories_with_names_like_those_of_other_files_are_merged(files, tmp_path, path):
+    assert main([*files, path]) == 0
+    assert (tmp_path / "A").read_bytes() != OURS
 
 
 def test_a_project_of_a_later_format_is_left_to_git(files, tmp_path, monkeypatch):

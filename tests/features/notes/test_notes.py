@@ -217,6 +217,23 @@ class TestEdit:
         assert show(mind, written.id).content == "tea is cold"
 
     @pytest.mark.parametrize(
+        ("old", "new", "reason"),
+        [
+            ("type: fact", "type: banana", "`type` must be one of"),
+            ("type: fact", "type: fact\nimportance: 99", "`importance` must be a number"),
+            ("tea is hot", "", "content is empty"),
+        ],
+    )
+    def test_a_new_text_of_the_file_is_checked(self, mind, old, new, reason):
+        written = add(mind, "tea is hot")
+        text = text_of(mind, written)
+
+        with pytest.raises(Invalid, match=reason):
+            edit(mind, written.id, file_text=text.replace(old, new))
+
+        assert text_of(mind, written) == text
+
+    @pytest.mark.parametrize(
         ("old", "new"), [("---\n", "---\ntitle: [open\n"), ("id: fact", "id: other"), ("", "")]
     )
     def test_a_text_with_another_id_is_refused_and_the_file_stays(self, mind, old, new):

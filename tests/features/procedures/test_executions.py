@@ -7,6 +7,7 @@ import pytest
 
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures import storage
+from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.storage import Execution, Executions
 from mimo.store import append_log, files
 
@@ -156,10 +157,22 @@ def test_a_process_inherits_the_lock_by_its_descriptor(runs: Executions, tmp_pat
 
 def test_sent_events_keep_their_order(runs: Executions) -> None:
     run = runs.create("ship_1", {})
-    for event in ("yes", "no\n", "논문"):
-        runs.find("ship_1").send(event)
+    for event, turn in (("yes", 0), ("no\n", None), ("논문", 7)):
+        runs.find("ship_1").send(event, turn=turn)
 
-    assert run.sent() == ["yes", "no\n", "논문"]
+    assert run.sent() == [
+        Sent(event="yes", turn=0),
+        Sent(event="no\n", early=True),
+        Sent(event="논문", turn=7),
+    ]
+
+
+def test_events_of_earlier_versions_have_no_turn(runs: Executions, tmp_path: Path) -> None:
+    run = runs.create("ship_1", {})
+    lines = b'{"event": "yes"}\n{"event": 5, "turn": "x"}\nnull\n{"turn": 1}\n'
+    (folder(tmp_path, "ship_1") / "inbox.jsonl").write_bytes(lines)
+
+    assert run.sent() == [Sent(event="yes"), Sent(event="5")]
 
 
 def test_a_cancellation_can_be_withdrawn(runs: Executions) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.features.procedures.commands import EXAMPLE, add
+from mimo.features.procedures import executing
+from mimo.features.procedures.commands import EXAMPLE, add, resume, send
 from mimo.features.procedures.commands import run as start
+from mimo.features.procedures.commands import status as status_of
 from mimo.mind import Mind
 from mimo.surroundings import Question
 from tests import privacy_fakes
-from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
+from tests.sample_procedures import BOOM, GREET, WAIT, Time, begun, put, text
 
 
 @pytest.fixture
@@ -197,6 +200,8 @@ def test_resume_continues_from_the_last_state(run: Any, mind: Mind) -> None:
 def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
+    executing.carry_out(mind, execution, waits=False)
+    execution.append({"kind": "resume", "at": 0, "time": mind.now().isoformat()})
     with execution.held():
         assert run("procedure", "send", "latest", "yes") == (0, "✓ yes sent, in state ask\n")
         assert run("procedure", "send", "latest", "odd")[0] == 2
@@ -218,6 +223,66 @@ def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> 
     assert (status, "`{{who}}` is not in the context" in output) == (1, True)
     status, output = run("procedure", "run", "wait", "--timeout", "100")
     assert (status, "mind procedure resume wait_ID" in output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("event", "shown"),
+    [
+        ("yes", "yes"),
+        ("ja, bitte", "'ja, bitte'"),
+        ("it's; rm x", """'it'"'"'s; rm x'"""),
+        ("--help", "-- --help"),
+        ("a`b", "EVENT"),
+    ],
+)
+def test_the_command_that_answers_a_question_is_quoted(
+    run: Any, mind: Mind, event: str, shown: str
+) -> None:
+    put(mind, "wait", WAIT.replace('"yes"', json.dumps(event)))
+    asks = start(mind.acting_as("claude-code"), "wait")
+    line = f"mind procedure send {asks.execution_id} {shown}"
+    assert f"`{line}` answers it" in str(asks.notice)
+    output = run("procedure", "status", "latest")[1]
+    assert f"  mind procedure send wait_ID {shown}\n  mind procedure send wait_ID no\n" in output
+    output = run("procedure", "resume", "latest", "--timeout", "100")[1]
+    assert f"  mind procedure send wait_ID {shown}\n  mind procedure send wait_ID no\n" in output
+    if shown != "EVENT":
+        assert run(*shlex.split(line)[1:])[0] == 0
+        assert run("procedure", "resume", "latest")[0] == 0
+
+
+def test_a_failed_rollback_is_not_reported_as_undone(run: Any, mind: Mind) -> None:
+    put(mind, "boom", BOOM, rollback_procedure="undo")
+    put(mind, "undo", BOOM.replace("q:", "never:"))
+    for argv in (("run", "boom"), ("status", "latest")):
+        _status, output = run("procedure", *argv)
+        assert "`q` is missing; its rollback failed in `a`: `never` is missing" in output
+        assert "  not undone: rollback boom_ID.rollback  failed\n" in output
+        assert "undone by" not in output
+    _status, output = run("procedure", "status", "latest", "--json")
+    assert json.loads(output)["rollback_status"] == "failed"
+
+    put(mind, "undo", GREET)
+    assert "  undone by boom_ID.rollback\n" in run("procedure", "run", "boom")[1]
+
+
+def test_the_question_of_a_rollback_is_part_of_the_result(mind: Mind) -> None:
+    put(mind, "boom", BOOM, rollback_procedure="wait")
+    put(mind, "wait", WAIT)
+    agent = mind.acting_as("claude-code")
+    asks = start(agent, "boom")
+
+    assert (asks.status, asks.question, asks.waits_for) == ("interrupted", "Go on?", ("yes", "no"))
+    assert asks.rollback_status == "interrupted"
+    assert f"`mind procedure send {asks.execution_id} yes`" in str(asks.notice)
+    shown = status_of(agent, asks.execution_id)
+    assert (shown.question, shown.waits_for) == ("Go on?", ("yes", "no"))
+    sent = send(agent, f"{asks.execution_id}.rollback", "yes")
+    assert sent.execution_id == f"{asks.execution_id}.rollback"
+    assert f"`mind procedure resume {asks.execution_id}`" in str(sent.notice)
+    done = resume(agent, f"{asks.execution_id}.rollback")
+    assert (done.execution_id, done.status) == (asks.execution_id, "failed")
+    assert (done.rollback_status, done.question) == ("completed", None)
 
 
 def test_ctrl_c_leaves_a_run_that_can_be_resumed(run: Any, mind: Mind) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from ssl import SSLCertVerificationError
 from threading import Thread
 from typing import Any
 
@@ -19,7 +20,7 @@ from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
 from mimo.mind import Mind
 from mimo.surroundings import Question, Timer
-from tests.sample_procedures import begun, put, ran, text
+from tests.sample_procedures import Time, begun, put, ran, text
 
 
 def program(*argv: str, more: str = "") -> str:
@@ -143,6 +144,55 @@ def test_child_processes_of_a_program_are_killed_with_its_step(
         time.sleep(0.01)
 
 
+WRITER = """\
+import os
+if os.fork():
+    while not (os.path.exists("child") and os.path.getsize("child")):
+        pass
+    os._exit(0)
+if {leaves}:
+    os.setsid()
+with open("child", "w") as file:
+    file.write(str(os.getpid()))
+while True:
+    print("tick", flush=True)
+"""
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+@pytest.mark.req("000-28")
+def test_a_step_ends_with_its_program_although_a_child_goes_on_writing(
+    mind: Mind, leaves: bool
+) -> None:
+    """A child that leaves the process group is not killed; its pipe is closed."""
+    argv = [sys.executable, "-c", WRITER.format(leaves=leaves)]
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        assert calls < 10_000, "the step waits for the child"
+
+    status, _, _ = actions.run_program(
+        argv, folder=mind.project.root, environ=os.environ, check=check
+    )
+
+    assert status == 0
+    child = mind.project.root / "child"
+    while not is_gone(int(child.read_text(encoding="utf-8"))):
+        time.sleep(0.01)
+
+
+def test_all_output_before_the_end_of_a_program_is_kept(mind: Mind) -> None:
+    """The pipes are full when it ends."""
+    code = "import os; [os.write(n, b'x' * 60_000) for n in (1, 2)]"
+    put(mind, "work", program("-c", code))
+    agree(mind)
+    shell = ran(mind, "work").run.context["shell"]
+
+    assert (len(shell["stdout"]), len(shell["stderr"])) == (60_000, 60_000)
+
+
 def test_stopping_a_run_kills_its_program(mind: Mind) -> None:
     put(mind, "work", program("-c", CHILD.format(then="time.sleep(60)")))
     agree(mind)
@@ -226,11 +276,11 @@ def server() -> Iterator[str]:
     made.server_close()
 
 
-def allow(mind: Mind, *hosts: str) -> None:
+def allow(mind: Mind, *hosts: str, env: tuple[str, ...] = ()) -> None:
     mind.home.mkdir(exist_ok=True)
-    names = ", ".join(f'"{host}"' for host in hosts)
     (mind.home / "config.toml").write_text(
-        f"[procedures]\nhttp_hosts = [{names}]\n", encoding="utf-8"
+        f"[procedures]\nhttp_hosts = {json.dumps(hosts)}\nenv = {json.dumps(env)}\n",
+        encoding="utf-8",
     )
 
 
@@ -242,6 +292,42 @@ def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: s
     assert done.status is Status.COMPLETED, done.run.error
     assert done.run.context["http_status"] == 200
     assert done.run.context["http_response"] == {"got": {"name": "Ada"}, "test": "Ada"}
+
+
+FORWARD = """\
+initial_state: get
+states:
+  get:
+    action:
+      module: step
+      function: http_request
+      args: [{url: "{{url}}", method: POST, body: {name: "{{answer}}"}, result_key: config}]
+    transitions: [{event: success, target: keep}]
+  keep:
+    action: {module: step, function: set_context, args: [{values: {settings: "{{config}}"}}]}
+    transitions: [{event: success, target: send}]
+  send:
+    action:
+      module: step
+      function: http_request
+      args: [{url: "{{url}}", method: POST, body: {name: '{"sent": {{settings}}}'}}]
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+
+@pytest.mark.attack("data that is executed")
+def test_an_answer_can_not_read_the_environment(mind: Mind, server: str) -> None:
+    allow(mind, "127.0.0.1", env=("SECRET_X",))
+    mind.environ = {"SECRET_X": "s3cret-value"}
+    put(mind, "forward", FORWARD, max_retries=0)
+    done = ran(mind, "forward", url=f"{server}/as-sent", answer='{"env": "SECRET_X"}')
+
+    assert done.status is Status.COMPLETED, done.run.error
+    assert done.run.context["settings"] == {"env": "SECRET_X"}
+    assert done.run.context["http_response"] == {"sent": {"env": "SECRET_X"}}
+    files = (mind.folder / ".local" / "executions").rglob("*")
+    assert not [path for path in files if path.is_file() and b"s3cret" in path.read_bytes()]
 
 
 @pytest.mark.attack("a journal that can't be read again")
@@ -350,9 +436,52 @@ def test_a_name_that_resolves_to_a_private_address_is_refused(
     assert actions.address_of("localhost", 80) == "127.0.0.1"
 
 
-def test_a_header_value_cannot_add_another_header(mind: Mind, server: str) -> None:
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\r\n X-Evil: 1", "a\0", "가"])
+def test_a_header_value_cannot_add_another_header(mind: Mind, server: str, value: str) -> None:
+    mind.timer = Time().timer()
     allow(mind, "127.0.0.1")
-    put(mind, "get", REQUEST, max_retries=0)
-    done = ran(mind, "get", url=f"{server}/", name="a\r\nX-Evil: 1")
+    put(mind, "get", REQUEST)
+    done = ran(mind, "get", url=f"{server}/", name=value)
 
-    assert done.status is Status.FAILED
+    assert (done.status, done.run.attempts) == (Status.FAILED, 0)
+    assert done.run.error == "the header `X-Test` must be one line of Latin-1 text"
+
+
+@pytest.mark.parametrize("path", ["/a b", "/é", "/?q=é", "/a\x7f"])
+def test_a_path_that_can_not_be_sent_is_not_retried(mind: Mind, server: str, path: str) -> None:
+    mind.timer = Time().timer()
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST)
+    done = ran(mind, "get", url=f"{server}{path}", name="Ada")
+
+    assert (done.status, done.run.attempts) == (Status.FAILED, 0)
+    assert "percent-encode it" in str(done.run.error)
+
+
+@pytest.mark.parametrize("name", ["", "X Y", "X:Y", "X\r\nY", "é"])
+def test_an_invalid_name_of_a_header_is_refused(name: str) -> None:
+    args = {"url": "http://127.0.0.1/", "headers": {name: "1"}}
+
+    with pytest.raises(Refused, match="not a name of a header"):
+        actions.Request(args, ["127.0.0.1"], 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (UnicodeError("label empty or too long"), False),
+        (ValueError("embedded null byte"), False),
+        (ConnectionRefusedError("refused"), True),
+        (SSLCertVerificationError("expired"), True),
+    ],
+)
+def test_only_errors_of_a_connection_are_retried(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, again: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(actions, "address_of", fail)
+    outcome = actions.Request({"url": "http://a.test/"}, ["a.test"], 1).send()
+
+    assert (outcome.event, outcome.again) == ("error", again)

@@ -249,6 +249,10 @@ def test_other_fenced_blocks_are_prose() -> None:
         ("{module: step, function: conditional, args: [{field: a, operator: is}]}", "`operator`"),
         ("{module: step, function: conditional, args: [{field: a, true_event: true}]}", "quotes"),
         ("{module: step, function: set_context, args: [{values: a}]}", "must be a mapping"),
+        (
+            "{module: step, function: set_context, args: [{values: {a: {env: '{{b}}'}}}]}",
+            "`{env: {{b}}}`: the variable can't come from the context",
+        ),
         ("{module: step, function: http_request}", "needs the argument `url`"),
         ("{module: step, function: ask}", "needs the argument `question`"),
         ("{module: mind, function: mind_trust}", "no such command"),

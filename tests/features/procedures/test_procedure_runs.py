@@ -11,13 +11,14 @@ import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing
+from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
 from mimo.mind import Mind
 from mimo.store import files
 from mimo.surroundings import Question, Timer
 from tests.conftest import Clock
-from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
+from tests.sample_procedures import BOOM, GREET, WAIT, Commands, Time, begun, path_of, put, ran
 
 
 @pytest.fixture
@@ -333,6 +334,111 @@ def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
     assert done.status is Status.FAILED
     undoing = executing.report(mind, executing.executions(mind).find(str(done.run.rollback)))
     assert undoing.status is Status.FAILED
+    assert done.error == (
+        "the disk is full [STORAGE_ERROR]; its rollback failed in `undo`: "
+        "`{{missing}}` is not in the context"
+    )
+
+
+def test_a_rollback_that_times_out_is_part_of_the_error(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(mind, "undo", LOOP, timeout_ms=500)
+    done = ran(mind, "call", Commands(FULL), n=1)
+
+    assert str(done.error).endswith("its rollback failed in `b`: overall timeout exceeded: 500 ms")
+
+
+def test_a_damaged_rollback_is_part_of_the_error(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+    done = ran(mind, "call", Commands(FULL), n=1)
+    folder = mind.folder / ".local" / "executions" / str(done.run.rollback)
+    (folder / "journal.jsonl").write_bytes(b"{}\n")
+    again = executing.report(mind, executing.executions(mind).find(done.id))
+
+    assert again.rollback is None
+    assert again.error == f"{done.error}; the records of its rollback can't be read"
+
+
+def test_a_rollback_has_no_rollback_of_its_own(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="call")
+    done = ran(mind, "call", Commands(FULL, FULL), n=1)
+
+    assert done.rollback
+    assert (done.rollback.status, done.rollback.run.rollback) == (Status.FAILED, None)
+    execution = executing.executions(mind).find(f"{done.id}.rollback")
+    assert not any("rollback" in record for record in execution.records())
+
+
+@pytest.fixture
+def asking(mind: Mind) -> Report:
+    """Returns a failed run whose rollback asks a question, which interrupted both."""
+    put(mind, "boom", BOOM, rollback_procedure="wait")
+    put(mind, "wait", WAIT)
+    return executing.carry_out(mind, begun(mind, "boom"), waits=False)
+
+
+def test_a_run_has_the_question_of_its_rollback(mind: Mind, asking: Report) -> None:
+    assert asking.status is Status.INTERRUPTED
+    assert asking.error == (
+        "`q` is missing; the rollback was interrupted: no answer yet, while it waited for yes or no"
+    )
+    assert asking.waiting.id == f"{asking.id}.rollback"
+    assert asking.waiting.run.question == "Go on?"
+
+
+@pytest.mark.parametrize("to", ["", ".rollback"])
+@pytest.mark.parametrize("resumed", ["", ".rollback"])
+def test_the_question_of_a_rollback_is_answered_by_either_id(
+    mind: Mind, asking: Report, to: str, resumed: str
+) -> None:
+    runs = executing.executions(mind)
+    sent = executing.send(mind, runs.find(f"{asking.id}{to}"), "yes")
+    assert sent.run.state == "ask"
+    for suffix in ("", ".rollback"):
+        with pytest.raises(Conflict, match="already sent"):
+            executing.send(mind, runs.find(f"{asking.id}{suffix}"), "yes")
+    execution = executing.resumable(mind, runs.find(f"{asking.id}{resumed}"))
+    done = executing.carry_out(mind, execution)
+
+    assert (done.id, done.status) == (asking.id, Status.FAILED)
+    assert (done.rollback and done.rollback.status) is Status.COMPLETED
+    assert done.error == "`q` is missing"
+    rollback = executing.resumable(mind, runs.find(f"{asking.id}.rollback"))
+    with pytest.raises(Conflict, match="is completed already"):
+        executing.carry_out(mind, rollback)
+
+
+def test_a_rollback_without_a_readable_run_is_resumed_itself(mind: Mind, asking: Report) -> None:
+    journal = mind.folder / ".local" / "executions" / asking.id / "journal.jsonl"
+    journal.write_bytes(b"{}\n")
+    rollback = executing.executions(mind).find(f"{asking.id}.rollback")
+
+    assert executing.resumable(mind, rollback).id == rollback.id
+
+
+def test_a_failing_run_whose_rollback_did_not_start_takes_no_events(mind: Mind) -> None:
+    put(mind, "signals", SIGNALS, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+    execution = begun(mind, "signals")
+    rollback = f"{execution.id}.rollback"
+    execution.append({"kind": "failing", "error": "x", "at": 1, "rollback": rollback})
+
+    with execution.held(), pytest.raises(Conflict, match="takes no events"):
+        executing.send(mind, execution, "built")
+
+
+def test_a_rollback_is_cancelled_by_its_own_id(mind: Mind, asking: Report) -> None:
+    runs = executing.executions(mind)
+
+    def cancel(seconds: float) -> None:
+        runs.find(f"{asking.id}.rollback").cancel("cancelled: enough")
+
+    mind.timer = mind.timer._replace(sleep=cancel)
+    stopped = executing.carry_out(mind, runs.find(asking.id))
+
+    assert stopped.status is Status.INTERRUPTED
+    assert "the rollback was interrupted: cancelled: enough" in str(stopped.error)
 
 
 def test_a_missing_rollback_procedure_is_reported_before_the_run(mind: Mind) -> None:
@@ -380,29 +486,146 @@ def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(mind: Mind) -
 def test_a_sent_event_selects_the_next_state(mind: Mind, event: str, end: str) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    with execution.held():
-        executing.send(mind, execution, event)
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, event)
     done = executing.carry_out(mind, execution)
 
     assert (done.status, done.run.state) == (Status.COMPLETED, end)
 
 
+TWO = """\
+initial_state: stage
+states:
+  stage:
+    action: {module: step, function: ask, args: [{question: "Deploy to staging?"}]}
+    transitions: [{event: "yes", target: delete}, {event: "no", target: stopped}]
+  delete:
+    action: {module: step, function: ask, args: [{question: "Delete the old database?"}]}
+    transitions: [{event: "yes", target: deleted}, {event: "no", target: stopped}]
+  deleted: {}
+  stopped: {}
+"""
+SIGNALS = """\
+initial_state: work
+states:
+  work:
+    action: {module: step, function: log, args: [{message: "working"}]}
+    transitions: [{event: success, target: agree}]
+  agree:
+    action: {module: step, function: ask, args: [{question: "Go on?"}]}
+    transitions: [{event: "yes", target: first}]
+  first:
+    transitions: [{event: built, target: second}, {event: "yes", target: stopped}]
+  second:
+    transitions: [{event: built, target: done}, {event: signed, target: signed}]
+  done: {}
+  signed: {}
+  stopped: {}
+"""
+
+
+@pytest.mark.parametrize("again", ["yes", "no"])
+def test_a_second_answer_to_a_question_is_refused(mind: Mind, again: str) -> None:
+    """A client that repeats its answer must not answer the next question, which was not asked."""
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, "yes")
+    with pytest.raises(Conflict, match="`yes` was already sent to `stage`") as refused:
+        executing.send(mind, execution, again)
+    assert "mind procedure resume" in refused.value.hint
+
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert (asks.status, asks.run.state) == (Status.INTERRUPTED, "delete")
+    assert asks.run.question == "Delete the old database?"
+    executing.send(mind, execution, "yes")
+    assert executing.carry_out(mind, execution).run.state == "deleted"
+
+
+def test_concurrent_answers_to_a_question_do_not_answer_the_next_one(mind: Mind) -> None:
+    """Two processes may send an answer at the same moment, or one just after the run went on."""
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    executing.carry_out(mind, execution, waits=False)
+    for _ in range(2):
+        execution.send("yes", turn=0)
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+    execution.send("yes", turn=0)
+    assert executing.carry_out(mind, execution, waits=False).run.state == "delete"
+
+
+def test_answers_repeated_with_an_earlier_version_answer_one_question(mind: Mind) -> None:
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    question = {"kind": "stay", "state": "stage", "at": 1, "question": "Deploy to staging?"}
+    execution.append(question)
+    execution.append({"kind": "end", "status": "interrupted", "at": 1, "error": "no answer yet"})
+    inbox = mind.folder / ".local" / "executions" / execution.id / "inbox.jsonl"
+    inbox.write_text('{"event": "yes"}\n{"event": "yes"}\n', encoding="utf-8")
+
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert path_of(asks) == [("stage", "yes", "delete")]
+    assert asks.run.question == "Delete the old database?"
+
+
+def test_an_event_sent_before_a_question_does_not_answer_it(mind: Mind) -> None:
+    put(mind, "two", TWO)
+    execution = begun(mind, "two")
+    with execution.held(), pytest.raises(Conflict, match="has not asked the question") as refused:
+        executing.send(mind, execution, "yes")
+    assert "mind procedure status" in refused.value.hint
+    execution.send("yes", turn=None)  # as if the run asked just after it was checked
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "stage"
+
+
+def test_an_early_event_is_kept_for_the_state_that_waits_for_it(mind: Mind) -> None:
+    put(mind, "signals", SIGNALS)
+    execution = begun(mind, "signals")
+    with execution.held():
+        executing.send(mind, execution, "signed")
+        executing.send(mind, execution, "built")
+        with pytest.raises(Conflict, match="`built` was already sent"):
+            executing.send(mind, execution, "built")
+    asks = executing.carry_out(mind, execution, waits=False)
+    assert asks.run.state == "agree"
+    executing.send(mind, execution, "yes")
+    done = executing.carry_out(mind, execution, waits=False)
+
+    assert path_of(done)[2:] == [("first", "built", "second"), ("second", "signed", "signed")]
+
+
+def test_an_event_for_a_state_that_waits_is_not_kept_for_the_next(mind: Mind) -> None:
+    states = SIGNALS.partition("  first:")[2]
+    put(mind, "signals", f"initial_state: first\nstates:\n  first:{states}")
+    execution = begun(mind, "signals")
+    executing.carry_out(mind, execution, waits=False)
+    executing.send(mind, execution, "built")
+    with pytest.raises(Conflict, match="`built` was already sent to `first`"):
+        executing.send(mind, execution, "built")
+
+    assert executing.carry_out(mind, execution, waits=False).run.state == "second"
+
+
 def test_an_unknown_event_is_refused(mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    with execution.held(), pytest.raises(Invalid) as refused:
-        executing.send(mind, execution, "maybe")
-    assert refused.value.hint == "events are no, yes"
-
     with pytest.raises(Conflict, match="takes no events"):
         executing.send(mind, execution, "yes")
 
+    executing.carry_out(mind, execution, waits=False)
+    with pytest.raises(Invalid) as refused:
+        executing.send(mind, execution, "maybe")
+    assert refused.value.hint == "events are no, yes"
+
 
 def test_an_event_without_a_transition_changes_nothing(mind: Mind) -> None:
-    put(mind, "wait", WAIT.replace("stopped: {}", "stopped: {}\n").replace("yes", "yes"))
+    put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    execution.send("odd")
-    execution.send("yes")
+    executing.carry_out(mind, execution, waits=False)
+    execution.send("odd", turn=0)
+    execution.send("yes", turn=0)
     done = executing.carry_out(mind, execution)
 
     assert path_of(done) == [("ask", "yes", "done")]
@@ -433,7 +656,7 @@ def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, 
         time.seconds += seconds
         waited.append(seconds)
         if len(waited) == 10:
-            execution.send("odd")
+            execution.send("odd", turn=0)
 
     mind.timer = mind.timer._replace(sleep=sleep)
     done = executing.carry_out(mind, execution)
@@ -618,6 +841,8 @@ DEEP = json.loads("[" * 900 + "]" * 900)
         ({}, {"kind": "odd"}),
         ({}, {"at": None, "merge": 3}),
         ({}, {"at": float("inf")}),
+        ({}, {"kept": 1}),
+        ({}, {"kept": ["1"]}),
         ({"text": "\ud800"}, {}),
         ({"time": 5}, {}),
         ({"time": "9999-12-31T23:59:59-14:00"}, {}),

@@ -122,6 +122,35 @@ def test_set_context_accepts_values_references_and_allowed_variables() -> None:
         steps.set_context({"values": {"t": {"env": "TOKEN"}}}, CONTEXT, {"CI": "yes"})
 
 
+@pytest.mark.attack("data that is executed")
+@pytest.mark.parametrize("data", [{"env": "CI"}, {"ref": "n"}, {"ref": "gone"}, "{{n}}", ["{{n}}"]])
+def test_set_context_does_not_interpret_data(data: Any) -> None:
+    values = {"a": "{{data}}", "b": {"ref": "data"}, "c": ["{{data}}"], "d": {"k": "{{data}}"}}
+    outcome = steps.set_context({"values": values}, {**CONTEXT, "data": data}, {"CI": "yes"})
+
+    assert outcome.merge == {"a": data, "b": data, "c": [data], "d": {"k": data}}
+
+
+@pytest.mark.attack("data that is executed")
+def test_set_context_does_not_complete_a_directive_with_data() -> None:
+    context = {"env": "env", "name": "CI"}
+    values = {"a": {"{{env}}": "CI"}, "b": {"x": {"env": "CI"}}}
+    outcome = steps.set_context({"values": values}, context, {"CI": "yes"})
+
+    assert outcome.merge == values
+    with pytest.raises(Refused, match="not set, or not allowed"):
+        steps.set_context({"values": {"t": {"env": "{{name}}"}}}, context, {"CI": "yes"})
+
+
+def test_a_reference_may_be_named_by_the_context() -> None:
+    values = {"a": {"ref": "list.{{which}}.x"}}
+    context = {**CONTEXT, "which": 0, "odd": [1]}
+
+    assert steps.set_context({"values": values}, context, {}).merge == {"a": 1}
+    with pytest.raises(Refused, match="is not in the context"):
+        steps.set_context({"values": {"a": {"ref": "{{odd}}"}}}, context, {})
+
+
 SCHEMA = {
     "required": ["branch"],
     "properties": {

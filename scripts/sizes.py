@@ -21,7 +21,7 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 328
-MOST_LINES = 84_400
+MOST_LINES = 84_360
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

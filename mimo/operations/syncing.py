@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
 from mimo.store.revisions import Change, has_memories, is_memory
 from mimo.store.walk import LOG
+from mimo.text.calendar import iso_utc
 
 _SHOWN = 3
 
@@ -95,6 +97,7 @@ def sync(
                 message, pending = None, ()
             else:
                 approved = before - _unapproved(mind, pending)
+        _note_failure(mind, None)
         done["pulled"] = commits.pull(root) if pull else None
         if push:
             commits.push(root)
@@ -178,9 +181,39 @@ def commit_scheduled(root: Path, home: Path) -> None:
         files.remove(_scheduled(root))
     with suppress(MindError, OSError):
         mind = opened(root, home)
-        sync(mind, message=None, automatic=True)
+        commits.check_shared(repository(mind))  # Outside git, and if it is ignored, nothing fails.
+        try:
+            sync(mind, message=None, automatic=True)
+        except (MindError, OSError) as error:
+            _note_failure(mind, error)
+            raise
         if mind.shared_index is not None:
             start("mimo.operations.sharing", root, home)
+
+
+def failure_of_commit(mind: Mind) -> str | None:
+    """Returns the time and the reason of the last automatic commit if it failed."""
+    with suppress(OSError, MindError):
+        time_, _, reason = disk.read(_failure(mind)).decode("utf-8", "replace").partition(" ")
+        return f"the automatic commit of {time_} failed: {changes.one_line(reason)}"
+    return None
+
+
+def _note_failure(mind: Mind, error: MindError | OSError | None) -> None:
+    """Stores the reason for which an automatic commit failed; None removes it."""
+    with suppress(MindError, OSError):
+        if error is None:
+            _failure(mind).unlink(missing_ok=True)
+        else:
+            reason = error.message if isinstance(error, MindError) else error.strerror
+            text = f"{iso_utc(mind.now(), 'seconds')} {reason}"
+            files.replace(_failure(mind), text.encode("utf-8", "replace"), mode=0o600)
+
+
+def _failure(mind: Mind) -> Path:
+    # Not in the project: a clone could bring the file, and with it any text.
+    root = disk.sha256(os.fsencode(mind.project.root)).hex()[:16]
+    return mind.home / "cache" / f"{root}-autocommit"
 
 
 def _scheduled(root: Path) -> Path:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Denied, LaterFormat, NotFound
+from mimo.errors import Conflict, Denied, LaterFormat, MindError, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of, of_path
@@ -201,18 +202,29 @@ def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
     return user if user.trash.last > mind.trash.last else mind
 
 
-def purge(mind: Mind, wanted: str) -> int:
+def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
-    Raises `NotFound`, `AmbiguousId` and `StorageFailed`, and `LaterFormat` before a change.
+    Also unstages their texts, unless they are on the disk, and returns a notice of that. Raises
+    `NotFound`, `AmbiguousId` and `StorageFailed`, and `LaterFormat` before a change.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
     for id_ in ids:
         store.entry(id_)  # Raises for a later format.
+    purged: dict[str, set[str | None]] = {}
+    for id_ in ids:
+        with suppress(NotFound):  # Another user made the change.
+            for kept in store.kept(id_):
+                purged.setdefault(kept.path, set()).add(_digest(kept.before))
     for id_ in ids:
         store.remove(id_)
-    return len(ids)
+
+    def is_of(path: str, text: bytes) -> bool:
+        digest = _digest(text)
+        return digest in purged[path] and digest != _current(mind, path)
+
+    return len(ids), _unstage(mind, "", purged, is_of)
 
 
 def entry_id() -> str | None:
@@ -226,21 +238,57 @@ def forget(mind: Mind, record: Record) -> None:
 
     Copies at an earlier path of the file are those whose text has the id.
     """
-    from mimo.store.revisions import is_memory
-
     path, id_ = record.place.path, record.parent or record.memory.id
-
-    def is_of(kept: Kept) -> bool:
-        if kept.before is None or not is_memory(kept.path.replace(PRIVATE, f"{STORE}/")):
-            return False
-        if id_.encode() not in kept.before and of_path(kept.path) != id_:
-            return False
-        read = records_of(kept.before, kept.path, mind.now())
-        return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
-
     if recorder := trash.current():
         recorder.exempt(path)
-    mind.trash.purge(path, is_of)
+    mind.trash.purge(
+        path, lambda kept: kept.before is not None and _holds(mind, id_, kept.path, kept.before)
+    )
+
+
+def unstage(mind: Mind, record: Record) -> str | None:
+    """Unstages the texts of a memory that was removed, and returns a notice of that.
+
+    The next commit of the user would publish them. None if no such text was staged.
+    """
+    path, id_ = record.place.path, record.parent or record.memory.id
+    return _unstage(
+        mind, id_, (path,), lambda other, text: other == path or _holds(mind, id_, other, text)
+    )
+
+
+def _unstage(
+    mind: Mind, id_: str, paths: Collection[str], is_of: Callable[[str, bytes], bool]
+) -> str | None:
+    from mimo.store import commit, git
+
+    root = mind.project.root
+    if not git.is_inside(root):
+        return None
+    names: list[str] = []
+    try:
+        staged = commit.staged_texts(root, id_, paths)
+        names = [path for path, text in staged if is_of(path, text)]
+        commit.unstage(root, names)
+    except MindError as error:
+        some = " ".join(map(quote, names or [STORE]))
+        return (
+            f"git may still have the text staged ({error.message}): "
+            f"run `git rm -r --cached -- {some}`"
+        )
+    return f"git had the text staged; it was unstaged: {', '.join(names)}" if names else None
+
+
+def _holds(mind: Mind, id_: str, path: str, text: bytes) -> bool:
+    """Returns whether a text, kept from this path, has a memory or an ingested file of this id."""
+    from mimo.store.revisions import is_memory
+
+    if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
+        return False
+    if id_.encode() not in text and of_path(path) != id_:
+        return False
+    read = records_of(text, path, mind.now())
+    return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
 
 
 def forget_id(mind: Mind, id: str) -> None:

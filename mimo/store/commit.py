@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
@@ -14,6 +15,10 @@ from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.store import git
 from mimo.store.files import is_shared
 from mimo.store.revisions import Change
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess
 
 _PLAIN = (2, 3)
 """Versions of git's index with uncompressed paths."""
@@ -38,8 +43,10 @@ PROGRAM = "mind <mind@localhost>"
 _FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _PAUSE_SECONDS = 0.1
 _TRIES = 5
-_REMOVED, _NEW = "D ", "??"
-"""Marks of `git status`: removed in git's index, and not in it yet."""
+_NEW, _MISSING = "??", " D"
+"""Marks of `git status`: not in git's index yet, and missing on the disk."""
+_INTENT, _INTENT_AFTER_REMOVAL = " A", "DA"
+"""Marks of `git status`: only the intent to add the file is in git's index (`git add -N`)."""
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -150,28 +157,24 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     With an `author`, such as `Ana <ana@example.org>`, the committer may be the program: see
     `identity`. Other staged files stay staged. Returns the short id; None if the files equal the
     last commit after the user's filters. Raises `StorageFailed` with the message of git or of a
-    hook. If a hook added a private file, the commit is undone.
+    hook. If a hook added a private file, the commit is undone. Without a commit, git's index is as
+    it was before.
     """
-    if not (names := _staged(root, paths := tuple(paths))):
-        return None
-    if git.run(root, "diff", "--cached", "--quiet", "--", STORE).returncode == 0:
-        return None
-    before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
     words = ["commit", "--quiet", f"--message={message}", "--only", *_FROM_INPUT]
     settings: tuple[str, ...] = ()
     if author:
         words, settings = [*words, f"--author={author}"], identity(root)
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            _do(root, *words, data=names, settings=settings)
-            break
-        except StorageFailed:
-            # Another process may have taken one of the files out of git's index.
-            before_, names = names, _staged(root, paths)
-            if not names:
-                return None
-            if not tries_left or names == before_:
-                raise
+    before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
+    staged, intended = _entries(root), {p for p, marks in _status(root).items() if marks == _INTENT}
+    added: set[str] = set()
+    try:
+        names = _committed(root, words, frozenset(paths), added, settings)
+    except BaseException:  # An interruption, too.
+        with suppress(MindError):
+            _take_back(root, added)
+        raise
+    if not names:
+        return None
     # A hook of the user may have added private files.
     options = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
     listed = git.ask(
@@ -182,6 +185,10 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     if private:
         target = ("HEAD", before) if before else ("-d", "HEAD")
         _do(root, "update-ref", "-m", "mind sync: undone", *target)
+        _set_entries(root, {path: staged.get(path) for path in names if path not in intended})
+        if intended := intended.intersection(names):
+            _set_entries(root, dict.fromkeys(intended))
+            _do(root, "add", "--intent-to-add", *_FROM_INPUT, data=_names(intended))
         raise StorageFailed(
             f"a git hook added the private file `{private[0]}`, so the commit was undone",
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
@@ -190,25 +197,134 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
 
 
-def _staged(root: Path, paths: Iterable[str]) -> bytes:
-    """Stages files, and returns the names, for git, of those that a commit can name.
+def _committed(
+    root: Path,
+    words: Sequence[str],
+    wanted: frozenset[str],
+    added: set[str],
+    settings: Iterable[str],
+) -> list[str]:
+    """Commits files, and returns their paths; empty if they equal the last commit.
 
-    Meanwhile, other processes may remove files, and stage or commit them. Raises `StorageFailed`.
+    Meanwhile, other processes may remove files, and stage or commit them. Adds to `added` as
+    `_known` does. Raises `StorageFailed`.
     """
-    wanted = frozenset(paths)
-    for tries_left in reversed(range(_TRIES)):
-        # git can't add a file that is missing in its index as well as on the disk.
-        marks = _status(root)
-        names = [path for path in wanted if marks.get(path, _REMOVED) != _REMOVED]
-        try:
-            if names:
-                _do(root, "add", "--all", *_FROM_INPUT, data=_names(names))
+    failure: StorageFailed | None = None
+    names: list[str] = []
+    for _ in range(_TRIES):
+        last, names = names, _known(root, wanted, added)
+        if not names or _equals_head(root, names):
+            unstage(root, names)
+            return []
+        if failure and names == last:
             break
-        except StorageFailed:
+        try:
+            _do(root, *words, data=_names(names), settings=settings)
+        except StorageFailed as error:
+            failure = error
+        else:
+            return names
+    raise failure or StorageFailed("git commit: the files change all the time")
+
+
+def _known(root: Path, wanted: frozenset[str], added: set[str]) -> list[str]:
+    """Makes new files known to git's index, and returns the paths that a commit can name.
+
+    `git commit` refuses names that it does not know. The index gets the intent to add these files,
+    and not their text: if this process is killed, a later commit of the user does not contain them.
+    Adds them to `added`. Raises `StorageFailed`.
+    """
+    marks = _status(root)
+    for tries_left in reversed(range(_TRIES)):
+        new = [path for path in wanted if marks.get(path) == _NEW]
+        if not new:
+            break
+        added.update(new)
+        try:
+            _do(root, "add", "--intent-to-add", *_FROM_INPUT, data=_names(new))
+        except StorageFailed:  # Another process may have removed a file.
             if not tries_left:
                 raise
-    marks = _status(root)
-    return _names(path for path in wanted if marks.get(path, _NEW) != _NEW)
+        marks = _status(root)
+    return sorted(path for path in wanted if marks.get(path, _NEW) != _NEW)
+
+
+def _equals_head(root: Path, names: Iterable[str]) -> bool:
+    """Returns whether the files equal the last commit, after the user's filters."""
+    quick = ("-c", "diff.ignoreSubmodules=all")
+    words = ("commit", "--dry-run", "--short", "--untracked-files=no", "--only", *_FROM_INPUT)
+    result = _waited(git.run_as_person, root, *quick, *words, data=_names(names))
+    # git also ends with 1 if it does not know one of the names.
+    errors = re.search(rb"^(?:error|fatal): ", result.stderr, re.MULTILINE)
+    return result.returncode == 1 and not errors
+
+
+def _take_back(root: Path, added: Iterable[str]) -> None:
+    """Removes from git's index the files that it only has the intent to add."""
+    marks, head = _status(root), _head(root)
+    intended = (_INTENT, _INTENT_AFTER_REMOVAL)
+    _set_entries(
+        root,
+        {
+            path: None
+            for path in added
+            if marks.get(path) in intended or (marks.get(path) == _MISSING and path not in head)
+        },
+    )
+
+
+# Entries of git's index. One is the mode and the id of a file's text, as git prints them.
+
+
+def staged_texts(root: Path, id: str, paths: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """Yields the path and the text of each staged file that the last commit has not.
+
+    Only files at these paths, and other files of the memory whose staged text has the id. Raises
+    `Invalid`.
+    """
+    words = ("--raw", "--no-abbrev", "--no-renames", "--diff-filter=d", "--relative", "-z")
+    listed = os.fsdecode(git.ask(root, "diff", "--cached", *words, "--", STORE)).split("\0")
+    staged = {path: marks.split(" ")[3] for marks, path in zip(*[iter(listed)] * 2, strict=False)}
+    wanted = set(paths)
+    if id and staged:
+        words = ("--cached", "-z", "--files-with-matches", "--fixed-strings", "-e", id)
+        wanted.update(os.fsdecode(git.run(root, "grep", *words, "--", STORE).stdout).split("\0"))
+    for path in sorted(wanted & staged.keys()):
+        yield path, git.ask(root, "cat-file", "blob", staged[path])
+
+
+def unstage(root: Path, paths: Iterable[str]) -> None:
+    """Gives files in git's index the text of the last commit; removes those that are not in it.
+
+    The files on the disk do not change, and none is read. Raises `StorageFailed`.
+    """
+    if paths := tuple(paths):
+        head = _head(root)
+        _set_entries(root, {path: head.get(path) for path in paths})
+
+
+def _head(root: Path) -> dict[str, str]:
+    """Returns the entries of the last commit for the files of the memory, by path."""
+    listed = os.fsdecode(git.run(root, "ls-tree", "-r", "-z", "HEAD", "--", STORE).stdout)
+    entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+    return {path: f"{marks.split(' ')[0]} {marks.split(' ')[2]}" for marks, _, path in entries}
+
+
+def _entries(root: Path) -> dict[str, str]:
+    """Returns the entries of git's index for the files of the memory that do not conflict."""
+    listed = os.fsdecode(git.ask(root, "ls-files", "--stage", "-z", "--", STORE))
+    entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
+    return {path: marks.removesuffix(" 0") for marks, _, path in entries if marks.endswith(" 0")}
+
+
+def _set_entries(root: Path, entries: Mapping[str, str | None]) -> None:
+    """Sets entries of git's index by path; None removes one. Raises `StorageFailed`."""
+    prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
+    removed = "".join(f"{path}\0" for path, entry in entries.items() if entry is None)
+    kept = "".join(f"{entry}\t{prefix}{path}\0" for path, entry in entries.items() if entry)
+    for words, lines in ((("--force-remove", "--stdin"), removed), (("--index-info",), kept)):
+        if lines:
+            _do(root, "update-index", "-z", *words, data=os.fsencode(lines), run=git.run)
 
 
 def _names(paths: Iterable[str]) -> bytes:
@@ -356,24 +472,22 @@ def publish(root: Path) -> None:
     _do(root, "push", "--quiet", "--set-upstream", "origin", f"HEAD:refs/heads/{name}")
 
 
-def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()) -> str:
+def _do(
+    root: Path,
+    *words: str,
+    data: bytes = b"",
+    settings: Iterable[str] = (),
+    run: Callable[..., CompletedProcess[bytes]] = git.run_as_person,
+) -> str:
     """Runs a git command, and returns its output.
 
     Waits if another process works with git's index. Raises `StorageFailed` with git's message.
     """
-    patience = disk.current()
-    deadline = time.monotonic() + patience.left
-    while True:
-        result = git.run_as_person(root, *settings, *words, data=data, seconds=_SLOW)
-        is_locked = result.returncode and b"index.lock': File exists" in result.stderr
-        if not is_locked or time.monotonic() > deadline:
-            break
-        with patience.spent():
-            time.sleep(_PAUSE_SECONDS)
+    result = _waited(run, root, *settings, *words, data=data)
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
         reason = git.complaint(result.stderr or result.stdout)
-        if is_locked:
+        if _is_locked(result):
             lock = reason.partition("'")[2].rpartition("'")[0]
             raise StorageFailed(
                 f"`{lock}` is held by another process",
@@ -385,6 +499,24 @@ def _do(root: Path, *words: str, data: bytes = b"", settings: Iterable[str] = ()
             hint=_advice(printed, reason) or "see `git status`",
         )
     return printed
+
+
+def _waited(
+    run: Callable[..., CompletedProcess[bytes]], root: Path, *words: str, data: bytes
+) -> CompletedProcess[bytes]:
+    """Returns the result of a git command; waits if another process works with git's index."""
+    patience = disk.current()
+    deadline = time.monotonic() + patience.left
+    while True:
+        result = run(root, *words, data=data, seconds=_SLOW)
+        if not _is_locked(result) or time.monotonic() > deadline:
+            return result
+        with patience.spent():
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _is_locked(result: CompletedProcess[bytes]) -> bool:
+    return bool(result.returncode) and b"index.lock': File exists" in result.stderr
 
 
 def _advice(printed: str, reason: str) -> str:

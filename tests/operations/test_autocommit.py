@@ -8,6 +8,8 @@ import pytest
 from mimo.cli.main import main
 from mimo.config import setting
 from mimo.errors import Invalid
+from mimo.features.upkeep.checks import doctor
+from mimo.features.upkeep.status import status
 from mimo.operations import background, syncing
 from tests.conftest import git, wait_until_forgotten
 
@@ -80,6 +82,37 @@ def test_every_command_that_writes_shared_files_schedules_a_commit(
     say(mind, *words)
 
     assert started == [repository]
+
+
+def test_a_failed_commit_is_reported_until_one_succeeds(on, mind, repository, started, home):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    say(mind, "add", "Tea")
+
+    syncing.commit_scheduled(repository, home)
+
+    reported = [check for check in doctor(mind).checks if check.name == "autocommit"]
+    assert [check.verdict for check in reported] == ["warning"]
+    assert "failed: git commit: no commits on Friday" in reported[0].message
+    assert any("no commits on Friday" in warning for warning in status(mind).warnings)
+    assert git(repository, "diff", "--cached", "--name-only") == ""
+    hook.unlink()
+    syncing.commit_scheduled(repository, home)
+    assert not [check for check in doctor(mind).checks if check.name == "autocommit"]
+
+
+@pytest.mark.parametrize("has_git", [False, True])
+def test_a_project_that_is_not_in_git_reports_no_failed_commit(
+    on, mind, project, home, started, has_git
+):
+    if has_git:
+        git(project, "init", "-q")
+        (project / ".gitignore").write_text(".mind\n", encoding="utf-8")
+    say(mind, "add", "Tea")
+    syncing.commit_scheduled(project, home)
+    assert syncing.failure_of_commit(mind) is None
 
 
 def test_a_process_that_died_does_not_stop_the_next_one(on, mind, repository, started, monkeypatch):

@@ -101,6 +101,123 @@ def test_a_refusing_git_hook_stops_the_commit_and_is_quoted(repository, mind):
     assert git(repository, "log", "--format=%s") == "app"
 
 
+def refuse(repository):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\ngit diff --cached --name-only > seen\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    (repository / ".git" / "info" / "exclude").write_text("seen\n", encoding="utf-8")
+    return hook
+
+
+def staged(repository):
+    """Returns git's index as it is: entries, differences to HEAD and to the disk."""
+    words = ("ls-files", "--stage"), ("diff", "--cached", "--raw"), ("status", "--short", "-uall")
+    return [git(repository, *line) for line in words]
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_failed_commit_leaves_the_index_as_it_was(repository, mind, is_first):
+    changed, removed = remember(mind, "Changed"), remember(mind, "Removed")
+    unstaged, back = remember(mind, "Removed from the index"), remember(mind, "Staged removal")
+    sync(mind)
+    if is_first:
+        git(repository, "switch", "-q", "--orphan", "new")
+        git(repository, "checkout", "main", "--", ".")
+    git(repository, "rm", "-q", "--cached", unstaged.place.path)
+    git(repository, "rm", "-q", "-f", back.place.path)
+    with (repository / changed.place.path).open("a", encoding="utf-8") as file:
+        file.write("staged\n")
+        file.flush()
+        git(repository, "add", changed.place.path)
+        file.write("and more\n")
+    (repository / removed.place.path).unlink()
+    new, partly, intended = (remember(mind, text) for text in ("New", "Partly", "Intended"))
+    git(repository, "add", partly.place.path)
+    (repository / partly.place.path).write_text("Other words\n", encoding="utf-8")
+    git(repository, "add", "--intent-to-add", intended.place.path)
+    (repository / "app.py").write_text("x = 2\n", encoding="utf-8")
+    git(repository, "add", "app.py")
+    before = staged(repository)
+    refuse(repository)
+
+    with pytest.raises(StorageFailed):
+        sync(mind)
+
+    assert staged(repository) == before
+    seen = (repository / "seen").read_text(encoding="utf-8").splitlines()
+    assert {new.place.path, partly.place.path, intended.place.path} <= set(seen)
+    assert "app.py" not in seen
+
+
+def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, mind):
+    hook = refuse(repository)
+    secret = remember(mind, "A note to purge")
+    with pytest.raises(StorageFailed):
+        sync(mind)
+    saving.remove(mind, secret.memory.id)
+    hook.unlink()
+    (repository / "code.py").write_text("", encoding="utf-8")
+    git(repository, "add", "code.py")
+    git(repository, "commit", "-qm", "mine")
+    assert git(repository, "show", "--name-only", "--format=") == "code.py"
+
+
+def test_a_killed_commit_leaves_no_text_in_the_index(repository, mind, monkeypatch):
+    record = remember(mind)
+    monkeypatch.setattr(commit, "_take_back", lambda *_: None)
+    refuse(repository)
+    with pytest.raises(StorageFailed):
+        sync(mind)
+    assert git(repository, "diff", "--cached", "--name-only") == ""
+    refuse(repository).unlink()
+    assert sync(mind).commit
+    assert record.place.path in git(repository, "ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_an_interrupted_commit_leaves_the_index_as_it_was(repository, mind, monkeypatch):
+    remember(mind)
+    before, do = staged(repository), commit._do
+
+    def interrupted(root, *words, **rest):
+        if words[0] == "commit":
+            raise KeyboardInterrupt
+        return do(root, *words, **rest)
+
+    monkeypatch.setattr(commit, "_do", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sync(mind)
+    assert staged(repository) == before
+
+
+def test_a_commit_below_the_top_of_the_repository_that_fails_changes_no_index(repository, home):
+    inner = repository / "services" / "api"
+    inner.mkdir(parents=True)
+    init(inner, home, now=NOW)
+    mind = opened(inner, home)
+    sync(mind)
+    remember(mind)
+    before = staged(repository)
+    refuse(repository)
+    with pytest.raises(StorageFailed):
+        sync(mind)
+    assert staged(repository) == before
+
+
+def test_what_is_staged_of_an_unchanged_or_missing_memory_is_unstaged(repository, mind):
+    """The files equal the last commit, so there is nothing to commit, and nothing is staged."""
+    kept = remember(mind)
+    sync(mind)
+    text = (repository / kept.place.path).read_text(encoding="utf-8")
+    (repository / kept.place.path).write_text("Other words\n", encoding="utf-8")
+    lost = remember(mind, "Lost")
+    git(repository, "add", ".mind")
+    (repository / kept.place.path).write_text(text, encoding="utf-8")
+    (repository / lost.place.path).unlink()
+    assert sync(mind).commit is None
+    assert git(repository, "status", "--short") == ""
+
+
 def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path):
     program = tmp_path / "sign"
     program.write_text(

@@ -26,8 +26,10 @@ from mimo.operations.undoing import Action
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import render, show_on
 from mimo.store import files
+from mimo.store.init import init
+from mimo.store.projects import explicit
 from mimo.store.trash import Trash
-from tests.conftest import Clock, git
+from tests.conftest import NOW, Clock, git
 
 COMMANDS = all_commands()
 
@@ -385,6 +387,94 @@ def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
 
     assert run(mind, "undo", list=True).changes == ()
     assert not list((mind.folder / ".local" / "trash").iterdir())
+
+
+@pytest.fixture
+def repository(project: Path, ann: None) -> Path:
+    git(project, "init", "-q", "-b", "main")
+    (project / "app.py").write_text("x = 1\n", "utf-8")
+    git(project, "add", "app.py")
+    return project
+
+
+def published(repository: Path) -> str:
+    """Commits everything that is staged, and returns its changes."""
+    git(repository, "commit", "-q", "--allow-empty", "-m", "mine")
+    return git(repository, "log", "-p", "--format=")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_purge_unstages_the_text(repository: Path, mind: Mind, is_first: bool) -> None:
+    if not is_first:
+        git(repository, "commit", "-qm", "app")
+    id_, other = added(mind, "Hunter2 and more"), added(mind, "Harmless")
+    git(repository, "add", "-A")
+    removed = run(mind, "rm", id=id_, purge=True)
+    assert removed.notice == f"git had the text staged; it was unstaged: .mind/facts/{id_}.md"
+    changes = published(repository)
+    assert "Hunter2" not in changes
+    assert other in changes
+    assert run(mind, "rm", id=other, purge=True).notice is None
+
+
+def test_purge_unstages_a_later_text_and_the_text_at_another_path(
+    repository: Path, mind: Mind
+) -> None:
+    id_ = added(mind, "Harmless")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "memory")
+    run(mind, "edit", id=id_, content="Hunter2 and more")
+    git(repository, "add", "-A")
+    old, new = f"/memories/facts/{id_}.md", "/memories/facts/b.md"
+    tool = MemoryTool(mind.project.root)
+    assert not tool.handle({"command": "rename", "old_path": old, "new_path": new}).is_error
+    run(mind, "rm", id=id_, purge=True)
+    assert "Hunter2" not in published(repository)
+    assert git(repository, "status", "--short") == f"D .mind/facts/{id_}.md"
+
+
+def test_purge_in_a_folder_of_a_repository_unstages_the_text(repository: Path, home: Path) -> None:
+    inner = repository / "services" / "api"
+    inner.mkdir(parents=True)
+    init(inner, home, now=NOW)
+    mind = Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={})
+    id_ = added(mind, "Harmless")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "memory")
+    run(mind, "edit", id=id_, content="Hunter2 and more")
+    git(repository, "add", "-A")
+    run(mind, "rm", id=id_, purge=True)
+    assert "Hunter2" not in published(repository)
+    assert git(repository, "ls-files").count("/.mind/facts/") == 1
+
+
+def test_purge_warns_if_the_text_cannot_be_unstaged(
+    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = added(mind, "Hunter2 and more")
+    git(repository, "add", "-A")
+    (repository / ".git" / "index.lock").touch()
+    monkeypatch.setattr(disk, "WAIT_SECONDS", 0.2)
+    notice = run(mind, "rm", id=id_, purge=True).notice
+    assert notice.startswith("git may still have the text staged")
+    assert f"`git rm -r --cached -- .mind/facts/{id_}.md`" in notice
+
+
+def test_a_purged_change_unstages_its_text_unless_it_is_on_the_disk(
+    repository: Path, mind: Mind
+) -> None:
+    added(mind, "Hunter2 and more")
+    run(mind, "value put", namespace="agent.x", key="key", value="Hunter2")
+    kept = added(mind, "Harmless")
+    run(mind, "edit", id=kept, content="Tea")
+    git(repository, "add", "-A")
+    changes = run(mind, "undo", list=True).changes
+    run(mind, "undo", id=changes[-1].id)
+    run(mind, "value rm", namespace="agent.x", key="key")
+    run(mind, "undo", id="all", purge=True)
+    shown = published(repository)
+    assert "Hunter2" not in shown
+    assert "Tea" in shown
 
 
 @pytest.mark.attack("undo copies of other files lost")

@@ -260,12 +260,20 @@ def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
     _negated(repository)
     if is_first:
         git(repository, "symbolic-ref", "HEAD", "refs/heads/new")
+    fact = saving.store(mind, saving.draft(Kind.FACT, "Coffee is hot")).place.path
+    intended = saving.store(mind, saving.draft(Kind.FACT, "Milk is cold")).place.path
+    write(repository, fact, "staged\n")
+    git(repository, "add", fact)
+    write(repository, fact, "more\n")
+    git(repository, "add", "--intent-to-add", intended)
     before = git(repository, "rev-list", "--all", "--not", "main")
+    index = git(repository, "ls-files", "--stage"), git(repository, "status", "--short")
     hook = repository / ".git" / "hooks" / "pre-commit"
     write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -A -f\n")
     hook.chmod(0o755)
     with pytest.raises(StorageFailed, match="a git hook added the private file"):
-        commit.commit(repository, "memory", [RULES, ".mind/config.toml"])
+        commit.commit(repository, "memory", [RULES, ".mind/config.toml", fact, intended])
+    assert (git(repository, "ls-files", "--stage"), git(repository, "status", "--short")) == index
     assert git(repository, "rev-list", "--all", "--not", "main") == before
     hook.unlink()
     assert commit.commit(repository, "memory", [RULES])

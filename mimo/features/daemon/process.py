@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from mimo import disk
+from mimo.config import Config
 from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
@@ -78,6 +79,8 @@ class Loop:
         """
         self.active: dict[Path, datetime] = {}
         """The time of the last activity in each project with an open session."""
+        self._refused: dict[Path, tuple[Config, dict[str, ingest.Attempt]]] = {}
+        """The files of each project that can't be ingested again, and the settings of that time."""
         self._asked: dict[Path, tuple[Listener, Memory]] = {}
         """The sockets of the projects; each opens a memory of its own if it is asked."""
 
@@ -136,6 +139,7 @@ class Loop:
             before[root].close()
             self._stop_listening(root)
             self.active.pop(root, None)
+            self._refused.pop(root, None)
         self._restart_watching()
         home, watching = self._mind.home, sorted(self._projects)
         with _logged(home):  # Before the first index, which may take minutes.
@@ -205,14 +209,24 @@ class Loop:
                 if count := values.expire(mind):
                     log.info("%s: %s values have expired", root, count)
             with _logged(root, "changed files were not ingested again: "):
-                report = ingest.update_changed(mind)
+                report = ingest.update_changed(mind, self._refused_in(root))
                 for file in report.files if report else ():
-                    if file.refusal is None and not file.is_known:
+                    if file.refusal:
+                        message = "%s: %s was not ingested again: %s"
+                        log.warning(message, root, file.path, file.refusal)
+                    elif not file.is_known:
                         log.info("%s: %s was ingested again", root, file.path)
             if blind:
                 self._refresh(root)
         if blind:
             self._refresh_user()
+
+    def _refused_in(self, root: Path) -> dict[str, ingest.Attempt]:
+        """Returns the files that can't be ingested again, with the current settings."""
+        config = self._projects[root].config
+        if root not in self._refused or self._refused[root][0] is not config:
+            self._refused[root] = (config, {})
+        return self._refused[root][1]
 
     def is_blind(self) -> bool:
         """Returns whether changes are not reported at present."""

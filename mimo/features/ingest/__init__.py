@@ -71,6 +71,10 @@ DAEMON = "mind daemon"
 """The author of files that are ingested again without a call by a person or an agent."""
 
 
+Attempt = tuple[int, int, str]
+"""Size and modification time (ns) of a changed file, and the digest of the file of its chunks."""
+
+
 @frozen
 class Options:
     """Settings for ingesting files."""
@@ -224,19 +228,19 @@ def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
     return Report(files=tuple(reports), is_single=False)
 
 
-def update_changed(mind: Mind) -> Report | None:
+def update_changed(mind: Mind, refused: dict[str, Attempt] | None = None) -> Report | None:
     """Ingests again the project's files that changed since they were ingested on this machine.
 
     Returns None if none did, or if the policy does not permit it. No user asked for it, so the new
-    text is not approved, and `mind undo` takes it back.
+    text is not approved, and `mind undo` takes it back. Files that can't be ingested are added to
+    `refused`, and skipped by later calls until they change.
     """
-    root = os.path.realpath(mind.project.root)
-    changed = []
-    for path, seen in IngestedFiles(mind.project.root).read().items():
-        place = freshness.place_of(mind, path)
-        with suppress(OSError):
-            if not seen.is_of(place.lstat()) and place.is_relative_to(root):
-                changed.append(path)
+    changed = _changed(mind)
+    if changed:
+        refresh.refresh(mind)  # Chunks may have been removed, as by a checkout of another branch.
+        changed = _changed(mind)
+    refused = {} if refused is None else refused
+    changed = {path: state for path, state in changed.items() if refused.get(path) != state}
     if not changed:
         return None
     mind.check_format()
@@ -248,7 +252,29 @@ def update_changed(mind: Mind) -> Report | None:
         return None
     undo = undoing.recorded(view, call, command="ingest --update", is_tool=True)
     with view.guard.passing(call, mind.timer.monotonic), undo:
-        return update_files(view, changed, Options())
+        report = update_files(view, list(changed), Options())
+    for file in report.files:
+        if file.refusal and not isinstance(file.refusal, Conflict) and file.path in changed:
+            refused[file.path] = changed[file.path]
+    return report
+
+
+def _changed(mind: Mind) -> dict[str, Attempt]:
+    """Returns the changed files of the project that have chunks in the index.
+
+    The list of ingested files also has those whose chunks were removed, or are on another branch.
+    """
+    root = os.path.realpath(mind.project.root)
+    changed = {}
+    for path, seen in IngestedFiles(mind.project.root).read().items():
+        place = freshness.place_of(mind, path)
+        with suppress(OSError):
+            status = place.lstat()
+            if seen.is_of(status) or not place.is_relative_to(root):
+                continue
+            if chunks := mind.index.chunks(source_id(path)):
+                changed[path] = (status.st_size, status.st_mtime_ns, chunks.digest)
+    return changed
 
 
 def sandbox_of(mind: Mind) -> Sandbox:

@@ -55,6 +55,7 @@ class Removed:
     file: File
     chunks: Annotated[Omitted[int], Out("Number of chunks removed with it")] = None
     undo: Undo = None
+    notice: Annotated[Omitted[str], Out("The text that was unstaged in git")] = None
 
 
 @command(
@@ -210,7 +211,8 @@ def rm(
     """Remove a memory; `mind undo` restores it
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
-    `--purge` for a secret: nothing of the file stays in the trash. Git keeps what was committed.
+    `--purge` for a secret: nothing of the file stays in the trash, and its text is unstaged in git.
+    Git keeps what was committed.
     """
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
@@ -221,7 +223,9 @@ def rm(
         saving.remove_source(mind, parts)
     else:
         saving.remove_record(mind, record)
+    notice = None
     if purge:
+        notice = undoing.unstage(mind, record)
         undoing.forget_id(mind, name)
     return Removed(
         id=name,
@@ -230,6 +234,7 @@ def rm(
         file=file_of(mind, record.place.path),
         chunks=len(parts) or None,
         undo=undoing.entry_id(),
+        notice=notice,
     )
 
 
@@ -250,3 +255,5 @@ def _(result: Removed, screen: Screen) -> None:
     screen.line(good("✓ "), "removed ", ident(result.id), "  ", title, chunks, *marks)
     if result.undo:
         screen.note("`mind undo` restores it")
+    if result.notice:
+        screen.note(result.notice)

@@ -47,6 +47,7 @@ class Undone:
     dry_run: Annotated[Omitted[bool], Out("True if nothing was changed")] = None
     changes: Annotated[Omitted[tuple[ChangeRow, ...]], Out("With `list`: newest first")] = None
     purged: Annotated[Omitted[int], Out("Changes removed from the trash")] = None
+    notice: Annotated[Omitted[str], Out("The texts that were unstaged in git")] = None
 
 
 @command(
@@ -95,7 +96,8 @@ def undo(
     if purge:
         if id is None:
             raise Invalid("`--purge` needs a change", hint="name one of `--list`, or `all`")
-        return Undone(purged=undoing.purge(mind, id))
+        purged, notice = undoing.purge(mind, id)
+        return Undone(purged=purged, notice=notice)
     if list_:
         changes = undoing.changes(mind, limit)
         return Undone(
@@ -153,6 +155,8 @@ _MOST_FILES = 20
 def _(result: Undone, screen: Screen) -> None:
     if result.purged is not None:
         screen.line(good("✓ "), f"{count(result.purged, 'change')} removed from the trash for good")
+    if result.notice:
+        screen.note(result.notice)
     if result.changes is not None:
         _list(result.changes, screen)
     if result.change is not None:

@@ -325,6 +325,12 @@ def _merging(mind: Mind) -> Iterator[Check]:
         yield _ok("merging", "git merges memories field by field")
 
 
+def _autocommit(mind: Mind) -> Iterator[Check]:
+    if failure := syncing.failure_of_commit(mind):
+        hint = "`mind sync` commits the changes, or shows the reason again"
+        yield _warning("autocommit", failure, hint)
+
+
 def _procedures(mind: Mind) -> Iterator[Check]:
     from mimo.features.procedures import library
 
@@ -380,6 +386,7 @@ _OF_PROJECT = (
     _links,
     _private,
     _merging,
+    _autocommit,
     _procedures,
     _trust,
     _audit,

@@ -23,7 +23,7 @@ from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store.init import init
 from mimo.store.projects import Registered
-from tests.conftest import descriptors
+from tests.conftest import descriptors, git
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
 
@@ -118,6 +118,96 @@ def test_a_session_ends_after_half_an_hour_without_activity(
     clock.forward(minutes=1)
     loop.check()
     assert loop.active == {}
+
+
+def ingested(mind: Mind, name: str = "guide.md") -> str:
+    """Ingests a file, and returns the id of its source."""
+    path = mind.project.root / name
+    path.write_text("# Guide\n\nWater boils.\n", encoding="utf-8")
+    (report,) = ingest.ingest_files(mind, [str(path)], ingest.Options()).files
+    assert report.source_id
+    return report.source_id
+
+
+def texts(mind: Mind) -> list[str]:
+    return [path.read_text("utf-8") for path in (mind.folder / "sources").glob("*.md")]
+
+
+def calls(mind: Mind) -> int:
+    """Returns the number of calls in the audit log."""
+    return sum(len(path.read_bytes().splitlines()) for path in mind.folder.rglob("audit*.jsonl"))
+
+
+def test_nothing_happens_for_a_file_whose_source_was_removed(
+    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
+    saving.remove_source(mind, mind.index.parts(ingested(mind)))
+    (mind.project.root / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
+    before = calls(mind)
+    loop.check()
+    assert not caplog.records
+    assert (texts(mind), calls(mind)) == ([], before)
+    ingested(mind)  # It is followed again.
+    (mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    loop.check()
+    assert "Water flows" in texts(mind)[0]
+
+
+def test_an_emptied_file_loses_its_chunks_once(
+    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingested(mind)
+    (mind.project.root / "guide.md").write_text("", "utf-8")
+    loop.check()
+    assert texts(mind) == []
+    before = calls(mind)
+    loop.check()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    assert calls(mind) == before
+
+
+def test_a_file_is_followed_on_the_branches_where_it_is_ingested(
+    loop: Loop, mind: Mind, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    git(project, "init", "-q", "-b", "main")
+    (project / "guide.md").write_text("# Guide\n", encoding="utf-8")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "begin")
+    git(project, "switch", "-qc", "other")
+    ingested(mind)
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "ingested")
+    git(project, "switch", "-q", "main")
+    (project / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
+    before = calls(mind)
+    for _ in range(2):
+        loop.check()
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+    assert (texts(mind), calls(mind)) == ([], before)
+
+    git(project, "stash", "-q")
+    git(project, "switch", "-q", "other")
+    (project / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    refresh.refresh(loop._projects[project])  # As after the events of the checkout.
+    loop.check()
+    assert "Water flows" in texts(mind)[0]
+
+
+def test_a_file_that_cannot_be_ingested_is_reported_once(
+    loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingested(mind)
+    (mind.project.root / "guide.md").write_bytes(b"binary \0")
+    loop.check()
+    before = calls(mind)
+    loop.check()
+    warnings = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "guide.md was not ingested again: `guide.md` is binary" in warnings[0]
+    assert calls(mind) == before
+    (mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    loop.check()
+    assert "Water flows" in texts(mind)[0]
 
 
 @pytest.mark.parametrize("rule", ["", "mind_context: {operations: []}", "ingest: {operations: []}"])

@@ -247,14 +247,21 @@ def forget(mind: Mind, record: Record) -> None:
 
 
 def unstage(mind: Mind, record: Record) -> str | None:
-    """Unstages the texts of a memory that was removed, and returns a notice of that.
+    """Unstages the texts of a memory that was removed, which the user's next commit would publish.
 
-    The next commit of the user would publish them. None if no such text was staged.
+    Returns a notice of that, and of a commit that has the file; None if git never had it.
     """
+    from mimo.store import git
+
     path, id_ = record.place.path, record.parent or record.memory.id
-    return _unstage(
+    unstaged = _unstage(
         mind, id_, (path,), lambda other, text: other == path or _holds(mind, id_, other, text)
     )
+    root = mind.project.root
+    words = ("log", "-1", "--all", "--format=%h", "--", path)
+    commit = git.output(root, *words) if git.is_inside(root) else None
+    kept = f"git's history keeps it, such as in {commit}: revoke a secret" if commit else ""
+    return "; ".join(filter(None, (unstaged, kept))) or None
 
 
 def _unstage(

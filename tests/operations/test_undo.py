@@ -414,7 +414,10 @@ def test_purge_unstages_the_text(repository: Path, mind: Mind, is_first: bool) -
     changes = published(repository)
     assert "Hunter2" not in changes
     assert other in changes
-    assert run(mind, "rm", id=other, purge=True).notice is None
+    last = git(repository, "rev-parse", "--short", "HEAD")
+    notice = run(mind, "rm", id=other, purge=True).notice
+    assert notice == f"git's history keeps it, such as in {last}: revoke a secret"
+    assert run(mind, "rm", id=added(mind, "New"), purge=True).notice is None
 
 
 def test_purge_unstages_a_later_text_and_the_text_at_another_path(

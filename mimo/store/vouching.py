@@ -129,15 +129,13 @@ class Vouching:
             tree = before[amended[commit]]
             return tree is not None and tree.get(path) != blob
 
-        own_texts = {
-            (commit, path): text
+        texts = [
+            (path, text)
             for (commit, path), text in brought.items()
             if is_own(commit, path, text.blob)
-        }
-        written = self._approvals(
-            (path, text.blob) for (_, path), text in own_texts.items() if len(text.before) < 2
-        )
-        merged = [(path, text) for (_, path), text in own_texts.items() if len(text.before) > 1]
+        ]
+        written = self._approvals((path, text.blob) for path, text in texts if len(text.before) < 2)
+        merged = [(path, text) for path, text in texts if len(text.before) > 1]
         return written | self._merged(merged, lambda digest: digest in written or trusted(digest))
 
     def _merged(

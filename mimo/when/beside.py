@@ -1,8 +1,8 @@
 """The words beside a time in a question, and whether they change which time is meant.
 
-The time in `no later than november 10` or `other than yesterday` is not the one that its last words
-name. What the grammar does not read as a whole is no time if such a word is beside it. They are
-words of closed classes: negations, comparisons, conjunctions, numbers, and parts of a period.
+In `no later than november 10` or `other than yesterday`, the last words alone name another time
+than the one that is meant. If the grammar can't read such a phrase as a whole, the question names
+no time. The lists have negations, comparisons, conjunctions, numbers, and parts of a period.
 """
 
 from __future__ import annotations

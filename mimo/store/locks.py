@@ -81,8 +81,9 @@ def excludes(path: Path) -> bool:
     """
     with ExitStack() as opened:
         try:
-            first, second = (disk.opened(path, os.O_RDWR) for _ in range(2))
+            first = disk.opened(path, os.O_RDWR)
             opened.callback(os.close, first)
+            second = disk.opened(path, os.O_RDWR)
             opened.callback(os.close, second)
             return not _try(first) or not _try(second)
         except FileNotFoundError:

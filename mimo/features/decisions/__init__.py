@@ -131,7 +131,10 @@ def supersede(
     with saving.in_turn(mind):
         old = find(mind, wanted)
         approved = mind.trust.trusted(old.place.digest)
-        if newer := finding.successor(mind, old.memory.id):
+        hidden = private or old.place.private
+        # A clone does not have the private memories, so they do not count for a shared one.
+        of_old = mind.index.newer((old.memory.id,), shared=not hidden)[old.memory.id]
+        if newer := of_old.successor:
             this, by = lookup.named(mind, [old.memory.id, newer])
             raise Invalid(
                 f"`{this}` is superseded already, by `{by}`",
@@ -149,7 +152,6 @@ def supersede(
             sections={Section.REASONING: "\n\n".join(reasons)} if reasons else {},
             links=(*draft.links, Link(to=old.memory.id, type=SUPERSEDES, confidence=1.0)),
         )
-        hidden = private or old.place.private
         return _save(mind, new, private=hidden, keep=True, again=True)
 
 

@@ -263,6 +263,7 @@ def _changed(mind: Mind) -> dict[str, Attempt]:
     """Returns the changed files of the project that have chunks in the index.
 
     The list of ingested files also has those whose chunks were removed, or are on another branch.
+    An empty file may be one that is about to be written: its chunks stay.
     """
     root = os.path.realpath(mind.project.root)
     changed = {}
@@ -270,7 +271,7 @@ def _changed(mind: Mind) -> dict[str, Attempt]:
         place = freshness.place_of(mind, path)
         with suppress(OSError):
             status = place.lstat()
-            if seen.is_of(status) or not place.is_relative_to(root):
+            if seen.is_of(status) or not status.st_size or not place.is_relative_to(root):
                 continue
             if chunks := mind.index.chunks(source_id(path)):
                 changed[path] = (status.st_size, status.st_mtime_ns, chunks.digest)

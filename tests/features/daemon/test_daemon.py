@@ -153,17 +153,23 @@ def test_nothing_happens_for_a_file_whose_source_was_removed(
     assert "Water flows" in texts(mind)[0]
 
 
-def test_an_emptied_file_loses_its_chunks_once(
+def test_an_emptied_file_keeps_its_chunks_until_it_is_filled_again(
     loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
 ) -> None:
     ingested(mind)
-    (mind.project.root / "guide.md").write_text("", "utf-8")
-    loop.check()
-    assert texts(mind) == []
+    guide = mind.project.root / "guide.md"
     before = calls(mind)
+    guide.write_text("", "utf-8")
     loop.check()
+    assert "Water boils" in texts(mind)[0]
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
     assert calls(mind) == before
+    guide.write_text("# Guide\n\nWater flows.\n", "utf-8")
+    loop.check()
+    assert "Water flows" in texts(mind)[0]
+    guide.write_text("", "utf-8")
+    ingest.update_files(mind, [str(guide)], ingest.Options())
+    assert texts(mind) == []
 
 
 def test_a_file_is_followed_on_the_branches_where_it_is_ingested(

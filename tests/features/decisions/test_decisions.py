@@ -309,6 +309,20 @@ class TestSupersede:
             supersede(mind, first.id, "Use passkeys", "Newer")
         assert list_(mind).total == 2
 
+    def test_a_shared_decision_supersedes_one_that_a_private_one_superseded(self, mind, clock):
+        first = decision(mind, "auth", "Use cookies", WHY)
+        clock.forward(hours=1)
+        own = supersede(mind, first.id, "Use JWT maybe", WHY, private=True)
+        with pytest.raises(Invalid, match=own.id):
+            supersede(mind, first.id, "Use passkeys", WHY, private=True)
+        clock.forward(hours=1)
+        second = supersede(mind, first.id, "Use OAuth", WHY)
+        assert (own.private, second.private, second.supersedes) == (True, False, (first.id,))
+        assert own.id not in text_of(mind, second.file)
+        assert set(by_topic(mind, "auth").current) == {own.id, second.id}
+        with pytest.raises(Invalid, match=second.id):
+            supersede(mind, first.id, "Use passkeys", WHY)
+
     def test_a_reason_is_required(self, mind):
         decision(mind, "auth", "Use JWT", WHY)
         with pytest.raises(Invalid, match="reasoning"):

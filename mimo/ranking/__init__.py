@@ -13,7 +13,7 @@ from mimo.ranking import score as scoring
 from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape
 from mimo.ranking.score import Nearness
 from mimo.text.clean import compiled
-from mimo.text.tokens import HANGUL, UNSPACED, query_terms
+from mimo.text.tokens import HANGUL, UNSPACED, identifiers, query_terms
 
 ORDER = {
     "document": 1.5,
@@ -27,6 +27,7 @@ ORDER = {
     "date": 4.0,
     "time": 1.5,
     "speaker": 0.3,
+    "identifier": 6.0,
     "title": 0.5,
     "topic": 0.25,
     "importance": 0.3,
@@ -167,6 +168,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         text=text,
         full=terms.full,
         content=terms.content,
+        identifiers=identifiers(text),
         asked=asked,
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=compiled(_WHEN).match(text) is not None,

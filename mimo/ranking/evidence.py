@@ -26,6 +26,8 @@ class RankingQuery:
     """Distinct tokens without the stop words."""
     content: tuple[str, ...]
     """`full` without question words, by which candidates are looked up."""
+    identifiers: tuple[str, ...] = ()
+    """The tokens of each identifier of several words, joined by spaces."""
     asked: datetime | None = None
     """The time from which ages are counted; None ignores ages."""
     windows: tuple[Window, ...] = ()
@@ -352,6 +354,8 @@ class Evidence:
     parent: float = 0.0
     title: float = 0.0
     topic: float = 0.0
+    identifier: float = 0.0
+    """The share of the identifiers that it contains as they are written."""
 
 
 class Examiner:
@@ -482,6 +486,10 @@ class Examiner:
         )
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
+        if named := self.query.identifiers:
+            parts = (candidate.title, candidate.topic, *candidate.units)
+            held = sum(any(f" {name} " in f" {part} " for part in parts) for name in named)
+            measured.identifier = held / len(named)
         if reading.title.counts or reading.topic.counts:
             measured.title = self._coverage(reading.title.counts)
             measured.topic = self._coverage(reading.topic.counts)

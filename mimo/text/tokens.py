@@ -189,6 +189,12 @@ _LONG = 200
 _ASCII_WORD = r"[A-Za-z0-9]+"
 _APOSTROPHE = r"(?<![A-Za-z])[A-Za-z]+['\u2019][A-Za-z]+"
 
+_IDENTIFIER = (
+    r"(?<![\w.])(?:\w*[^\W_]_+[^\W_]\w*|[a-z]{2,}[A-Z][a-z]\w*|[a-z]\w+(?=\.[a-z0-9]|::\w))"
+    r"(?:(?:\.(?=[a-z0-9_])|::)\w+)*"
+)
+"""A name in code: `acks_late`, `getUser`, `send.py`, `std::move`; no name such as PostgreSQL."""
+
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
 _ACCENTS = f"[{_DROPPED}]"
@@ -241,6 +247,12 @@ def query_terms(text: str) -> QueryTerms:
     asked = [part for part in stripped if part not in QUESTION_WORDS]
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
+
+
+def identifiers(text: str) -> tuple[str, ...]:
+    """Returns the tokens of each identifier of several words in a query, joined by spaces."""
+    found = (" ".join(tokenize(word)) for word in compiled(_IDENTIFIER).findall(text))
+    return tuple(dict.fromkeys(tokens for tokens in found if " " in tokens))
 
 
 def matching_words(text: str, query: str) -> list[str]:

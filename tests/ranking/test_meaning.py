@@ -51,6 +51,16 @@ def test_words_count_fully_where_a_candidate_holds_the_query():
     assert keys("socket key gateway", [words, meant], near({1: 0.3, 2: 0.4})) == [1, 2]
 
 
+def test_the_memory_with_an_identifier_as_it_is_written_comes_first():
+    apart = candidate(1, "socket x gatewai", shape=Shape.NOTE)
+    exact = candidate(2, "y socket gatewai", shape=Shape.NOTE)
+    cosines = near({1: 0.4, 2: 0.2})
+
+    assert keys("what is socket_gateway", [apart, exact], cosines) == [2, 1]
+    assert keys("what is socketGateway", [apart, exact], cosines) == [2, 1]
+    assert keys("what is a socket gateway", [apart, exact], cosines) == [1, 2]
+
+
 def test_half_of_a_korean_question_in_words_beats_a_nearer_gloss():
     words = candidate(1, "세션 저장 x y", shape=Shape.NOTE)
     meant = candidate(2, "other words", shape=Shape.NOTE)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.text.families import kinds, may_have_nouns, nouns
-from mimo.text.tokens import query_terms, tokenize
+from mimo.text.tokens import identifiers, query_terms, tokenize
 
 
 @pytest.mark.parametrize(
@@ -274,3 +274,19 @@ def test_names_in_capitals_are_no_function_words():
 
 def test_a_question_of_function_words_alone_keeps_them():
     assert query_terms("wie ist das").content == ("wie", "ist", "da")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("mail_postmark", ("mail postmark",)),
+        ("why is `acks_late` on, and MAX_SIZE?", ("ack late", "max size")),
+        ("getUserName fails in src/send.py.", ("get user name", "send py")),
+        ("std::move and api.get", ("std move", "api get")),
+        ("pinned to v1.2.3", ("v 1 2 3",)),
+        ("PostgreSQL, GitHub, iPhone, macOS and Node.js", ()),
+        ("e.g. this.And U.S. law, 127.0.0.1, __init__ and _x", ()),
+    ],
+)
+def test_the_identifiers_of_a_query(text, found):
+    assert identifiers(text) == found

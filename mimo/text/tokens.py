@@ -251,8 +251,8 @@ def query_terms(text: str) -> QueryTerms:
 
 def identifiers(text: str) -> tuple[str, ...]:
     """Returns the tokens of each identifier of several words in a query, joined by spaces."""
-    found = (" ".join(tokenize(word)) for word in compiled(_IDENTIFIER).findall(text))
-    return tuple(dict.fromkeys(tokens for tokens in found if " " in tokens))
+    named = (" ".join(tokenize(word)) for word in compiled(_IDENTIFIER).findall(text))
+    return tuple(dict.fromkeys(tokens for tokens in named if " " in tokens))
 
 
 def matching_words(text: str, query: str) -> list[str]:

@@ -277,7 +277,7 @@ def test_a_question_of_function_words_alone_keeps_them():
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "names"),
     [
         ("mail_postmark", ("mail postmark",)),
         ("why is `acks_late` on, and MAX_SIZE?", ("ack late", "max size")),
@@ -288,5 +288,5 @@ def test_a_question_of_function_words_alone_keeps_them():
         ("e.g. this.And U.S. law, 127.0.0.1, __init__ and _x", ()),
     ],
 )
-def test_the_identifiers_of_a_query(text, found):
-    assert identifiers(text) == found
+def test_the_identifiers_of_a_query(text, names):
+    assert identifiers(text) == names

@@ -200,7 +200,23 @@ def complaint(stderr: bytes) -> str:
 
 def author_of(root: Path, path: str) -> str | None:
     """Returns the author of the last commit that changed a file; None if git has none."""
-    return output(root, "log", "-1", "--format=%an", "--", path)
+    logged = output(root, "log", "-1", "--format=%H%x00%an", "--", path)
+    if logged is None:
+        return None
+    commit, _, author = logged.partition("\0")
+    return None if commit in boundary(root) else author
+
+
+def boundary(root: Path) -> frozenset[str]:
+    """Returns the oldest commits of a shallow clone, whose parents are missing.
+
+    git shows each as if it had added every file, so it proves nothing about their authors.
+    """
+    path = os.fsdecode(run(root, "rev-parse", "--git-path", "shallow").stdout).removesuffix("\n")
+    try:
+        return frozenset(disk.read(root / path).decode("ascii", "replace").split())
+    except OSError:  # git does not read it either.
+        return frozenset()
 
 
 def has_repository(root: Path) -> bool | None:

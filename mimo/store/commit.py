@@ -373,20 +373,65 @@ def fetch(root: Path) -> None:
     """Fetches the upstream's commits.
 
     Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
-    files without asking.
+    files without asking. Raises `Invalid` if git can't list the files of the upstream.
     """
     _do(root, "fetch", "--quiet")
-    revision = f"@{{upstream}}:./{STORE}"
-    listed = git.run(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
-    paths = {f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path}
-    planted = {path for path in paths if not is_shared(path)} - set(unshared(root))
-    lost = sorted(path for path in planted if os.path.lexists(root / path))
+    if git.run(root, "rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").returncode:
+        return
+    tracked = set(unshared(root))
+    lost = {
+        private: path
+        for path in _of_upstream(root)
+        for private in _replaced(root, path)
+        if private not in tracked
+    }
     if lost:
+        first = max(lost)  # The index comes before the memories, and can be made again.
         raise Conflict(
-            f"a pull would overwrite the private file `{lost[0]}`",
-            hint="the upstream has a file of that name; remove it there, or move yours",
-            details={"files": lost},
+            f"a pull would overwrite the private file `{first}`",
+            hint=f"the upstream has a file at `{lost[first]}`; remove it there, or move yours",
+            details={"files": sorted(lost)},
         )
+
+
+def _of_upstream(root: Path) -> Iterator[str]:
+    """Yields the files of the memory in the upstream, relative to the project.
+
+    A file in place of the folder of the memory, or of a folder above it, counts as `.mind`.
+    """
+    prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
+    parts = f"{prefix}{STORE}".split("/")
+    folders = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    words = ("ls-tree", "-z", "--full-tree")
+    listed = git.ask(root, *words, "-t", "@{upstream}", "--", *folders)
+    kinds = {
+        os.fsdecode(path): about.split()[1]
+        for about, _, path in (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
+    }
+    if any(kinds.get(folder, b"tree") != b"tree" for folder in folders):
+        yield STORE
+    elif folders[-1] in kinds:
+        listed = git.ask(root, *words, "-r", "--name-only", f"@{{upstream}}:./{STORE}")
+        yield from (f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path)
+
+
+def _replaced(root: Path, path: str) -> Iterator[str]:
+    """Yields the private files that git would replace to write a file of the memory."""
+    if _is_folder(root / path):
+        for folder, _, names in os.walk(root / path):
+            below = (Path(folder, name).relative_to(root).as_posix() for name in names)
+            yield from (file for file in below if not is_shared(file))
+    elif not is_shared(path):
+        # A file in place of a folder is replaced, too.
+        for place in (root / path, *(root / path).parents):
+            if place in (root / STORE, root):
+                break
+            if os.path.lexists(place) and not _is_folder(place):
+                yield place.relative_to(root).as_posix()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def push(root: Path) -> str:

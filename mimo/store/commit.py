@@ -12,6 +12,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.memory.changes import UNREVIEWED
 from mimo.store import git
 from mimo.store.files import is_shared
 from mimo.store.revisions import Change
@@ -34,6 +35,7 @@ _UNDER_WAY = {
     "MERGE_HEAD": "merge",
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
 }
 """Files that git has while a command of that name is in progress."""
 _SHOWN = 3
@@ -47,6 +49,8 @@ _NEW, _MISSING = "??", " D"
 """Marks of `git status`: not in git's index yet, and missing on the disk."""
 _INTENT, _INTENT_AFTER_REMOVAL = " A", "DA"
 """Marks of `git status`: only the intent to add the file is in git's index (`git add -N`)."""
+_EDITING = 3600
+"""The time in seconds for which an editor of `git commit` is expected to be open."""
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -84,21 +88,54 @@ def _may_hold(root: Path) -> bool:
 
 
 def check_idle(root: Path) -> None:
-    """Raises `Conflict` during a merge, a rebase or the like."""
-    if command := _under_way(root):
+    """Raises `Conflict` during a merge, a rebase, a bisect or the like."""
+    if command := under_way(root):
         raise Conflict(
             f"a `git {command}` is in progress in this repository",
             hint=f"{_ways_out(command)}; then sync again",
         )
 
 
-def _under_way(root: Path) -> str:
+def check_unattended(root: Path) -> None:
+    """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
+
+    On a detached HEAD it would be on no branch. While `git commit` waits for its editor, git locks
+    nothing, but the user's commit would fail.
+    """
+    if branch(root) is None:
+        raise Conflict(
+            "HEAD is detached, so a commit would be on no branch",
+            hint="switch to a branch, or make one with `git switch -c NAME`",
+        )
+    if _is_editing(root):
+        raise Conflict(
+            "`git commit` may be waiting for its editor",
+            hint="finish that commit; after an hour it counts as abandoned",
+        )
+
+
+def _is_editing(root: Path) -> bool:
+    """Returns whether git has written the message of a commit that is not made yet."""
+    last = git.stamp(root)
+    with suppress(OSError, StorageFailed):
+        file = (git.directory(root) or root) / "COMMIT_EDITMSG"
+        status = file.lstat()
+        if last and status.st_mtime_ns > last.st_mtime_ns:
+            # A commit of the program that a hook refused leaves the file, too.
+            recent = 0 <= time.time() - status.st_mtime < _EDITING
+            return recent and UNREVIEWED.encode() not in disk.read(file)
+    return False
+
+
+def under_way(root: Path) -> str:
     """Returns the git command that is in progress, such as `merge`; empty if none is."""
     folder = git.directory(root) or root
     return next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), "")
 
 
 def _ways_out(command: str) -> str:
+    if command == "bisect":
+        return "end it with `git bisect reset`"
     return f"finish it with `git {command} --continue`, or cancel it with `git {command} --abort`"
 
 
@@ -352,17 +389,17 @@ def pull(root: Path) -> str:
     except StorageFailed:
         words = ("--name-only", "--no-relative", "--diff-filter=U", "-z")
         listed = os.fsdecode(git.run(root, "diff", *words).stdout).split("\0")
-        names, command = sorted(filter(None, listed)), _under_way(root)
+        names, command = sorted(filter(None, listed)), under_way(root)
         if not names or not command:
             raise
         raise Conflict(
-            f"the pulled commits conflict in {_some(names)}",
+            f"the pulled commits conflict in {some(names)}",
             hint=f"edit and `git add` the conflicting files, then {_ways_out(command)}",
             details={"files": names},
         ) from None
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """Returns the first names in backticks, and the number of the others."""
     more = len(names) - _SHOWN
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
@@ -505,7 +542,7 @@ def merge_upstream(root: Path) -> None:
     git.run_as_person(root, "merge", "--abort", seconds=_SLOW)
     reason = git.complaint(result.stderr or result.stdout)
     if stages:
-        reason = f"they conflict in {_some(sorted(map(os.fsdecode, stages)))}"
+        reason = f"they conflict in {some(sorted(map(os.fsdecode, stages)))}"
     raise Conflict(
         f"the commits of others can't be merged: {reason}", hint=f"merge them by hand in `{root}`"
     )

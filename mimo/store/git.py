@@ -236,6 +236,11 @@ def is_tracked(root: Path, path: str) -> bool:
     return output(root, "ls-files", "--", path) is not None
 
 
+def is_unmerged(root: Path, path: str) -> bool:
+    """Returns whether git's index has a conflict of a file that is not resolved yet."""
+    return output(root, "ls-files", "--unmerged", "--", path) is not None
+
+
 def is_ignored(root: Path, path: str) -> bool:
     """Returns whether git's ignore rules match an untracked file."""
     return output(root, "check-ignore", "--", path) is not None

@@ -566,9 +566,9 @@ def _do(
     Waits if another process works with git's index. Raises `StorageFailed` with git's message.
     """
     result = _waited(run, root, *settings, *words, data=data)
-    printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
-        reason = git.complaint(result.stderr or result.stdout)
+        errors = result.stderr or result.stdout
+        reason = git.complaint(errors)
         if _is_locked(result):
             lock = reason.partition("'")[2].rpartition("'")[0]
             raise StorageFailed(
@@ -578,9 +578,9 @@ def _do(
             )
         raise StorageFailed(
             f"git {words[0]}: {reason}",
-            hint=_advice(printed, reason) or "see `git status`",
+            hint=_advice(errors.decode("utf-8", "replace"), reason) or "see `git status`",
         )
-    return printed
+    return (result.stdout + result.stderr).decode("utf-8", "replace").strip()
 
 
 def _waited(
@@ -606,10 +606,11 @@ def _advice(printed: str, reason: str) -> str:
     parts: list[str] = []
     lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
     for text in filter(str.strip, lines):
-        if text.endswith(reason):
+        is_result = re.fullmatch(git.HOOK_RESULT, text)
+        if text.endswith(reason) or text.startswith(git.NOTES) or is_result or text == "Aborting":
             continue
-        if parts and text[0].isspace():
-            parts[-1] += f" `{text.strip()}`"
+        if text[0].isspace():
+            parts[-1:] = [" ".join([*parts[-1:], f"`{text.strip()}`"])]
         elif parts and text[0].islower():
             parts[-1] += f" {text.strip()}"
         else:

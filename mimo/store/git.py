@@ -89,6 +89,12 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
+NOTES = ("[WARNING] ", "[INFO] ")
+"""The beginnings of lines in which the program pre-commit gives no reason."""
+HOOK_RESULT = r"(.+?)\.{3,}(?:\(.*\))?(Passed|Failed|Skipped)"
+"""A line in which pre-commit reports the result of a hook."""
+_ERRORS = ("fatal: ", "error: ", "[ERROR] ")
+
 _MADE = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
 _BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})"
 _IN_REFTABLE = ".invalid"
@@ -192,10 +198,14 @@ def output(root: Path, *words: str) -> str | None:
 def complaint(stderr: bytes) -> str:
     """Returns the first line of git's error output that states a reason."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    others = [line for line in lines if not line.startswith(("warning: ", "hint: "))]
-    first = next(iter([*errors, *others, *lines]), "no reason given")
-    return first.removeprefix("fatal: ").removeprefix("error: ")
+    errors = [line for line in lines if line.startswith(_ERRORS)]
+    results = (match for line in lines if (match := compiled(HOOK_RESULT).fullmatch(line)))
+    failed = [f"the hook `{match[1]}` failed" for match in results if match[2] == "Failed"]
+    others = [line for line in lines if not line.startswith(("warning: ", "hint: ", *NOTES))]
+    first = next(iter([*errors, *failed, *others, *lines]), "no reason given")
+    for prefix in _ERRORS:
+        first = first.removeprefix(prefix)
+    return first
 
 
 def author_of(root: Path, path: str) -> str | None:

@@ -432,8 +432,10 @@ def test_a_pull_that_git_refuses_shows_its_reason(bob, mind, repository):
     git(repository, "reset", "-q", "--hard", "HEAD~1")
     (repository / "a.txt").write_text("not committed\n", encoding="utf-8")
 
-    with pytest.raises(StorageFailed, match="git pull: The following untracked"):
+    with pytest.raises(StorageFailed, match="git pull: The following untracked") as raised:
         sync(mind, pull=True)
+
+    assert raised.value.hint == "`a.txt`; Please move or remove them before you merge."
 
 
 def test_a_pull_is_summarised_by_the_number_of_its_files(bob, mind, capsys):
@@ -483,6 +485,47 @@ def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
 
     with pytest.raises(StorageFailed, match="git commit: no commit today"):
         sync(mind)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "hint"),
+    [
+        (
+            (
+                "[WARNING] Unstaged files detected.",
+                "[INFO] Stashing unstaged files to /cache/patch1.",
+                "trim spaces....................Passed",
+                "fix............................Failed",
+                "- hook id: fix",
+                "- files were modified by this hook",
+                "scan.......(no files to check)Skipped",
+                "[INFO] Restored changes from /cache/patch1.",
+            ),
+            "git commit: the hook `fix` failed",
+            "- hook id: fix; - files were modified by this hook",
+        ),
+        (
+            (
+                "[ERROR] Your pre-commit configuration is unstaged.",
+                "`git add .pre-commit-config.yaml` to fix this.",
+            ),
+            "git commit: Your pre-commit configuration is unstaged.",
+            "`git add .pre-commit-config.yaml` to fix this.",
+        ),
+    ],
+)
+def test_the_reason_of_the_program_pre_commit_is_reported(repository, mind, lines, reason, hint):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    printed = "\n".join(lines)
+    hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{printed}\nEND\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    remember(mind)
+
+    with pytest.raises(StorageFailed) as raised:
+        sync(mind)
+
+    assert (raised.value.message, raised.value.hint) == (reason, hint)
 
 
 @pytest.mark.parametrize("path", ["", None])

@@ -93,6 +93,7 @@ class Repository:
         if wanted:
             syncing.repository(mind)
             commits.check_idle(self.root)
+            commits.check_unattended(self.root)
             pending = [change for change in commits.pending(self.root) if change.path in wanted]
             if pending:
                 message = syncing.message_of(mind, pending)

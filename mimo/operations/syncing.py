@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.errors import Invalid, MindError
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
@@ -45,6 +45,26 @@ class Sync:
     pushed: bool = False
     approved: int = 0
     """The number of memories that are approved by the commit only; an ingested file is one."""
+    unapproved: tuple[str, ...] = ()
+    """The files that a hook changed on the disk, so that the commit does not approve them."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Returns what the user should know about the commit."""
+        remarks = []
+        if self.approved:
+            memories = "1 memory" if self.approved == 1 else f"{self.approved:,} memories"
+            remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")
+        if self.unapproved:
+            remarks.append(
+                f"a git hook changed {commits.some(self.unapproved)} without staging the change, "
+                "which is not committed and not approved"
+            )
+        if self.commit and self.branch is None:
+            remarks.append(
+                "HEAD is detached, so this commit is on no branch; `git switch -c NAME` keeps it"
+            )
+        return tuple(remarks)
 
 
 def repository(mind: Mind) -> Path:
@@ -73,10 +93,13 @@ def sync(
     """Commits the shared files of `.mind/` only, then pulls and pushes if requested.
 
     What a person commits is approved. A commit of an agent, or an automatic one, approves nothing.
-    Raises `SecretDetected` if a file to be committed holds a secret, unless the user allows it.
+    Raises `SecretDetected` if a file to be committed holds a secret, unless the user allows it. If
+    the pull or the push fails, the error also names the commit.
     """
     root = repository(mind)
     commits.check_idle(root)
+    if automatic:
+        commits.check_unattended(root)
     commits.check_shared(root)
     pending = commits.pending(root)
     for entry in pending:
@@ -87,38 +110,57 @@ def sync(
     message = (message or message_of(mind, pending)) if pending else None
     if message and (automatic or mind.agent is not None):
         message = changes.unreviewed(message)
-    approved = 0
-    done: dict[str, str | None] = {"commit": None, "pulled": None}
-    if not dry_run:
-        if message:
-            before = _unapproved(mind, pending)
-            done["commit"] = commits.commit(root, message, [change.path for change in pending])
-            if done["commit"] is None:
-                message, pending = None, ()
-            else:
-                approved = before - _unapproved(mind, pending)
-        _note_failure(mind, None)
-        done["pulled"] = commits.pull(root) if pull else None
+    done = Sync(commit=None, branch=commits.branch(root), message=message, pending=pending)
+    if dry_run:
+        return done
+    if message:
+        done = _committed(mind, root, done, message)
+    _note_failure(mind, None)
+    try:
+        pulled = commits.pull(root) if pull else None
+        done = replace(done, pulled=pulled)
         if push:
             commits.push(root)
-    return Sync(
-        approved=approved,
-        branch=commits.branch(root),
-        message=message,
-        pending=pending,
-        pushed=push and not dry_run,
-        **done,
+    except MindError as error:
+        if done.commit:
+            files_ = "1 file was" if len(done.pending) == 1 else f"{len(done.pending):,} files were"
+            made = (f"{files_} committed as `{done.commit}`", *done.remarks)
+            error.hint = "; ".join(filter(None, (*made, error.hint)))
+            error.details |= {"commit": done.commit, "approved": done.approved}
+        raise
+    return replace(done, pushed=push, branch=commits.branch(root))
+
+
+def _committed(mind: Mind, root: Path, done: Sync, message: str) -> Sync:
+    """Commits the pending files, and returns the sync with the commit, if one was made."""
+    before = _unapproved(mind, done.pending)
+    commit = commits.commit(root, message, [change.path for change in done.pending])
+    if commit is None:
+        return replace(done, message=None, pending=())
+    after = _unapproved(mind, done.pending)
+    # A hook may have changed a file: committed are the old text, the new one, or another one.
+    approved = {
+        digest: number
+        for path, (digest, number) in before.items()
+        if path not in after or mind.trust.trusted(digest)
+    }
+    changed = {path for path, text in after.items() if text != before.get(path)}
+    return replace(
+        done,
+        commit=commit,
+        approved=sum(approved.values()),
+        unapproved=tuple(sorted(changed)) if mind.agent is None else (),
     )
 
 
-def _unapproved(mind: Mind, pending: Sequence[Change]) -> int:
-    """Returns the number of memories in the changed files that are not approved."""
-    unapproved: dict[str, int] = {}
+def _unapproved(mind: Mind, pending: Sequence[Change]) -> dict[str, tuple[str, int]]:
+    """Returns the digest and the number of memories of each changed file that is not approved."""
+    unapproved = {}
     for path in (change.path for change in pending if has_memories(change.path)):
         digest = mind.store.digest(path)
         if digest and not mind.trust.trusted(digest):
-            unapproved[digest] = _number(mind, path)
-    return sum(unapproved.values())
+            unapproved[path] = (digest, _number(mind, path))
+    return unapproved
 
 
 def _number(mind: Mind, path: str) -> int:
@@ -168,7 +210,7 @@ def commit_later(mind: Mind) -> None:
         root = mind.project.root
         path = _scheduled(root)
         with suppress(FileNotFoundError):
-            if time.time() - path.lstat().st_mtime < _LOST_SECONDS:
+            if 0 <= time.time() - path.lstat().st_mtime < _LOST_SECONDS:
                 return
             files.remove(path)
         files.write_new(path, b"")

@@ -12,6 +12,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.memory.changes import UNREVIEWED
 from mimo.store import git
 from mimo.store.files import is_shared
 from mimo.store.revisions import Change
@@ -34,6 +35,7 @@ _UNDER_WAY = {
     "MERGE_HEAD": "merge",
     "CHERRY_PICK_HEAD": "cherry-pick",
     "REVERT_HEAD": "revert",
+    "BISECT_LOG": "bisect",
 }
 """Files that git has while a command of that name is in progress."""
 _SHOWN = 3
@@ -47,6 +49,8 @@ _NEW, _MISSING = "??", " D"
 """Marks of `git status`: not in git's index yet, and missing on the disk."""
 _INTENT, _INTENT_AFTER_REMOVAL = " A", "DA"
 """Marks of `git status`: only the intent to add the file is in git's index (`git add -N`)."""
+_EDITING = 3600
+"""The time in seconds for which an editor of `git commit` is expected to be open."""
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -84,21 +88,54 @@ def _may_hold(root: Path) -> bool:
 
 
 def check_idle(root: Path) -> None:
-    """Raises `Conflict` during a merge, a rebase or the like."""
-    if command := _under_way(root):
+    """Raises `Conflict` during a merge, a rebase, a bisect or the like."""
+    if command := under_way(root):
         raise Conflict(
             f"a `git {command}` is in progress in this repository",
             hint=f"{_ways_out(command)}; then sync again",
         )
 
 
-def _under_way(root: Path) -> str:
+def check_unattended(root: Path) -> None:
+    """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
+
+    On a detached HEAD it would be on no branch. While `git commit` waits for its editor, git locks
+    nothing, but the user's commit would fail.
+    """
+    if branch(root) is None:
+        raise Conflict(
+            "HEAD is detached, so a commit would be on no branch",
+            hint="switch to a branch, or make one with `git switch -c NAME`",
+        )
+    if _is_editing(root):
+        raise Conflict(
+            "`git commit` may be waiting for its editor",
+            hint="finish that commit; after an hour it counts as abandoned",
+        )
+
+
+def _is_editing(root: Path) -> bool:
+    """Returns whether git has written the message of a commit that is not made yet."""
+    last = git.stamp(root)
+    with suppress(OSError, StorageFailed):
+        file = (git.directory(root) or root) / "COMMIT_EDITMSG"
+        status = file.lstat()
+        if last and status.st_mtime_ns > last.st_mtime_ns:
+            # A commit of the program that a hook refused leaves the file, too.
+            recent = 0 <= time.time() - status.st_mtime < _EDITING
+            return recent and UNREVIEWED.encode() not in disk.read(file)
+    return False
+
+
+def under_way(root: Path) -> str:
     """Returns the git command that is in progress, such as `merge`; empty if none is."""
     folder = git.directory(root) or root
     return next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), "")
 
 
 def _ways_out(command: str) -> str:
+    if command == "bisect":
+        return "end it with `git bisect reset`"
     return f"finish it with `git {command} --continue`, or cancel it with `git {command} --abort`"
 
 
@@ -352,17 +389,17 @@ def pull(root: Path) -> str:
     except StorageFailed:
         words = ("--name-only", "--no-relative", "--diff-filter=U", "-z")
         listed = os.fsdecode(git.run(root, "diff", *words).stdout).split("\0")
-        names, command = sorted(filter(None, listed)), _under_way(root)
+        names, command = sorted(filter(None, listed)), under_way(root)
         if not names or not command:
             raise
         raise Conflict(
-            f"the pulled commits conflict in {_some(names)}",
+            f"the pulled commits conflict in {some(names)}",
             hint=f"edit and `git add` the conflicting files, then {_ways_out(command)}",
             details={"files": names},
         ) from None
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     """Returns the first names in backticks, and the number of the others."""
     more = len(names) - _SHOWN
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
@@ -373,20 +410,65 @@ def fetch(root: Path) -> None:
     """Fetches the upstream's commits.
 
     Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
-    files without asking.
+    files without asking. Raises `Invalid` if git can't list the files of the upstream.
     """
     _do(root, "fetch", "--quiet")
-    revision = f"@{{upstream}}:./{STORE}"
-    listed = git.run(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
-    paths = {f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path}
-    planted = {path for path in paths if not is_shared(path)} - set(unshared(root))
-    lost = sorted(path for path in planted if os.path.lexists(root / path))
+    if git.run(root, "rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").returncode:
+        return
+    tracked = set(unshared(root))
+    lost = {
+        private: path
+        for path in _of_upstream(root)
+        for private in _replaced(root, path)
+        if private not in tracked
+    }
     if lost:
+        first = max(lost)  # The index comes before the memories, and can be made again.
         raise Conflict(
-            f"a pull would overwrite the private file `{lost[0]}`",
-            hint="the upstream has a file of that name; remove it there, or move yours",
-            details={"files": lost},
+            f"a pull would overwrite the private file `{first}`",
+            hint=f"the upstream has a file at `{lost[first]}`; remove it there, or move yours",
+            details={"files": sorted(lost)},
         )
+
+
+def _of_upstream(root: Path) -> Iterator[str]:
+    """Yields the files of the memory in the upstream, relative to the project.
+
+    A file in place of the folder of the memory, or of a folder above it, counts as `.mind`.
+    """
+    prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
+    parts = f"{prefix}{STORE}".split("/")
+    folders = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    words = ("ls-tree", "-z", "--full-tree")
+    listed = git.ask(root, *words, "-t", "@{upstream}", "--", *folders)
+    kinds = {
+        os.fsdecode(path): about.split()[1]
+        for about, _, path in (entry.partition(b"\t") for entry in listed.split(b"\0") if entry)
+    }
+    if any(kinds.get(folder, b"tree") != b"tree" for folder in folders):
+        yield STORE
+    elif folders[-1] in kinds:
+        listed = git.ask(root, *words, "-r", "--name-only", f"@{{upstream}}:./{STORE}")
+        yield from (f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path)
+
+
+def _replaced(root: Path, path: str) -> Iterator[str]:
+    """Yields the private files that git would replace to write a file of the memory."""
+    if _is_folder(root / path):
+        for folder, _, names in os.walk(root / path):
+            below = (Path(folder, name).relative_to(root).as_posix() for name in names)
+            yield from (file for file in below if not is_shared(file))
+    elif not is_shared(path):
+        # A file in place of a folder is replaced, too.
+        for place in (root / path, *(root / path).parents):
+            if place in (root / STORE, root):
+                break
+            if os.path.lexists(place) and not _is_folder(place):
+                yield place.relative_to(root).as_posix()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def push(root: Path) -> str:
@@ -460,7 +542,7 @@ def merge_upstream(root: Path) -> None:
     git.run_as_person(root, "merge", "--abort", seconds=_SLOW)
     reason = git.complaint(result.stderr or result.stdout)
     if stages:
-        reason = f"they conflict in {_some(sorted(map(os.fsdecode, stages)))}"
+        reason = f"they conflict in {some(sorted(map(os.fsdecode, stages)))}"
     raise Conflict(
         f"the commits of others can't be merged: {reason}", hint=f"merge them by hand in `{root}`"
     )
@@ -484,9 +566,9 @@ def _do(
     Waits if another process works with git's index. Raises `StorageFailed` with git's message.
     """
     result = _waited(run, root, *settings, *words, data=data)
-    printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
-        reason = git.complaint(result.stderr or result.stdout)
+        errors = result.stderr or result.stdout
+        reason = git.complaint(errors)
         if _is_locked(result):
             lock = reason.partition("'")[2].rpartition("'")[0]
             raise StorageFailed(
@@ -496,9 +578,9 @@ def _do(
             )
         raise StorageFailed(
             f"git {words[0]}: {reason}",
-            hint=_advice(printed, reason) or "see `git status`",
+            hint=_advice(errors.decode("utf-8", "replace"), reason) or "see `git status`",
         )
-    return printed
+    return (result.stdout + result.stderr).decode("utf-8", "replace").strip()
 
 
 def _waited(
@@ -524,10 +606,11 @@ def _advice(printed: str, reason: str) -> str:
     parts: list[str] = []
     lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
     for text in filter(str.strip, lines):
-        if text.endswith(reason):
+        is_result = re.fullmatch(git.HOOK_RESULT, text)
+        if text.endswith(reason) or text.startswith(git.NOTES) or is_result or text == "Aborting":
             continue
-        if parts and text[0].isspace():
-            parts[-1] += f" `{text.strip()}`"
+        if text[0].isspace():
+            parts[-1:] = [" ".join([*parts[-1:], f"`{text.strip()}`"])]
         elif parts and text[0].islower():
             parts[-1] += f" {text.strip()}"
         else:

@@ -89,6 +89,12 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
+NOTES = ("[WARNING] ", "[INFO] ")
+"""The beginnings of lines in which the program pre-commit gives no reason."""
+HOOK_RESULT = r"(.+?)\.{3,}(?:\(.*\))?(Passed|Failed|Skipped)"
+"""A line in which pre-commit reports the result of a hook."""
+_ERRORS = ("fatal: ", "error: ", "[ERROR] ")
+
 _MADE = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
 _BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})"
 _IN_REFTABLE = ".invalid"
@@ -192,15 +198,35 @@ def output(root: Path, *words: str) -> str | None:
 def complaint(stderr: bytes) -> str:
     """Returns the first line of git's error output that states a reason."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    errors = [line for line in lines if line.startswith(("fatal: ", "error: "))]
-    others = [line for line in lines if not line.startswith(("warning: ", "hint: "))]
-    first = next(iter([*errors, *others, *lines]), "no reason given")
-    return first.removeprefix("fatal: ").removeprefix("error: ")
+    errors = [line for line in lines if line.startswith(_ERRORS)]
+    results = (match for line in lines if (match := compiled(HOOK_RESULT).fullmatch(line)))
+    failed = [f"the hook `{match[1]}` failed" for match in results if match[2] == "Failed"]
+    others = [line for line in lines if not line.startswith(("warning: ", "hint: ", *NOTES))]
+    first = next(iter([*errors, *failed, *others, *lines]), "no reason given")
+    for prefix in _ERRORS:
+        first = first.removeprefix(prefix)
+    return first
 
 
 def author_of(root: Path, path: str) -> str | None:
     """Returns the author of the last commit that changed a file; None if git has none."""
-    return output(root, "log", "-1", "--format=%an", "--", path)
+    logged = output(root, "log", "-1", "--format=%H%x00%an", "--", path)
+    if logged is None:
+        return None
+    commit, _, author = logged.partition("\0")
+    return None if commit in boundary(root) else author
+
+
+def boundary(root: Path) -> frozenset[str]:
+    """Returns the oldest commits of a shallow clone, whose parents are missing.
+
+    git shows each as if it had added every file, so it proves nothing about their authors.
+    """
+    path = os.fsdecode(run(root, "rev-parse", "--git-path", "shallow").stdout).removesuffix("\n")
+    try:
+        return frozenset(disk.read(root / path).decode("ascii", "replace").split())
+    except OSError:  # git does not read it either.
+        return frozenset()
 
 
 def has_repository(root: Path) -> bool | None:
@@ -218,6 +244,11 @@ def is_inside(root: Path) -> bool:
 def is_tracked(root: Path, path: str) -> bool:
     """Returns whether a file of the project is in git's index."""
     return output(root, "ls-files", "--", path) is not None
+
+
+def is_unmerged(root: Path, path: str) -> bool:
+    """Returns whether git's index has a conflict of a file that is not resolved yet."""
+    return output(root, "ls-files", "--unmerged", "--", path) is not None
 
 
 def is_ignored(root: Path, path: str) -> bool:

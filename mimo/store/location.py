@@ -28,7 +28,8 @@ class Location(NamedTuple):
         if self.common is None or self.git_dir is None:
             return []
         names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
-        names += [self.common / "config", *([self.common / branch] if branch else [])]
+        names += [self.common / "config", self.common / "shallow"]
+        names += [self.common / branch] if branch else []
         return [disk.stamp(name, follow=True) for name in names]
 
     def mark_file(self, owner: str) -> Path:

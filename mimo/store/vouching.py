@@ -97,9 +97,9 @@ class Vouching:
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
         signed = self._own_signed(seen.signed, email)
-        return seen._replace(
-            signed=revisions.commit_id(self._root, "HEAD"), committed=digests.with_more(signed)
-        )
+        # A shallow clone may get more of its history, so it is checked as a whole each time.
+        head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
+        return seen._replace(signed=head, committed=digests.with_more(signed))
 
     def _own(
         self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
@@ -109,11 +109,12 @@ class Vouching:
         A merge brings its changes to files that are trusted on each side. An amended commit brings
         its changes to the replaced commit, which may be another author's.
         """
-        headers = revisions.blobs(self._root, made)
+        headers, boundary = revisions.blobs(self._root, made), git.boundary(self._root)
         own = [
             commit
             for commit in made
-            if _is_by(text := headers.get(commit, b""), email)
+            if commit not in boundary
+            and _is_by(text := headers.get(commit, b""), email)
             and (made[commit] is not None or not _is_unreviewed(text))
         ]
         amended = {commit: replaced for commit in own if (replaced := made[commit])}
@@ -178,13 +179,13 @@ class Vouching:
             *revs,
             "--",
         )
-        good = []
+        good, boundary = [], git.boundary(self._root)
         fields = os.fsdecode(logged).split("\0")
         for place in range(0, len(fields) - 7, 8):
             commit, author, committer, written, committed, verdict, signer = fields[place:][:7]
             theirs = signer.strip().rpartition("<")[2].removesuffix(">").casefold()
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
-            if verdict == _GOOD and mine and written == committed:
+            if verdict == _GOOD and mine and written == committed and commit not in boundary:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
         brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
@@ -239,7 +240,9 @@ class Vouching:
                 else self._approvals(self._tree(tip).items())
             )
             seen = seen._replace(followed=Digests(texts), only=self._only)
-        return seen._replace(ref=ref, tip=tip, base=tip, stopped=None)
+        # The same applies to the authors of the files of a shallow clone.
+        last = None if self._only and git.boundary(self._root) else tip
+        return seen._replace(ref=ref, tip=last, base=tip, stopped=None)
 
     def _default_ref(self) -> str | None:
         """Returns the full name of the default branch: the remote's, or the local one."""
@@ -270,6 +273,7 @@ class Vouching:
     def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
         """Returns the texts at a commit whose last commits `only` permits.
 
+        The last commits of files that a shallow clone began with are unknown, so none is permitted.
         If the last commit is a merge, git may have merged the file, so all commits of the file must
         be permitted, and each side must have it: otherwise git may have followed a rename.
         """
@@ -290,6 +294,7 @@ class Vouching:
         good = {id_ for id_, email in emails.items() if email in authors}
         if SIGNED in only:
             good |= self._with_good_signatures(emails)
+        good -= git.boundary(self._root)
         pairs = [
             (commits[0].id, path)
             for path, commits in deciding.items()

@@ -1,6 +1,9 @@
 """Commits in the background: batched, and never delaying a command."""
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -120,6 +123,74 @@ def test_a_process_that_died_does_not_stop_the_next_one(on, mind, repository, st
     monkeypatch.setattr(syncing, "_LOST_SECONDS", 0)
     say(mind, "add", "Coffee")
     assert len(started) == 2
+
+
+@pytest.mark.parametrize("days", [-2, 2])
+def test_a_process_that_seems_old_or_of_the_future_does_not_stop_the_next_one(
+    on, mind, repository, started, days
+):
+    say(mind, "add", "Tea")
+    moment = time.time() + days * 86_400
+    os.utime(repository / ".mind" / ".local" / "autocommit", (moment, moment))
+    say(mind, "add", "Coffee")
+    assert len(started) == 2
+
+
+def test_nothing_is_committed_on_a_detached_head(on, mind, repository, started, home):
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    git(repository, "checkout", "-q", "--detach")
+    say(mind, "add", "Tea")
+    syncing.commit_scheduled(repository, home)
+    assert subjects(repository) == ["begin"]
+    assert "failed: HEAD is detached" in (syncing.failure_of_commit(mind) or "")
+    git(repository, "switch", "-q", "main")
+    syncing.commit_scheduled(repository, home)
+    assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
+
+
+def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, home, tmp_path):
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    (repository / "app.py").write_text("x = 1\n", encoding="utf-8")
+    git(repository, "add", "app.py")
+    say(mind, "add", "Tea")
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    editor = f"touch {begun}; while ! test -e {end}; do sleep 0.05; done; echo app >"
+    with subprocess.Popen(
+        ["git", "commit", "-q"], cwd=repository, env={**os.environ, "GIT_EDITOR": f"{editor}"}
+    ) as commit:
+        while not begun.exists():
+            time.sleep(0.05)
+        syncing.commit_scheduled(repository, home)
+        assert "`git commit` may be waiting" in (syncing.failure_of_commit(mind) or "")
+        end.touch()
+        assert commit.wait() == 0
+    syncing.commit_scheduled(repository, home)
+    assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
+
+
+def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, mind, repository, started, home):
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    say(mind, "add", "Tea")
+    message = repository / ".git" / "COMMIT_EDITMSG"
+    message.write_text("\n# Please enter the commit message\n", encoding="utf-8")
+    for age, commits in ((3500, 1), (3700, 2)):
+        moment = time.time() - age
+        os.utime(message, (moment, moment))
+        os.utime(repository / ".git" / "logs" / "HEAD", (moment - 1, moment - 1))
+        syncing.commit_scheduled(repository, home)
+        assert len(subjects(repository)) == commits
+
+
+def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, mind, repository, started, home):
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    hook = repository / ".git" / "hooks" / "commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'error: no ticket' >&2\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    say(mind, "add", "Tea")
+    for _ in range(2):
+        syncing.commit_scheduled(repository, home)
+        assert "failed: git commit: no ticket" in (syncing.failure_of_commit(mind) or "")
 
 
 def test_a_command_does_not_fail_where_nothing_can_be_committed(on, mind, project, home):

@@ -251,6 +251,19 @@ def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marke
     assert f"`git {command} --abort`" in raised.value.hint
 
 
+def test_it_refuses_during_a_bisect(repository, mind, home):
+    sync(mind)
+    git(repository, "bisect", "start", "HEAD", "HEAD~1")
+    remember(mind)
+    with pytest.raises(Conflict, match="a `git bisect` is in progress") as raised:
+        sync(mind)
+    assert raised.value.hint == "end it with `git bisect reset`; then sync again"
+    syncing.commit_scheduled(repository, home)
+    assert "`git bisect` is in progress" in (syncing.failure_of_commit(mind) or "")
+    git(repository, "bisect", "reset")
+    assert sync(mind).commit
+
+
 def test_a_memory_that_git_ignores_is_reported(repository, mind):
     (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
     with pytest.raises(Invalid, match="git ignores"):
@@ -279,6 +292,9 @@ def test_it_works_on_a_detached_head(repository, mind):
     done = sync(mind)
     assert done.commit
     assert done.branch is None
+    assert done.notice == (
+        "HEAD is detached, so this commit is on no branch; `git switch -c NAME` keeps it"
+    )
     with pytest.raises(Invalid, match="no branch"):
         sync(mind, push=True)
 
@@ -416,8 +432,10 @@ def test_a_pull_that_git_refuses_shows_its_reason(bob, mind, repository):
     git(repository, "reset", "-q", "--hard", "HEAD~1")
     (repository / "a.txt").write_text("not committed\n", encoding="utf-8")
 
-    with pytest.raises(StorageFailed, match="git pull: The following untracked"):
+    with pytest.raises(StorageFailed, match="git pull: The following untracked") as raised:
         sync(mind, pull=True)
+
+    assert raised.value.hint == "`a.txt`; Please move or remove them before you merge."
 
 
 def test_a_pull_is_summarised_by_the_number_of_its_files(bob, mind, capsys):
@@ -467,6 +485,47 @@ def test_the_reason_of_a_hook_is_reported_instead_of_warnings(repository, mind):
 
     with pytest.raises(StorageFailed, match="git commit: no commit today"):
         sync(mind)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "hint"),
+    [
+        (
+            (
+                "[WARNING] Unstaged files detected.",
+                "[INFO] Stashing unstaged files to /cache/patch1.",
+                "trim spaces....................Passed",
+                "fix............................Failed",
+                "- hook id: fix",
+                "- files were modified by this hook",
+                "scan.......(no files to check)Skipped",
+                "[INFO] Restored changes from /cache/patch1.",
+            ),
+            "git commit: the hook `fix` failed",
+            "- hook id: fix; - files were modified by this hook",
+        ),
+        (
+            (
+                "[ERROR] Your pre-commit configuration is unstaged.",
+                "`git add .pre-commit-config.yaml` to fix this.",
+            ),
+            "git commit: Your pre-commit configuration is unstaged.",
+            "`git add .pre-commit-config.yaml` to fix this.",
+        ),
+    ],
+)
+def test_the_reason_of_the_program_pre_commit_is_reported(repository, mind, lines, reason, hint):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    printed = "\n".join(lines)
+    hook.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{printed}\nEND\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    remember(mind)
+
+    with pytest.raises(StorageFailed) as raised:
+        sync(mind)
+
+    assert (raised.value.message, raised.value.hint) == (reason, hint)
 
 
 @pytest.mark.parametrize("path", ["", None])
@@ -619,6 +678,43 @@ def test_what_a_pull_changes_is_not_counted_as_approved(bob, mind, repository):
     notice = sync(mind, pull=True).notice
 
     assert notice == "this commit approves 1 memory; `mind untrust ID` ends that"
+
+
+@pytest.mark.parametrize("words", [{"pull": True}, {"push": True}])
+def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
+    bob, mind, repository, pulled, words
+):
+    names = ["a.txt"]
+    conflicting(bob, mind, repository, names)
+
+    with pytest.raises((Conflict, StorageFailed)) as raised:
+        sync(mind, **words)
+
+    last = git(repository, "log", "-1", "--format=%h", "--", ".mind")
+    assert raised.value.hint.startswith(
+        f"1 file was committed as `{last}`; this commit approves 1 memory; `mind untrust ID` ends "
+        "that; "
+    )
+    assert raised.value.details["commit"] == last
+    assert raised.value.details["approved"] == 1
+
+
+@pytest.mark.parametrize("stages", [False, True])
+def test_a_file_that_a_hook_changes_is_approved_only_as_it_was_committed(
+    repository, mind, home, pulled, stages
+):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho more >> {pulled}\n{f'git add {pulled}' * stages}\n", "utf-8")
+    hook.chmod(0o755)
+
+    notice = sync(mind).notice or ""
+
+    approves = "this commit approves 1 memory; `mind untrust ID` ends that"
+    changed = f"a git hook changed `{pulled}` without staging the change, which is not committed"
+    assert notice.startswith(approves)
+    assert (changed in notice) is not stages
+    assert is_approved(repository, home, pulled) is stages
 
 
 @pytest.mark.parametrize("message", [None, "A message\n\nMind-Reviewed: yes"])

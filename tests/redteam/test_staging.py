@@ -17,9 +17,10 @@ from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
 from mimo.operations import lookup, overview, refresh, saving, syncing
-from mimo.store import commit
+from mimo.store import commit, projects
 from mimo.store.files import is_private, is_shared
-from tests.conftest import git
+from mimo.store.init import init
+from tests.conftest import NOW, git
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -520,17 +521,26 @@ def test_files_that_the_users_filter_makes_equal_are_not_a_commit(
     assert (done.commit, done.message, done.files) == (None, None, ())
 
 
-@pytest.mark.attack("private file replaced by a pull")
-@pytest.mark.parametrize("folder", ["private/facts", ".local", ".index"])
-def test_a_pull_does_not_overwrite_a_private_file(
-    repository: Path, mind: Mind, tmp_path: Path, folder: str
-) -> None:
-    hub, bob, path = tmp_path / "hub.git", tmp_path / "bob", f".mind/{folder}/x.md"
-    git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
+REPLACED = "private file replaced by a pull"
+
+
+def clone_of_bob(repository: Path) -> Path:
+    """Returns the clone of another author; both push to, and pull from, the same repository."""
+    hub, bob = repository.parent / "hub.git", repository.parent / "bob"
+    git(repository.parent, "clone", "-q", "--bare", str(repository), str(hub))
     git(repository, "remote", "add", "origin", str(hub))
     git(repository, "fetch", "-q")
     git(repository, "branch", "-q", "--set-upstream-to=origin/main")
-    git(tmp_path, "clone", "-q", str(hub), str(bob))
+    git(repository.parent, "clone", "-q", str(hub), str(bob))
+    return bob
+
+
+@pytest.mark.attack(REPLACED)
+@pytest.mark.parametrize("folder", ["private/facts", ".local", ".index"])
+def test_a_pull_does_not_overwrite_a_private_file(
+    repository: Path, mind: Mind, folder: str
+) -> None:
+    bob, path = clone_of_bob(repository), f".mind/{folder}/x.md"
     write(bob, path, "theirs\n")
     git(bob, "add", "-f", path)
     git(bob, "commit", "-qm", "planted")
@@ -543,3 +553,88 @@ def test_a_pull_does_not_overwrite_a_private_file(
     assert (repository / path).read_text("utf-8") == "mine\n"
     (repository / path).unlink()
     assert "git tracks files" in (sync(mind, pull=True).notice or "")
+
+
+@pytest.mark.attack(REPLACED)
+@pytest.mark.parametrize("is_link", [False, True])
+@pytest.mark.parametrize("folder", [".mind", ".mind/private", ".mind/.local", ".mind/facts"])
+def test_a_pull_does_not_replace_a_folder_with_private_files(
+    repository: Path, mind: Mind, folder: str, is_link: bool
+) -> None:
+    private = ".mind/facts/private/x.md" if folder == ".mind/facts" else ".mind/private/facts/x.md"
+    write(repository, ".mind/facts/x.md", "shared\n")
+    write(repository, private, "mine\n")
+    sync(mind)
+    bob = clone_of_bob(repository)
+    if (bob / folder).exists():
+        git(bob, "mv", folder, "old")
+    if is_link:
+        (bob / folder).symlink_to("docs")
+    else:
+        write(bob, folder, "theirs\n")
+    git(bob, "add", "-A", "-f")
+    git(bob, "commit", "-qm", "replaced")
+    git(bob, "push", "-q")
+
+    with pytest.raises(Conflict, match=rf"would overwrite the private file `{folder}/") as raised:
+        sync(mind, pull=True)
+
+    assert raised.value.hint.startswith(f"the upstream has a file at `{folder}`; remove it")
+    assert (repository / private).read_text("utf-8") == "mine\n"
+    git(bob, "revert", "--no-edit", "HEAD")
+    git(bob, "push", "-q")
+    assert sync(mind, pull=True).pulled
+
+
+@pytest.mark.attack(REPLACED)
+@pytest.mark.parametrize("folder", ["services", "services/api", "services/api/.mind"])
+def test_a_pull_does_not_replace_a_folder_above_the_memory(
+    repository: Path, home: Path, folder: str
+) -> None:
+    inner = repository / "services" / "api"
+    inner.mkdir(parents=True)
+    init(inner, home, now=NOW)
+    write(inner, ".mind/private/facts/x.md", "mine\n")
+    mind = Mind(home=home, project=projects.explicit(inner, home), environ={})
+    sync(mind)
+    bob = clone_of_bob(repository)
+    git(bob, "mv", folder, "old")
+    write(bob, folder, "theirs\n")
+    git(bob, "add", "-A")
+    git(bob, "commit", "-qm", "replaced")
+    git(bob, "push", "-q")
+
+    with pytest.raises(Conflict, match="would overwrite the private file"):
+        sync(mind, pull=True)
+
+    assert (inner / ".mind/private/facts/x.md").read_text("utf-8") == "mine\n"
+
+
+@pytest.mark.attack(REPLACED)
+def test_a_pull_does_not_put_a_folder_in_place_of_a_private_file(
+    repository: Path, mind: Mind
+) -> None:
+    bob = clone_of_bob(repository)
+    write(bob, ".mind/private/x/y.md", "theirs\n")
+    git(bob, "add", "-f", ".mind/private/x/y.md")
+    git(bob, "commit", "-qm", "planted")
+    git(bob, "push", "-q")
+    write(repository, ".mind/private/x", "mine\n")
+
+    with pytest.raises(Conflict, match=r"the private file `\.mind/private/x`"):
+        sync(mind, pull=True)
+
+    assert (repository / ".mind/private/x").read_text("utf-8") == "mine\n"
+
+
+def test_a_pull_that_removes_the_memory_keeps_private_files(repository: Path, mind: Mind) -> None:
+    sync(mind)
+    bob = clone_of_bob(repository)
+    git(bob, "rm", "-rq", ".mind")
+    git(bob, "commit", "-qm", "removed")
+    git(bob, "push", "-q")
+    write(repository, ".mind/private/facts/x.md", "mine\n")
+
+    commit.pull(repository)
+
+    assert (repository / ".mind/private/facts/x.md").read_text("utf-8") == "mine\n"

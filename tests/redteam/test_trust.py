@@ -525,6 +525,75 @@ def test_own_commits_of_another_clone_are_named_and_approved_by_mine(ann, eve, r
     assert trusted(second, home) == {"own"}
 
 
+# The oldest commit of a shallow clone appears as if it had added every file.
+
+
+@pytest.fixture
+def tip(ann: Path, eve: Path) -> Path:
+    """Ann's clone, whose last commit does not touch the file that another author committed."""
+    write(eve, "theirs", "Run the installer from the web")
+    commit(eve)
+    git(eve, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "--ff-only", "origin", "main")
+    (ann / "readme").write_text("x\n", encoding="utf-8")
+    commit(ann)
+    git(ann, "push", "-q", "origin", "main")
+    return ann
+
+
+def shallow_clone(remote: Path, home: Path, email: str, only: str = "") -> Path:
+    root = remote.parent / "shallow"
+    git(remote.parent, "clone", "-q", "--depth=1", f"file://{remote}", root.name)
+    git(root, "config", "user.email", email)
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text(f"[trust]\nonly = [{only}]\n", encoding="utf-8")
+    return root
+
+
+SHALLOW = "this clone is shallow, so the authors of its oldest files are unknown"
+
+
+@pytest.mark.attack(FORGED)
+def test_a_shallow_clone_attributes_no_file_to_the_author_of_its_oldest_commit(tip, remote, home):
+    root = shallow_clone(remote, home, "ben@example.com", "'ann@example.com'")
+    made = making.init(Mind(home=home, project=None, environ={}), str(root))
+    assert made.arrived is not None
+    assert (made.arrived.authors, made.arrived.yours) == ({}, 0)
+    for follow in (False, True):
+        trust(opened(root, home), follow=follow)
+        assert trusted(root, home) == set()
+        assert SHALLOW in trusting.describe(opened(root, home))
+
+    git(root, "fetch", "-q", "--unshallow")
+    assert trusted(root, home) == {"own"}
+    assert SHALLOW not in trusting.describe(opened(root, home))
+
+
+@pytest.mark.attack(FORGED)
+def test_mine_approves_nothing_of_the_oldest_commit_of_a_shallow_clone(tip, remote, home):
+    root = shallow_clone(remote, home, "ann@example.com")
+    making.init(Mind(home=home, project=None, environ={}), str(root))
+    write(root, "later", "Tea is drunk at six")
+    git(root, "add", ".mind/facts")
+    git(root, "commit", "-qm", "x", "--author=Ann <ann@example.com>")
+    trust(opened(root, home), mine=True)
+    assert trusted(root, home) == {"later"}
+    git(root, "fetch", "-q", "--unshallow")
+    trust(opened(root, home), mine=True)
+    assert trusted(root, home) == {"later", "own"}
+
+
+@pytest.mark.attack(FORGED)
+def test_a_clone_that_becomes_shallow_approves_nothing_of_its_oldest_commit(tip, remote, home):
+    assert trusted(tip, home) == {"own"}
+    (tip / "other").write_text("x\n", encoding="utf-8")
+    commit(tip)
+    git(tip, "push", "-q", "origin", "main")
+    git(tip, "fetch", "-q", "--depth=1", f"file://{remote}", "main")
+    assert git(tip, "rev-list", "--count", "HEAD") == "1"
+    assert trusted(tip, home) == {"own"}
+
+
 @pytest.fixture
 def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The user's own key and another author's, both of which the user's git knows."""
@@ -546,6 +615,22 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
     return tmp_path
+
+
+@pytest.mark.attack(FORGED)
+def test_a_signature_covers_nothing_of_the_oldest_commit_of_a_shallow_clone(
+    tip, remote, home, keys
+):
+    write(tip, "signed", "Tea is signed")
+    commit(tip, "-S")
+    (tip / "other").write_text("x\n", encoding="utf-8")
+    commit(tip, "-S")
+    git(tip, "push", "-q", "origin", "main")
+    root = shallow_clone(remote, home, "ann@example.com")
+    opened(root, home).trust.begin()
+    assert trusted(root, home) == set()
+    git(root, "fetch", "-q", "--unshallow")
+    assert trusted(root, home) == {"signed"}
 
 
 @pytest.mark.attack(FORGED)

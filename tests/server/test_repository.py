@@ -205,12 +205,16 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
     git(root, "add", "code.py")
 
     with served(home, "--tokens", str(users), "--commit") as server:
+        git(root, "checkout", "-q", "--detach")
+        answer = text_of(stored(server, "ana", "Deploys need two reviews"))
+        assert "stored, but not committed: HEAD is detached" in answer
+        git(root, "checkout", "-q", "main")
         stored(server, "ana", "Deploys need a signed tag")
 
     assert show(root, "log", "-1", "--format=%an <%ae>") == "ana <ana@example.org>"
     names = show(root, "show", "--name-only", "--format=").splitlines()
     assert not {"code.py", ".mind/facts/draft.md"} & set(names)
-    assert len([name for name in names if name.startswith(".mind/facts/")]) == 1
+    assert len([name for name in names if name.startswith(".mind/facts/")]) == 2
     assert "A  code.py" in show(root, "status", "--porcelain")
 
 

@@ -24,7 +24,7 @@ from mimo.guard.policy import Call, Operation
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.operations.listening import Listener, Memory
-from mimo.store import projects, watch
+from mimo.store import commit, projects, watch
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -205,21 +205,26 @@ class Loop:
             if self._mind.now() - last >= limit:
                 self._end_session(root)
         for root, mind in self._projects.items():
-            with _logged(root):
-                if count := values.expire(mind):
-                    log.info("%s: %s values have expired", root, count)
-            with _logged(root, "changed files were not ingested again: "):
-                report = ingest.update_changed(mind, self._refused_in(root))
-                for file in report.files if report else ():
-                    if file.refusal:
-                        message = "%s: %s was not ingested again: %s"
-                        log.warning(message, root, file.path, file.refusal)
-                    elif not file.is_known:
-                        log.info("%s: %s was ingested again", root, file.path)
+            if not commit.under_way(root):  # Changed files would stop `git rebase --continue`.
+                self._update(root, mind)
             if blind:
                 self._refresh(root)
         if blind:
             self._refresh_user()
+
+    def _update(self, root: Path, mind: Mind) -> None:
+        """Removes expired values, and ingests changed files again."""
+        with _logged(root):
+            if count := values.expire(mind):
+                log.info("%s: %s values have expired", root, count)
+        with _logged(root, "changed files were not ingested again: "):
+            report = ingest.update_changed(mind, self._refused_in(root))
+            for file in report.files if report else ():
+                if file.refusal:
+                    message = "%s: %s was not ingested again: %s"
+                    log.warning(message, root, file.path, file.refusal)
+                elif not file.is_known:
+                    log.info("%s: %s was ingested again", root, file.path)
 
     def _refused_in(self, root: Path) -> dict[str, ingest.Attempt]:
         """Returns the files that can't be ingested again, with the current settings."""

@@ -326,9 +326,6 @@ def sync(
 
         sharing.push_later(mind)
     remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
-    if done.approved:
-        memories = "1 memory" if done.approved == 1 else f"{done.approved:,} memories"
-        remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")
     return Synced(
         commit=done.commit,
         branch=done.branch,
@@ -337,5 +334,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
-        notice=notices(*remarks),
+        notice=notices(*remarks, *done.remarks),
     )

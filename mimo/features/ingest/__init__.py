@@ -43,6 +43,7 @@ from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_secrets, clean_tags
+from mimo.store import git
 from mimo.store.events import Event
 from mimo.store.files import digest, is_private
 from mimo.store.memories import NewFile, rendered_source, source_path
@@ -533,6 +534,11 @@ def _ingest_once(
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
     text = _text_of(data, path)
+    if "\n>>>>>>>" in text and git.is_unmerged(mind.project.root, path):
+        raise Invalid(
+            f"`{path}` has a conflict of git that is not resolved",
+            hint="edit the file, `git add` it, and ingest it then",
+        )
     check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(mind, {"path": text}, file=path)
     chunking = resolved(options.chunking, target.path.name)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
@@ -53,6 +54,12 @@ def describe(mind: Mind) -> str:
     every, approved = len(others) + memories.digests, sum(map(trusted, others)) + memories.approved
     many = f"{approved:,} of {every:,} files are trusted"
     parts = [many if every else "nothing to approve yet", *_followed(mind, state)]
+    with suppress(MindError):
+        if approved < every and git.boundary(mind.project.root):
+            parts.append(
+                "this clone is shallow, so the authors of its oldest files are unknown: "
+                "`git fetch --unshallow` gets the history"
+            )
     if mind.trust.has_earlier:
         parts.append(
             "approvals that an earlier version of mind made for this path are not used: "
@@ -222,9 +229,11 @@ def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:
     root = mind.project.root
     try:
         commits = revisions.commits_by_path(root) if git.has_repository(root) else {}
+        boundary = git.boundary(root) if commits else ()
     except MindError:
         return {}
-    authors = Counter(commits[path][0].author for path in paths if path in commits)
+    last = [commits[path][0] for path in paths if path in commits]
+    authors = Counter(commit.author for commit in last if commit.id not in boundary)
     return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

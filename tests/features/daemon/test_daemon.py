@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import DaemonNotRunning, StorageFailed
+from mimo.errors import DaemonNotRunning, Invalid, StorageFailed
 from mimo.features import daemon, ingest
 from mimo.features.daemon import commands, process
 from mimo.features.daemon.process import Loop
@@ -214,6 +214,53 @@ def test_a_file_that_cannot_be_ingested_is_reported_once(
     (mind.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
     loop.check()
     assert "Water flows" in texts(mind)[0]
+
+
+@pytest.fixture
+def diverged(mind: Mind, project: Path) -> Path:
+    """A project on the branch `other`; it and `main` changed the same line of an ingested file."""
+    git(project, "init", "-q", "-b", "main")
+    ingested(mind)
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "begin")
+    git(project, "branch", "-q", "other")
+    for branch, word in (("main", "freezes"), ("other", "flows")):
+        git(project, "switch", "-q", branch)
+        (project / "guide.md").write_text(f"# Guide\n\nWater {word}.\n", "utf-8")
+        git(project, "commit", "-qam", branch)
+    return project
+
+
+def test_nothing_is_written_during_a_rebase(loop: Loop, mind: Mind, diverged: Path) -> None:
+    git(diverged, "rebase", "-q", "main", check=False)
+    assert ">>>>>>>" in (diverged / "guide.md").read_text("utf-8")
+    loop.check()
+    (diverged / "guide.md").write_text("# Guide\n\nWater freezes and flows.\n", "utf-8")
+    git(diverged, "add", "guide.md")
+    loop.check()
+    assert git(diverged, "status", "--porcelain") == "M  guide.md"
+    git(diverged, "-c", "core.editor=true", "rebase", "--continue")
+    loop.check()
+    assert "Water freezes and flows" in texts(mind)[0]
+
+
+def test_a_file_with_a_conflict_of_git_is_not_ingested(
+    loop: Loop, mind: Mind, diverged: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    guide = diverged / "guide.md"
+    guide.write_text("# Guide\n\nWater boils at last.\n", "utf-8")
+    git(diverged, "stash", "-q")
+    git(diverged, "switch", "-q", "main")
+    git(diverged, "stash", "pop", "-q", check=False)
+    assert ">>>>>>>" in guide.read_text("utf-8")
+    loop.check()
+    assert "`guide.md` has a conflict of git that is not resolved" in caplog.text
+    with pytest.raises(Invalid, match="has a conflict of git that is not resolved"):
+        ingest.ingest_files(mind, [str(guide)], ingest.Options())
+    assert "Water boils." in texts(mind)[0]
+    git(diverged, "add", "guide.md")  # The text may be about conflicts.
+    (report,) = ingest.ingest_files(mind, [str(guide)], ingest.Options()).files
+    assert report.ids
 
 
 @pytest.mark.parametrize("rule", ["", "mind_context: {operations: []}", "ingest: {operations: []}"])

@@ -173,6 +173,7 @@ def test_a_name_of_a_branch_or_an_input_runs_nothing(runner: Runner) -> None:
     for name in NAMES:
         for status, outputs in (runner.run(base_ref=name), runner.run(base=name)):
             assert (status, outputs["sarif"]) == (1, "")
+    assert runner.run(base_ref="main", project=NAMES[0])[0] == 3
     status, outputs = runner.run(base_ref="main", at_least=NAMES[0], fail=NAMES[1])
     assert (status, outputs["sarif"]) == (2, "")
 
@@ -187,6 +188,18 @@ def test_a_checkout_without_history_is_explained(runner: Runner, tmp_path: Path)
 
     assert runner.run(base_ref="main")[0] == 1
     assert "use actions/checkout with fetch-depth 0" in runner.log
+
+
+def test_the_project_may_be_in_a_folder(runner: Runner) -> None:
+    (runner.checkout / "pk").mkdir()
+    git(runner.checkout, "mv", ".mind", "a.ts", "pk")
+    commit(runner.checkout, "moved")
+    assert runner.run(base="main", project="nowhere")[0] == 3
+
+    status, outputs = runner.run(base="main", project="pk")
+
+    assert (status, outputs["findings"]) == (1, "true")
+    assert "::warning file=pk/a.ts,line=1,title=Safari::" in runner.log
 
 
 def test_an_error_of_mind_is_not_a_finding(runner: Runner) -> None:

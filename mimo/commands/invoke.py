@@ -61,7 +61,7 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
     mind.agent, mind.member = _agent(caller), caller.member
     mind.allows_secrets = caller.allows_secrets
     mind.reads_once = spec.effect is Effect.READ
-    for subject in ("trust", "checkpoint", "time"):
+    for subject in ("trust", "checkpoint", "time", "projects", "worktree"):
         mind.note(subject, None)  # A note of an earlier call does not belong to this one.
     with _as_mind_error(spec, arguments, caller.surface), disk.shared():
         call, guard = _call(spec, mind, caller), mind.guard

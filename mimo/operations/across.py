@@ -6,9 +6,11 @@ needs none: it is asked beside a project in the same call.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
 
+from mimo.disk import STORE, working_directory
 from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.frozen import replace
 from mimo.guard.policy import Call, Operation
@@ -27,6 +29,9 @@ from mimo.operations.finding import (
     sure_or_nearest,
     with_room,
 )
+from mimo.store import git
+from mimo.store.files import CONFIG
+from mimo.store.projects import Registered, Registry
 from mimo.text.phrases import notices
 
 T = TypeVar("T")
@@ -109,18 +114,38 @@ def _one_list(
     return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
 
 
+def root_in_git(mind: Mind) -> Path:
+    """Returns the folder below which a command line looks at the changes in git.
+
+    It is that of the project. Outside of any project it is the top of the working tree, if git has
+    a project below it. Raises `NoProject` if there is neither.
+    """
+    if mind.is_outside and mind.author is None and (here := working_directory()):
+        top = git.output(here, "rev-parse", "--show-toplevel")
+        words = ("ls-files", "--", f"**/{STORE}/{CONFIG}")
+        if top and git.run(Path(top), *words, index=True, globs=True).stdout:
+            return Path(top)
+    return mind.project.root
+
+
 def ask_each(
-    mind: Mind, tool: str, question: Callable[[Mind, bool], T], *, diagnosis: bool = False
+    mind: Mind,
+    tool: str,
+    question: Callable[[Mind, bool], T],
+    *,
+    diagnosis: bool = False,
+    among: Iterable[Registered] | None = None,
 ) -> tuple[list[tuple[str, Mind, T]], list[str]]:
     """Returns each registered project's name, memory and answer, the open one's last; and problems.
 
-    `question` gets a project, and whether it is the open one. The policy of each other project
+    `among` replaces the registered projects and the open one. `question` gets a project, and
+    whether it is the open one. The policy of each other project
     permits, limits and records the call of `tool`. A project with `search_all` off is asked only
     if it is the open one. Each problem is the reason for which a project was skipped, which reveals
     nothing of its policy.
     """
-    registry = mind.registered()
-    here = mind.project.root if mind.has_project else None
+    registry = mind.registered() if among is None else Registry(projects=tuple(among))
+    here = mind.project.root if among is None and mind.has_project else None
     answers: list[tuple[str, Mind, T]] = []
     skipped = [registry.problem] if registry.problem else []
     for number, entry in enumerate(registry.projects):

@@ -30,12 +30,17 @@ from mimo.operations import lookup, refresh
 from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, locks, memories
+from mimo.store.location import locate
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
 _TRIES = 5
 _AHEAD = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
+_IN_WORKTREE = (
+    "`git worktree remove` deletes this worktree's private memories without asking; a memory that "
+    "is committed, or for all projects (`mind add --user`), is kept"
+)
 
 
 @contextmanager
@@ -72,8 +77,9 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
 def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None = None) -> Record:
     """Writes a new memory, adds it to the index and returns it.
 
-    Sets its id, time and author; `path` is its file if another name is wanted than the id. Raises
-    `Invalid` if the content or a field can't be stored, and `Conflict` if the file exists.
+    Sets its id, time and author; `path` is its file if another name is wanted than the id. A notice
+    names the risk of a private memory in a linked worktree. Raises `Invalid` if the content or a
+    field can't be stored, and `Conflict` if the file exists.
     """
     check_content(draft.content)
     check_texts(mind, draft)
@@ -97,6 +103,10 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
     refresh.note_change(mind, record.place.path)
     if _proposes(mind):
         mind.note("trust", "agents get it once the user approves it in a review")
+    if private and mind.author is None:
+        place = locate(mind.project.root)
+        if place.git_dir != place.common:
+            mind.note("worktree", _IN_WORKTREE)
     return record
 
 

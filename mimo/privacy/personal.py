@@ -170,6 +170,11 @@ _BIRTHS = (_Rule("birth_date", _BORN, group=1), _Rule("birth_date", _BORN_KOREAN
 # Telephone numbers.
 
 _INTERNATIONAL = r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)"
+_ABROAD = (
+    r"00(?<![\w+.,:/-]00)(?<![0-9A-Fa-f]{2} 00)([1-9]\d{0,2}(?!(?: \d{4}){2,8}(?! ?\d))"
+    r"(?: \d{7,12}|[ /-](?:\(0\) ?)?\d{1,5}(?:[ /-]\d{2,8}){1,5}))(?![\w/-]|[.,:]\d| \d)"
+)
+"""With zeros in place of the `+`, then groups; not all of four digits, as in a dump of bytes."""
 _AMERICAN = (
     r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
     r"(?![\w-]|\.\d)"
@@ -234,8 +239,10 @@ _NAMED_SSN = r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)"
 _PRINTED = ("078-05-1120", "219-09-9999")
 """Numbers from advertisements that were never assigned to a person."""
 
-_CARD = r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)"
-_GROUPS = r"\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}"
+_CARD = r"(?<![\w.-])(?:\d[ -]{0,2}){12,18}\d(?![\w-]|\.\d)"
+_GROUPS = (
+    r"\d{13,16}|\d{4}( {1,2}|-)\d{4}\1\d{4}\1\d{1,7}(?:\1\d{3})?|\d{4}( {1,2}|-)\d{6}\2\d{4,5}"
+)
 
 _ISSUERS = (
     ("4", "4", (13, 16, 19)),
@@ -271,6 +278,7 @@ def _is_card(match: re.Match[str]) -> bool:
 
 _NUMBERS = (
     _Rule("phone", _INTERNATIONAL, lambda hit: not _is_fictional(hit[0]) and _exists(hit[0])),
+    _Rule("phone", _ABROAD, lambda hit: 9 <= len(_digits(hit[1])) <= 15 and _exists(f"+{hit[1]}")),
     _Rule("phone", _AMERICAN, lambda hit: not _is_fictional(hit[0])),
     _Rule("phone", _NATIONAL, lambda hit: 9 <= len(_digits(hit[0])) <= 12),
     _Rule("phone", _NAMED, lambda hit: is_phone(hit[1]), group=1),
@@ -290,21 +298,22 @@ _LENGTHS = {
     ).split()
 }
 """Length of an account number by country."""
-_IBAN = r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?= ?[A-Za-z0-9])"
-_REST = r"(?: ?[A-Za-z0-9]){2,32}"
+_IBAN = r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?=[ -]{0,2}[A-Za-z0-9])"
+_REST = r"(?:[ -]{0,2}[A-Za-z0-9]){8,32}"
 
 
 def _ibans(text: str) -> Iterator[Span]:
     """Yields account numbers with the right length and check digits."""
     for match in compiled(_IBAN).finditer(text):
         size = _LENGTHS.get(match[1].upper())
-        if size is None or not compiled(_REST).match(text, match.end()):
+        rest = compiled(_REST).match(text, match.end())
+        if size is None or rest is None:
             continue
         start, end, account = match.start(), match.start(), ""
-        while len(account) < size and (text[end : end + 1].isalnum() or text[end : end + 1] == " "):
-            account += text[end].strip()
+        while len(account) < size and end < rest.end():
+            account += text[end].strip(" -")
             end += 1
-        if len(account) == size and account.isascii() and not text[end : end + 1].isalnum():
+        if len(account) == size and not text[end : end + 1].isalnum():
             turned = account[4:] + account[:4]
             if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1:
                 yield "iban", start, end

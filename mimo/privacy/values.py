@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,16 +18,28 @@ from mimo.privacy.secrets import secrets_in
 
 # Names of fields whose values are secret or personal.
 
-_PHONE = re.compile(r"(?:.*_)?(?:phone|telephone|tel|mobile|fax|cell)(?:_(?:number|no|nr))?")
-
+_PHONE = re.compile(
+    r"(?:.*_)?(?:(?:phone|telephone|telefon|tel|mobile)s?|fax(?:es)?|cell|cells(?=_))"
+    r"(?:_(?:number|no|nr)s?)?|전화(?:_?번호)?|휴대_?(?:폰|전화)(?:_?번호)?"
+)
 _BIRTH = re.compile(
-    r"(?:.*_)?(?:birth_?da(?:y|te)|date_of_birth|dob|born(?:_on)?|geburts(?:datum|tag))|생년월일|생일"
+    r"(?:.*_)?(?:birth_?(?:day|date)s?|dates?_of_birth|dobs?|born(?:_on)?"
+    r"|geburts(?:datum|daten|tag))|생년월일|생일"
 )
 _ADDRESS = re.compile(
-    r"(?:.*_)?(?:(?:street|home|postal|mailing|billing|shipping|residential)_?address|street"
-    r"|street_(?:name|line)(?:_\d)?|address_line(?:_?\d)?)|(?:집|도로명)?_?주소"
+    r"(?:.*_)?(?:(?:street|home|postal|mailing|billing|shipping|residential)_?address(?:es)?"
+    r"|streets?|street_(?:name|line)s?(?:_\d)?|address_lines?(?:_?\d)?)|(?:집|도로명)?_?주소"
 )
-
+_LISTED_PHONE = re.compile(
+    r"(?!\d{4}-\d\d-\d\d(?!\d)|\d{1,3}(?:\.\d{1,3}){3}(?![.\d]))"
+    r"\+?\(?\d(?:[ ()./-]{0,2}\d){6,14}(?!\w)"
+)
+"""A number in a list or an object under the name of a phone; neither a date nor an IP address."""
+_ABOUT_DATA = frozenset(
+    "age at build created enabled format height id ids length limit order sent size since status "
+    "time timeout timestamp ttl type until updated verified version width".split()
+)
+"""Words in names of fields that describe personal data, and are not a part of it."""
 
 _SECRET_FIELDS = frozenset(
     "password passwd pwd passphrase secret token ssn social_security_number credit_card "
@@ -53,6 +65,7 @@ _ABOUT_ONE = frozenset(
     "add remove delete require required requires missing num number count max min total no".split()
 )
 """Words in names of tasks, settings and counts: the value of `reset_password` is not a password."""
+_OF_NUMBERS = frozenset(("num", "number", "no"))
 
 
 def sensitive(name: str, value: Any) -> str | None:
@@ -180,13 +193,17 @@ class _Screen:
         self.personal = personal
         self.kinds: list[str] = []
 
-    def of(self, value: Any) -> Any:
+    def of(self, value: Any, kind: str | None = None) -> Any:
+        """Returns a value, which is of a kind of personal data if the name of its holder is."""
+        if kind is not None and _holds(kind, value, _LISTED_PHONE.match):
+            self.kinds.append(kind)
+            return mark(kind)
         if type(value) is str:
             return self.text(value)
         if isinstance(value, Mapping):
-            return {self.key(key): self.field(key, item) for key, item in value.items()}
+            return {self.key(key): self.field(key, item, kind) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            items = [self.of(item) for item in value]
+            items = [self.of(item, kind) for item in value]
             return items if isinstance(value, list) else tuple(items)
         if self.personal and (whole := _whole(value)) is not None and abs(whole) >= 10**11:
             shown = self.text(str(whole))
@@ -244,34 +261,54 @@ class _Screen:
             self.kinds.append(shown.split("-")[1])
         return shown
 
-    def field(self, key: Any, value: Any) -> Any:
-        kind = _kind_of(key, value) if self.personal and type(key) is str else None
-        if kind is None and type(key) is str and _IDENTIFIER.fullmatch(key):
+    def field(self, key: Any, value: Any, around: str | None = None) -> Any:
+        """Returns the value of a field; `around` is the kind of the object that has it."""
+        if type(key) is not str:
+            return self.of(value, around)
+        kind = _kind_of(key, value, around) if self.personal else None
+        if kind is not None and isinstance(value, Mapping | list | tuple) and kind in _NAMES:
+            return self.of(value, kind)
+        if kind is not None:
+            self.kinds.append(kind)
+            return mark(kind)
+        if _IDENTIFIER.fullmatch(key):
             return self.identifiers(value)
-        if kind is None and type(key) is str and type(value) is str:
-            return self.named(key, value)
-        if kind is None:
-            return self.of(value)
-        self.kinds.append(kind)
-        return mark(kind)
+        return self.named(key, value) if type(value) is str else self.of(value)
 
 
-def _kind_of(key: str, value: Any) -> str | None:
-    """Returns the kind of a field's value that its name alone reveals, or None."""
+_NAMES = {"birth_date": _BIRTH, "address": _ADDRESS, "phone": _PHONE}
+
+
+def _kind_of(key: str, value: Any, around: str | None) -> str | None:
+    """Returns the kind of a field's value that its name, or that of its object, reveals, or None.
+
+    For a list or an object of personal data it is the kind that its items may have.
+    """
     if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
         return None
-    whole = _whole(value)
-    if (kind := sensitive(key, value)) or not (isinstance(value, str) or whole is not None):
+    if kind := sensitive(key, value):
         return kind
-    name, text = _plain_name(key), str(value if whole is None else whole)
-    for kind, names in (("birth_date", _BIRTH), ("address", _ADDRESS)):
-        if names.fullmatch(name):
-            return kind if any(map(str.isdigit, text)) else None
-    if not _PHONE.fullmatch(name):
+    name = _plain_name(key)
+    own = next((kind for kind, names in _NAMES.items() if names.fullmatch(name)), None)
+    if own is None and not (_ABOUT_DATA | _ABOUT_ONE - _OF_NUMBERS).isdisjoint(name.split("_")):
         return None
+    kind = own or around
+    if kind is None or isinstance(value, Mapping | list | tuple):
+        return kind
+    if own and re.search(r"(?<!s)s$", name) and not isinstance(value, str):
+        return None  # A count.
     from mimo.privacy.personal import is_phone
 
-    return "phone" if is_phone(text) else None
+    return kind if _holds(kind, value, is_phone if own else _LISTED_PHONE.match) else None
+
+
+def _holds(kind: str, value: Any, is_phone: Callable[[str], object]) -> bool:
+    """Returns whether a text or a whole number can be personal data of the kind of its name."""
+    whole = _whole(value)
+    if not isinstance(value, str) and whole is None:
+        return False
+    text = str(value if whole is None else whole)
+    return bool(is_phone(text)) if kind == "phone" else any(map(str.isdigit, text))
 
 
 def _whole(value: Any) -> int | None:

@@ -116,15 +116,20 @@ text that is not in it, such as that of a renamed file, is merged by a call of i
 
 
 def run(
-    root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS, index: bool = False
+    root: Path,
+    *words: str,
+    data: bytes = b"",
+    seconds: float = SECONDS,
+    index: bool = False,
+    globs: bool = False,
 ) -> CompletedProcess[bytes]:
     """Returns the result of a git command that reads, for any exit status.
 
     `words` are the sub-command and its arguments; `-c NAME=VALUE` may precede them. Paths are
-    taken literally. With `index`, the index of a commit under way is read, see `_index`. Raises
-    `Invalid` if git can't be run or takes longer than `seconds`.
+    taken literally, or as `globs`. With `index`, the index of a commit under way is read, see
+    `_index`. Raises `Invalid` if git can't be run or takes longer than `seconds`.
     """
-    return _run(*_reading(root, words, index=index), data, seconds)
+    return _run(*_reading(root, words, index=index, globs=globs), data, seconds)
 
 
 def ask(root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS) -> bytes:
@@ -257,7 +262,7 @@ def is_ignored(root: Path, path: str) -> bool:
 
 
 def _reading(
-    root: Path, words: Sequence[str], *, index: bool = False
+    root: Path, words: Sequence[str], *, index: bool = False, globs: bool = False
 ) -> tuple[list[str], dict[str, str]]:
     """Returns the command line and the environment of a command that reads."""
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
@@ -268,8 +273,8 @@ def _reading(
     settings = [*_READING, *(_filters_off(root) if compares_files else ())]
     command = [program, *(word for setting in settings for word in ("-c", setting)), *given]
     # `check-ignore` refuses the option, but takes its paths literally in any case.
-    literal = () if name == "check-ignore" else ("--literal-pathspecs",)
-    command += ["-C", str(root), f"--work-tree={top}", *literal]
+    paths = () if name == "check-ignore" else (f"--{'glob' if globs else 'literal'}-pathspecs",)
+    command += ["-C", str(root), f"--work-tree={top}", *paths]
     command += [name, *_FLAGS.get(name, ()), *rest]
     environ = _environment(_KEPT, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
     return command, environ

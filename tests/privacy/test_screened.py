@@ -69,6 +69,47 @@ def test_personal_data_is_replaced_on_request() -> None:
     assert seen.kinds == ("email", "credit_card", "phone", "api_key", "api_key")
 
 
+PHONE, BIRTH, ADDRESS = (f"[REDACTED:{kind}]" for kind in ("phone", "birth_date", "address"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"phone": ["2127365000"]}, {"phone": [PHONE]}),
+        ({"phones": [2127365000, True]}, {"phones": [PHONE, True]}),
+        ({"tel": {"area": "49", "number": 1711234567}}, {"tel": {"area": "49", "number": PHONE}}),
+        ({"fax_nos": {"home": {"no": "212 736 5000"}}}, {"fax_nos": {"home": {"no": PHONE}}}),
+        ({"전화번호": "01012345678"}, {"전화번호": PHONE}),
+        ({"dob": ("1990-01-02",)}, {"dob": (BIRTH,)}),
+        ({"home_address": 12345}, {"home_address": ADDRESS}),
+        ({"dob": {"year": 1990, "month": "May"}}, {"dob": {"year": BIRTH, "month": "May"}}),
+        ({"homeAddresses": ["Rosenhof 12", "Haus"]}, {"homeAddresses": [ADDRESS, "Haus"]}),
+        ({"home_address": {"postal_code": "12345"}}, {"home_address": {"postal_code": ADDRESS}}),
+        ({"phone": {"dob": "1990"}}, {"phone": {"dob": BIRTH}}),
+    ],
+)  # fmt: skip
+def test_lists_and_objects_with_the_name_of_personal_data_are_redacted(
+    value: Any, expected: Any
+) -> None:
+    assert screened(value).value == value
+    assert screened(value, personal=True).value == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"address": {"verified": True}, "email": {"enabled": "yes"}, "home_address": {"lat": 1.5}},
+        {"phone": {"enabled": "yes", "updated_at": 1700000000, "id": "1234567890"}},
+        {"phone": {"seen": "2024-01-02 10:00", "host": "192.168.100.200", "tag": "UA-1234567-1"}},
+        {"mobile": {"breakpoint": 768, "screens": [{"width": 12345678}]}},
+        {"dob": {"min_age": 18}, "home_address": {"verified_at": "2024-01-02"}},
+        {"birthdays": 3, "streets": 12.0, "phones": 1234567, "cells": [1234567]},
+    ],
+)
+def test_settings_and_counts_under_the_name_of_personal_data_stay(value: Any) -> None:
+    assert screened(value, personal=True) == (value, ())
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

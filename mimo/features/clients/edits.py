@@ -108,10 +108,10 @@ def take_out(
 ) -> str:
     """Returns the text without our entries.
 
-    Empty containers are removed if they are in `made`, or if `made` is unknown (None). Raises
-    `Invalid` if that would change something else.
+    A container that had nothing but our entries is removed if it is in `made`, or if `made` is
+    unknown (None). Raises `Invalid` if that would change something else.
     """
-    removable = None if made is None else set(made)
+    removable, before = None if made is None else set(made), load(format, text)
     for edit in reversed(edits):
         if isinstance(edit, Script):
             text = "" if edit.is_in(text) else text
@@ -123,8 +123,8 @@ def take_out(
             continue
         for end in range(len(edit.path), 0, -1):
             above = edit.path[:end]
-            is_empty = at(load(format, text), above) in ({}, [])
-            if is_empty and (removable is None or above in removable):
+            may_go = removable is None or above in removable
+            if may_go and at(before, above) and at(load(format, text), above) in ({}, []):
                 text = _dropped(format, text, above)
     return text
 

@@ -24,13 +24,13 @@ _ESCAPES = dict(zip(b'abtnvfr"\\', b'\a\b\t\n\v\f\r"\\', strict=True))
 
 
 def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
-    """Yields the lines below a folder that git reports as added.
+    """Yields the lines below a folder that git reports as added; those of a moved file are not.
 
     The changes are those since the last commit, or since `rev`; with `staged`, those of the next
     commit; with two revisions (`main...HEAD`) those between them. Paths are relative to the top of
     the working tree. Raises `Invalid` if git fails.
     """
-    shape = ("--unified=0", "--no-renames")
+    shape = ("--unified=0", "--find-renames")
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
     against = [] if staged and rev is None else [rev or "HEAD"]
     options = ("--cached",) if staged else ()
@@ -43,13 +43,13 @@ def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
         raise
     if result.returncode:
         raise Invalid(f"`git diff` failed: {git.complaint(result.stderr)}", hint=hint)
-    return _others(_parsed(result.stdout.decode("utf-8", "replace")), _prefix(root))
+    return _others(_parsed(result.stdout.decode("utf-8", "replace")))
 
 
 def of_text(text: str) -> Iterator[Added]:
     """Yields the lines that a unified diff adds; any other text counts as added."""
     if re.search(r"^--- .*\n\+\+\+ .*\n@@ -\d", text, re.MULTILINE):
-        return _others(_parsed(text), "")
+        return _others(_parsed(text))
     return iter([whole("<stdin>", text)])
 
 
@@ -61,11 +61,9 @@ def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]
     """
     top = root.resolve()
     paths = [_resolved(top, name, near) for name in names]
-    prefix = _prefix(root)
     for path in (file for named in paths for file in _files(named)):
         if (text := _text(path)) is not None:
-            inside = path.relative_to(top).as_posix()
-            yield from _others([whole(f"{prefix}{inside}", text)], prefix)
+            yield from _others([whole(path.relative_to(top_of(top)).as_posix(), text)])
 
 
 def _resolved(top: Path, name: str, near: Path) -> Path:
@@ -104,16 +102,15 @@ def _text(path: Path) -> str | None:
     return data.decode("utf-8", "replace")
 
 
-def _prefix(root: Path) -> str:
-    """Returns the folder of the project in the working tree, as a prefix of git's paths."""
+def top_of(root: Path) -> Path:
+    """Returns the top of the working tree around a folder; outside git the folder itself."""
     root = root.resolve()
-    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
-    return "" if top == root else f"{root.relative_to(top).as_posix()}/"
+    return next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
 
 
-def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
-    """Yields all additions except those to the memory, which has the patterns of every edge."""
-    return (file for file in added if not file.path.startswith(f"{prefix}{STORE}/"))
+def _others(added: Iterable[Added]) -> Iterator[Added]:
+    """Yields all additions except those to memories, which have the patterns of every edge."""
+    return (file for file in added if f"/{STORE}/" not in f"/{file.path}")
 
 
 # Unified diffs.

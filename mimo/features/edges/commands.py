@@ -13,6 +13,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.operations import across
 from mimo.rendering import (
     Part,
     Screen,
@@ -445,6 +446,7 @@ class EdgesChecked:
     finds=True,
     effect=Effect.READ,
     toolset="extra",
+    needs_project=False,
     errors=(Invalid, StorageFailed),
     examples=(
         "mind edges check --staged",
@@ -475,11 +477,17 @@ def check(
 ) -> EdgesChecked:
     """Check a change against known pitfalls and failed decisions
 
-    Without arguments the additions to tracked files since the last commit are checked. The exit
-    status is 0 without findings, 1 with findings, and higher for errors.
+    Without arguments the additions to tracked files since the last commit are checked. Projects in
+    folders below add their pitfalls for their own files. The exit status is 0 without findings, 1
+    with findings, and higher for errors.
     """
-    added = list(sources.added_by(mind, files, staged=staged, rev=diff, code=code))
-    hits = [hit for hit in sources.run_into(mind, added) if hit.edge.severity.rank <= at_least.rank]
+    by_git = not files and code is None
+    root = across.root_in_git(mind) if by_git else mind.project.root
+    added = list(sources.added_by(mind, root, files, staged=staged, rev=diff, code=code))
+    hits_below, skipped = sources.run_into_below(mind, root, added)
+    hits = [*sources.run_into(mind, added), *hits_below]
+    hits = [hit for hit in hits if hit.edge.severity.rank <= at_least.rank]
+    mind.note("projects", "; ".join(skipped) or None)
     document = None
     if format is Format.GITHUB:
         document = checking.annotations(hits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mimo.disk import STORE
 from mimo.errors import EdgeExists, Invalid
 from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
@@ -21,7 +22,9 @@ from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.mind import Mind
-from mimo.operations import finding, reasons, saving
+from mimo.operations import across, finding, reasons, saving
+from mimo.store.files import CONFIG
+from mimo.store.projects import Registered
 from mimo.text import patterns
 
 _LONGEST_TITLE = 200
@@ -45,17 +48,25 @@ def _of_home(mind: Mind) -> tuple[list[Edge], list[Problem]]:
     return ([], []) if mind.member else storage.read_all(mind.home)
 
 
-def of_project(mind: Mind) -> list[Edge]:
-    """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
-    options = finding.Options(filter=Filter(types=frozenset({Kind.EDGE})))
+def of_project(mind: Mind, *, shared: bool = False) -> list[Edge]:
+    """Returns the edges of the project: its gotchas, and the memories of type `edge`.
+
+    With `shared`, private ones are left out.
+    """
+    options = finding.Options(filter=Filter(types=frozenset({Kind.EDGE}), shared=shared))
     return [_of_record(mind, record) for record in finding.listing(mind, options).records]
 
 
-def failed(mind: Mind) -> list[Edge]:
-    """Returns the project's failed decisions, replaced ones included, as edges."""
+def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
+    """Returns the project's failed decisions, replaced ones included, as edges.
+
+    With `shared`, private ones are left out.
+    """
     if not mind.has_project:
         return []
-    conditions = Filter(types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}))
+    conditions = Filter(
+        types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}), shared=shared
+    )
     records = finding.listing(mind, finding.Options(filter=conditions)).records
     newer = mind.index.superseded_by([record.memory.id for record in records])
     headings = {}
@@ -163,10 +174,43 @@ def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
     return list(check([*failed(mind), *everything(mind)], added, technologies(mind)))
 
 
+def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list[Hit], list[str]]:
+    """Returns what applies to a change of the projects in folders below, and problems.
+
+    These are edges and failed decisions of the nearest project around each file, unless that is the
+    one of `root`. An agent's call leaves out private ones.
+    """
+    root, top = root.resolve(), changes.top_of(root)
+    of_folder: dict[Path, list[Added]] = {}
+    for file in added:  # A diff that is given may name any path.
+        folders = () if ".." in Path(file.path).parts else (top / file.path).parents
+        inner = (folder for folder in folders if root in folder.parents)
+        nearest = next((folder for folder in inner if (folder / STORE / CONFIG).is_file()), None)
+        if nearest:
+            of_folder.setdefault(nearest, []).append(file)
+
+    def question(other: Mind, _: bool) -> list[Hit]:
+        shared = mind.agent is not None
+        edges = [*failed(other, shared=shared), *of_project(other, shared=shared)]
+        place = other.project.root.relative_to(root).as_posix()
+        edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
+        return list(check(edges, of_folder[other.project.root], technologies(other)))
+
+    among = [Registered(path=folder, name=folder.name) for folder in of_folder]
+    answers, skipped = across.ask_each(mind, "mind_edges_check", question, among=among)
+    return [hit for _, _, hits in answers for hit in hits], skipped
+
+
 def added_by(
-    mind: Mind, names: tuple[str, ...], *, staged: bool, rev: str | None, code: str | None
+    mind: Mind,
+    root: Path,
+    names: tuple[str, ...],
+    *,
+    staged: bool,
+    rev: str | None,
+    code: str | None,
 ) -> Iterator[Added]:
-    """Yields the additions to check. Raises `Invalid` if more than one source is named."""
+    """Yields the additions to check below a folder. Raises `Invalid` for more than one source."""
     if sum((bool(names), staged, rev is not None, code is not None)) > 1:
         raise Invalid(
             "files, --staged, --diff and --code exclude each other",
@@ -174,7 +218,6 @@ def added_by(
         )
     if code is not None:
         return changes.of_text(code)
-    root = mind.project.root
     if names:
         near = Path.cwd() if mind.author is None else root
         return changes.of_files(root, names, near=near)

@@ -20,6 +20,7 @@ from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import secrets_in_file
 from mimo.mind import Mind
+from mimo.operations.across import root_in_git
 from mimo.privacy.model import excerpts
 from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
@@ -73,6 +74,7 @@ class Scanned:
     finds=True,
     effect=Effect.READ,
     toolset="extra",
+    needs_project=False,
     errors=(Invalid, NotFound, SandboxViolation, StorageFailed),
     examples=(
         "mind scan",
@@ -94,9 +96,9 @@ def scan(
 ) -> Scanned:
     """Search existing files for secrets
 
-    Without arguments that includes the trash. A line with `mind:allow-secret` is skipped. Secrets
-    are shown masked; the exit status is 1 if there are any, else a higher one if a file could not
-    be read.
+    Without arguments that includes the trash. `staged` and `history` include the .mind/ of projects
+    in folders below. A line with `mind:allow-secret` is skipped. Secrets are shown masked; the exit
+    status is 1 if there are any, else a higher one if a file could not be read.
     """
     if staged + history + bool(paths) > 1:
         raise Invalid(
@@ -109,11 +111,9 @@ def scan(
             details={"field": "all"},
         )
     if staged or history:
-        where = (".",) if all else (STORE,)
-        versions = (
-            _staged(mind.project.root, where) if staged else _history(mind.project.root, where)
-        )
-        return _scan_versions(mind, versions)
+        root = root_in_git(mind)
+        glob = "." if all else f"**/{STORE}/**"
+        return _scan_versions(mind, root, _staged(root, glob) if staged else _history(root, glob))
     return _scan_files(mind, paths)
 
 
@@ -184,7 +184,7 @@ class Version(NamedTuple):
     """One state of a file."""
 
     path: str
-    """Relative to the project's root."""
+    """Relative to the folder of the scan."""
     blob: str
     """The object id of its content."""
     before: str | None = None
@@ -193,25 +193,25 @@ class Version(NamedTuple):
     """The first commit with this content."""
 
 
-def _staged(root: Path, paths: Sequence[str]) -> list[Version]:
-    """Returns the files that the next commit changes, below some paths of the project.
+def _staged(root: Path, glob: str) -> list[Version]:
+    """Returns the files that the next commit changes, of those below a folder that match a glob.
 
     Raises `Invalid` outside a git repository.
     """
-    raw = _output(root, "diff", "--cached", *_RAW, "--", *paths)
+    raw = _output(root, "diff", "--cached", *_RAW, "--", glob)
     return [
         Version(path, new, before=old if old.strip("0") else None)
         for _, old, new, path in _changes(raw)
     ]
 
 
-def _history(root: Path, paths: Sequence[str]) -> list[Version]:
-    """Returns every content that a file below some paths had in any commit of any branch, once.
+def _history(root: Path, glob: str) -> list[Version]:
+    """Returns every content that a file of the glob had in any commit of any branch, once.
 
     Raises `Invalid` outside a git repository.
     """
     words = ("--all", "--topo-order", "--reverse", "-m", "--format=%x01%H")
-    raw = _output(root, "log", *words, *_RAW, "--", *paths)
+    raw = _output(root, "log", *words, *_RAW, "--", glob)
     versions: dict[str, Version] = {}
     for commit, _, new, path in _changes(raw):
         versions.setdefault(new, Version(path, new, commit=commit))
@@ -238,17 +238,17 @@ def _changes(raw: bytes) -> Iterator[tuple[str | None, str, str, str]]:
 
 
 def _output(root: Path, *words: str) -> bytes:
-    result = git.run(root, *words, seconds=_SECONDS, index=True)
+    result = git.run(root, *words, seconds=_SECONDS, index=True, globs=True)
     if result.returncode:
         raise Invalid(f"git {words[0]}: {git.complaint(result.stderr)}", hint="see `git status`")
     return result.stdout
 
 
-def _scan_versions(mind: Mind, versions: Sequence[Version]) -> Scanned:
+def _scan_versions(mind: Mind, root: Path, versions: Sequence[Version]) -> Scanned:
     """Scans versions of files. Text that the version before already has does not count."""
     secrets: dict[tuple[str, str, str], SecretRow] = {}
     if versions:
-        with git.running(mind.project.root, "cat-file", "--batch") as process:
+        with git.running(root, "cat-file", "--batch") as process:
             for number, version in enumerate(versions, 1):
                 before = _read(process, version.before) if version.before else b""
                 data = _read(process, version.blob)

@@ -122,6 +122,13 @@ def test_a_hook_of_another_program_is_not_ours(command: str) -> None:
     assert take_out(Format.JSON, text, [HOOK], made=None) == text
 
 
+@pytest.mark.parametrize("made", [None, (HOOK.path[:1], HOOK.path, ENTRY.path[:1])])
+def test_a_container_that_is_empty_already_stays(made: tuple[tuple[str, ...], ...] | None) -> None:
+    text = '{"hooks": {\n // to be filled\n "Start": [], "Stop": []}, "mcpServers": {}}'
+
+    assert take_out(Format.JSON, text, [ENTRY, HOOK], made=made) == text
+
+
 def test_an_entry_of_another_program_is_neither_replaced_nor_removed() -> None:
     text = '{"mcpServers": {"mind": {"command": "other-mind", "args": ["serve"]}}}'
 

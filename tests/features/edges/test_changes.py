@@ -63,9 +63,21 @@ def test_two_revisions_compare_commits_only(root):
     assert len(hunks(changes.of_git(root, staged=False, rev="HEAD~1"))["a.py"]) == 2
 
 
+def test_lines_of_a_moved_file_are_not_added(root):
+    write(root, "a.py", "".join(f"line {number}\n" for number in range(20)))
+    git(root, "commit", "-am", "long")
+    git(root, "mv", "a.py", "b.py")
+    assert hunks(changes.of_git(root, staged=True, rev=None)) == {}
+
+    write(root, "b.py", f"{(root / 'b.py').read_text()}new\n")
+
+    assert hunks(changes.of_git(root, staged=False, rev=None)) == {"b.py": [(21, ("new",))]}
+
+
 def test_paths_are_relative_to_the_top_of_the_repository(root):
     write(root, "sub/b.py", "x\n")
     write(root, "sub/.mind/edges/e.md", "crypto\n")
+    write(root, "sub/deep/.mind/edges/e.md", "crypto\n")
     write(root, "c.py", "y\n")
     git(root, "add", ".")
 

@@ -28,6 +28,7 @@ from mimo.features.edges.commands import (
 from mimo.features.edges.edge import Severity
 from mimo.features.search.commands import search
 from mimo.mind import Mind
+from tests.conftest import git, make_store
 
 CRYPTO: dict[str, Any] = {
     "title": "Vercel Edge crypto limitation",
@@ -292,6 +293,63 @@ class TestChecking:
         ]
         assert regions == [1, 3]
         assert [line.split(",")[1] for line in github.splitlines()] == ["line=1", "line=3"]
+
+    def test_a_project_in_a_folder_below_adds_its_pitfalls(self, mind, monkeypatch, capsys):
+        root = mind.project.root
+        (root / ".git").mkdir()
+        store = make_store(root / "pk" / "api")
+        edge = "## Gotchas\n- Staging needs `eval(x)` → parse it\n"
+        (store / "MEMORY.md").write_text(edge, encoding="utf-8")
+        (store / "private" / "edges").mkdir(parents=True)
+        (store / "private" / "edges" / "a.md").write_text("---\ntype: edge\n---\n`eval(x)` hangs")
+        for name in ("pk/api/a.py", "pk/b.py"):
+            (root / name).write_text("y = eval(x)\n", encoding="utf-8")
+        monkeypatch.chdir(root)
+
+        assert run(mind, "edges", "check", "pk", "--json") == 1
+        rows = json.loads(capsys.readouterr().out)["findings"]
+
+        assert {row["file"] for row in rows} == {"pk/api/a.py"}
+        assert sorted(row["known_from"] for row in rows) == [
+            "pk/api/.mind/MEMORY.md:2",
+            "pk/api/.mind/private/edges/a.md:4",
+        ]
+        mind.agent = "codex"
+        assert [row.known_from for row in check(mind, ("pk",)).findings] == [rows[-1]["known_from"]]
+
+    def test_a_project_below_that_can_not_be_asked_is_named(self, mind, monkeypatch, capsys):
+        root = mind.project.root
+        store = make_store(root / "pk")
+        (store / "policy.yaml").write_text("agents: [", encoding="utf-8")
+        (root / "pk" / "a.py").write_text("x\n", encoding="utf-8")
+        monkeypatch.chdir(root)
+
+        assert run(mind, "edges", "check", "pk") == 0
+
+        assert "pk was skipped: its policy is invalid" in capsys.readouterr().err
+
+    def test_a_diff_does_not_lead_out_of_the_project(self, mind, tmp_path):
+        make_store(tmp_path / "other")
+        (tmp_path / "other" / ".mind" / "MEMORY.md").write_text("## Gotchas\n- `eval(x)` → no\n")
+        for name in ("../other/a.py", f"{tmp_path}/other/a.py", "pk/../../other/a.py"):
+            diff = f"--- a/x\n+++ b/{name}\n@@ -0,0 +1 @@\n+eval(x)\n"
+            assert check(mind, code=diff).findings == ()
+
+    def test_a_commit_is_checked_from_a_top_that_is_not_a_project(
+        self, tmp_path, monkeypatch, capsys
+    ):
+        git(tmp_path, "init", "-q")
+        monkeypatch.chdir(tmp_path)
+        assert main(["edges", "check", "--staged"]) == 3
+        store = make_store(tmp_path / "pk")
+        (store / "MEMORY.md").write_text("## Gotchas\n- `eval(x)` → parse it\n")
+        git(tmp_path, "add", "pk")
+        git(tmp_path, "commit", "-qm", "begin")
+        (tmp_path / "pk" / "a.py").write_text("eval(x)\n", encoding="utf-8")
+        git(tmp_path, "add", "pk")
+
+        assert main(["edges", "check", "--staged"]) == 1
+        assert "pk/a.py:1" in capsys.readouterr().out
 
     def test_the_exit_status_fits_a_pipeline(self, risky, capsys, monkeypatch):
         monkeypatch.chdir(risky.project.root)

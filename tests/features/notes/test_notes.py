@@ -40,6 +40,24 @@ class TestAdd:
         assert written.id.startswith("decision_auth_strategy_20261120_")
         assert written.file == f".mind/decisions/{written.id}.md"
 
+    def test_a_private_memory_in_a_linked_worktree_has_a_notice(
+        self, mind, tmp_path, monkeypatch, capsys
+    ):
+        root = mind.project.root
+        git(root, "init", "-q")
+        git(root, "add", "-A")
+        git(root, "commit", "-qm", "begin")
+        git(root, "worktree", "add", "-q", str(tmp_path / "linked"))
+        for folder, options, expected in (
+            (root, ["--private"], False),
+            (tmp_path / "linked", [], False),
+            (tmp_path / "linked", ["--private"], True),
+        ):
+            monkeypatch.chdir(folder)
+            assert main(["add", *options, f"tea {options} {folder}"]) == 0
+            assert ("git worktree remove" in capsys.readouterr().err) is expected
+        git(root, "worktree", "remove", "--force", str(tmp_path / "linked"))
+
     def test_two_memories_with_the_same_text_have_files_of_their_own(self, mind):
         assert add(mind, "tea is hot").id != add(mind, "tea is hot", again=True).id
 

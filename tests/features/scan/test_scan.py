@@ -15,6 +15,7 @@ from mimo.features.scan.commands import scan
 from mimo.mind import Mind
 from tests import privacy_fakes
 from tests.conftest import git as run_git
+from tests.conftest import make_store
 from tests.privacy_fakes import Draw
 
 TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
@@ -225,6 +226,37 @@ def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> 
     assert refused.returncode == 1
     assert MASK in refused.stdout.decode() + refused.stderr.decode()
     assert git("log", "--format=%s") == "one"
+
+
+def test_projects_in_folders_below_are_scanned_too(mind: Mind, git: Git) -> None:
+    write(mind, "pk/api/.mind/facts/a.md", TOKEN)
+    write(mind, "pk/api/code.py", TOKEN)
+    git("add", "-A")
+    inside = [("pk/api/.mind/facts/a.md", 1, "github_token")]
+    assert found(mind, staged=True) == inside
+
+    git("commit", "-qm", "one")
+    git("rm", "-rq", "pk")
+
+    assert found(mind, history=True) == inside
+    assert found(mind) == []
+
+
+def test_staged_changes_are_scanned_from_a_top_that_is_not_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "src").mkdir()
+    run_git(tmp_path, "init", "-q")
+    monkeypatch.chdir(tmp_path / "src")
+    assert main(["scan", "--staged"]) == 3
+    assert "there is no project here" in capsys.readouterr().err
+
+    (make_store(tmp_path / "pk") / "a.md").write_text(TOKEN)
+    run_git(tmp_path, "add", "pk")
+
+    assert main(["scan", "--staged"]) == 1
+    assert "pk/.mind/a.md:1  github_token" in capsys.readouterr().out
+    assert main(["scan"]) == 3
 
 
 def test_staged_and_history_are_refused_without_a_repository(mind: Mind) -> None:

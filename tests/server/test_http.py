@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -477,6 +478,72 @@ def test_roots_name_the_project_of_an_older_client(projects: Path, server: Serve
         "The menu is printed on Mondays"
     ]
     assert list((projects / "caf\xe9/.mind/facts").glob("*.md"))
+
+
+def listed(project: Path) -> ListRootsResult:
+    return ListRootsResult(roots=[Root(uri=FileUrl(project.as_uri()))])
+
+
+@pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
+def test_roots_that_change_while_they_are_listed_are_asked_for_again(
+    projects: Path, server: Served
+) -> None:
+    clients: list[Client] = []
+    asked: list[Path] = []
+
+    async def roots(_: Any) -> ListRootsResult:
+        if not asked:
+            await clients[0].session.send_roots_list_changed()
+        asked.append(projects / ("bank" if asked else "shop"))
+        return listed(asked[-1])
+
+    async def talk(client: Client) -> list[str]:
+        clients.append(client)
+        paths: list[str] = []
+
+        async def status() -> None:
+            result = await client.call_tool("mind_status", {})
+            paths.append(result.structured_content["current_project"]["path"])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(status)
+        return paths
+
+    paths = server.asked("legacy", talk, list_roots_callback=roots)
+
+    assert paths == [str(projects / "bank")] * 4
+    assert asked == [projects / "shop", projects / "bank"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_client_that_did_not_list_its_roots_is_asked_again_later(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.ROOTS_SECONDS", seconds)
+    hosting, _ = hosting_of(home)
+    answers = [TimeoutError(), listed(project)]
+
+    async def send(*_: object, **__: object) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    capabilities = SimpleNamespace(roots=True)
+    context: Any = SimpleNamespace(
+        request=SimpleNamespace(headers={"mcp-session-id": "a"}, scope={}),
+        request_id=1,
+        protocol_version="2025-06-18",
+        session=SimpleNamespace(client_capabilities=capabilities, send_request=send),
+    )
+
+    async def ask() -> list[Path | None]:
+        async with hosting.running():
+            app = (await hosting._at(None)).app
+            return [(await app.memory_of(context)).root() for _ in range(3)]
+
+    assert anyio.run(ask) == ([None] * 3 if seconds else [None, project, project])
 
 
 def test_a_session_without_a_project_hears_how_to_name_one(server: Served, era: Any) -> None:

@@ -77,15 +77,18 @@ def listening(ctx: Context) -> Progress:
 
     The reported number always grows, as the protocol requires.
     """
-    reported = -1.0
+    reported, before = -1, 0  # `before` is the progress of earlier parts of the work.
 
     def report(task: str, done: int, total: int) -> None:
-        nonlocal reported
-        reported = max(reported + 1, float(done)) if not total else float(done)
+        nonlocal reported, before
+        before = max(before, reported + 1 - done)
+        reported = before + done
         # A failure to report, such as a disconnected client, must not stop the work.
         with suppress(Exception, CancelledError):
             send = ctx.session.report_progress
-            anyio.from_thread.run(send, reported, float(total) or None, task)
+            anyio.from_thread.run(
+                send, float(reported), float(before + total) if total else None, task
+            )
 
     return report
 

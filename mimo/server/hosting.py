@@ -35,6 +35,7 @@ from mimo.mind import Answers, Mind
 from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
+from mimo.server import GRACE_SECONDS
 from mimo.server.app import App
 from mimo.server.exposure import Context
 from mimo.server.subscriptions import session_id
@@ -52,9 +53,6 @@ MOST_SESSIONS = 256
 
 MOST_PROJECTS = 64
 """The number of projects that stay open at once; each takes some megabytes and ten open files."""
-
-GRACE_SECONDS = 5.0
-"""The time that running calls have to finish when the server ends."""
 
 ROOTS_SECONDS = 10.0
 """The time that a client has to list its roots, and until it is asked again if it did not."""
@@ -167,6 +165,10 @@ class Hosting:
         """Answers a request for a project, or for none."""
         hosted = await self._at(root)
         is_call = scope["method"] != "GET"
+        if not is_call:
+            # No stream is resumed: the SDK would look for an earlier one, and give no answer.
+            kept = [header for header in scope["headers"] if header[0] != b"last-event-id"]
+            scope = {**scope, "headers": kept}
         scope[BORROWED] = borrowed = list[Hosted]()
         hosted.requests += 1
         hosted.calls += is_call

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from mcp import MCPError
@@ -369,7 +370,7 @@ def test_input_after_the_end_is_dropped_in_silence(capfd: pytest.CaptureFixture[
     reading, writing = os.pipe()
 
     async def start() -> None:
-        Lines(reading, _no_reply)
+        Lines(reading, _no_reply, anyio.lowlevel.checkpoint)
 
     asyncio.run(start())
     os.write(writing, b"{}\n")

@@ -256,6 +256,14 @@ def test_a_project_is_followed_until_its_sessions_have_ended(project: Path, home
     assert anyio.run(follow) == [[], [project]]
 
 
+def test_a_broken_stream_is_not_resumed(server: Served) -> None:
+    session = post(server, "/shop").headers["mcp-session-id"]
+    headers = {**JSON, **server.headers(), "mcp-session-id": session, "last-event-id": "5"}
+
+    with httpx2.stream("GET", f"{server.url}/shop", headers=headers, timeout=30) as stream:
+        assert stream.status_code == 200
+
+
 def test_an_open_project_whose_folder_is_deleted_is_refused(project: Path, home: Path) -> None:
     hosting, gate = hosting_of(home)
 

@@ -157,6 +157,18 @@ def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
     assert names(toolsets=["all"]) == ["save_decision", "box", "listMemory", "mind_wait", "mind_rm"]
 
 
+@pytest.mark.parametrize(
+    "method", ["list_tools", "list_resources", "list_resource_templates", "list_prompts"]
+)
+def test_an_unknown_cursor_is_refused(era: Any, method: str) -> None:
+    async def ask(client: Client) -> Any:
+        with pytest.raises(MCPError, match="unknown cursor") as refused:
+            await getattr(client, method)(cursor="2")
+        return refused.value.error.code
+
+    assert asked(app(), era, ask) == -32602
+
+
 def test_a_tool_is_described_with_schemas_and_the_annotations_that_are_not_the_default(
     era: Any,
 ) -> None:

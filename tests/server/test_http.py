@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 import shutil
 import signal
 import socket
@@ -32,9 +33,9 @@ from mimo.errors import Invalid, NoProject
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
-from mimo.server.app import App
+from mimo.server.app import App, session_name
 from mimo.server.hosting import Hosting
-from mimo.server.http import PORT, Gate, place_of, token_of
+from mimo.server.http import PORT, Brief, Gate, place_of, token_of
 from mimo.store.init import init
 from mimo.store.projects import unregister
 from tests.conftest import NOW
@@ -469,6 +470,15 @@ def test_a_session_of_one_project_is_unknown_in_another(server: Served) -> None:
     unnamed = httpx2.post(server.url, json=request, headers=headers)
 
     assert (own.status_code, other.status_code, unnamed.status_code) == (200, 404, 404)
+
+
+@pytest.mark.attack("http")
+def test_the_log_has_no_id_of_a_session() -> None:
+    id = "53865d6a" * 4
+    record = logging.LogRecord("mcp", logging.WARNING, "", 1, "Rejecting %s: why", (id,), None)
+
+    assert Brief("mind: %(message)s").format(record) == f"mind: Rejecting {session_name(id)}: why"
+    assert session_name(id) not in id
 
 
 def test_roots_name_the_project_of_an_older_client(projects: Path, server: Served) -> None:

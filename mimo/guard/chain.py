@@ -150,9 +150,10 @@ def faults(
     which yield one notice for each key. If the machine restarted since the last record, `flushed`
     is the number of those that were on the disk before: others that are missing are a notice.
     """
-    # Records after a number, and before another one, may be missing.
-    unflushed = [] if flushed is None else [(flushed, count + 1)]
-    noted = _noted(lines, unflushed)
+    # Records after a number, and before another one, may be missing. After record `count` there are
+    # only those of other keys.
+    unflushed = [] if flushed is None else [(flushed, _MOST_RECORDS)]
+    noted = _noted(lines, key, unflushed)
     for at, place in list(_found(noted, key, count=count, last=last, from_start=from_start)):
         if place.is_lost and any(after <= at < before for after, before in unflushed):
             yield place._replace(what=f"{place.what}{_LOST}", is_broken=False)
@@ -160,12 +161,19 @@ def faults(
             yield place
 
 
-def _noted(lines: Iterable[Placed], unflushed: list[tuple[int, int]]) -> Iterator[Placed]:
-    """Yields lines, and adds what their records of a loss of power say."""
+def _noted(
+    lines: Iterable[Placed], key: bytes | None, unflushed: list[tuple[int, int]]
+) -> Iterator[Placed]:
+    """Yields lines, and adds the losses of power that were recorded with this key.
+
+    Anyone who can write in the project can write such a record with the mark of another key.
+    """
     for line in lines:
-        if line.link and line.link.event.get("event_type") == LOST:
-            after = line.link.event.get("after")
-            unflushed.append((after if isinstance(after, int) else 0, line.link.number))
+        link = line.link
+        if key and link and link.event.get("event_type") == LOST and link.home == mark_of(key):
+            after = link.event.get("after")
+            if isinstance(after, int) and not fault(link, key):
+                unflushed.append((after, link.number))
         yield line
 
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 import anyio
 from anyio.abc import TaskStatus
 
+GRACE_SECONDS = 5.0
+"""The time that running calls have to finish when the server ends."""
+
 
 def log_to_stderr(formatter: logging.Formatter) -> None:
     """Logs warnings and errors of this process to standard error."""

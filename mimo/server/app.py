@@ -77,17 +77,31 @@ def listening(ctx: Context) -> Progress:
 
     The reported number always grows, as the protocol requires.
     """
-    reported = -1.0
+    reported, before = -1, 0  # `before` is the progress of earlier parts of the work.
 
     def report(task: str, done: int, total: int) -> None:
-        nonlocal reported
-        reported = max(reported + 1, float(done)) if not total else float(done)
+        nonlocal reported, before
+        before = max(before, reported + 1 - done)
+        reported = before + done
         # A failure to report, such as a disconnected client, must not stop the work.
         with suppress(Exception, CancelledError):
             send = ctx.session.report_progress
-            anyio.from_thread.run(send, reported, float(total) or None, task)
+            anyio.from_thread.run(
+                send, float(reported), float(before + total) if total else None, task
+            )
 
     return report
+
+
+def session_name(id: str) -> str:
+    """Returns a name for a session, since its id lets a client continue it."""
+    return sha256(id.encode()).hex()[:8]
+
+
+def check_page(params: PaginatedRequestParams | None) -> None:
+    """Raises `MCPError` if a request asks for a further page: each list has one."""
+    if params and params.cursor:
+        raise MCPError(INVALID_PARAMS, "unknown cursor: the list has one page (leave it out)")
 
 
 class App:
@@ -176,14 +190,16 @@ class App:
         if id is None:
             return None
         if id not in self._sessions:
-            name = sha256(id.encode()).hex()[:8]  # The id itself lets a client continue a session.
-            self._sessions[id] = Session(os.environ, system_clock(), name)
+            self._sessions[id] = Session(os.environ, system_clock(), session_name(id))
             if len(self._sessions) > MOST_SESSIONS:
                 self._sessions.popitem(last=False)
         return self._sessions[id]
 
-    async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(
+        self, ctx: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
         """Returns the tools in a fixed order."""
+        check_page(params)
         self.listing.asked(ctx)
         member, tools = self.member_of(ctx), self._listed
         if member is not None:
@@ -257,15 +273,17 @@ class App:
         return result
 
     async def list_resources(
-        self, ctx: Context, _: PaginatedRequestParams | None
+        self, ctx: Context, params: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         """Returns the newest memories."""
+        check_page(params)
         return ListResourcesResult(resources=await self._reading(ctx, resources.newest))
 
     async def list_templates(
-        self, _: Context, __: PaginatedRequestParams | None
+        self, _: Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         """Returns the form of a memory's URI."""
+        check_page(params)
         return ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
 
     async def read_resource(
@@ -278,9 +296,10 @@ class App:
         return ReadResourceResult(contents=[text])
 
     async def list_prompts(
-        self, _: Context, __: PaginatedRequestParams | None
+        self, _: Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """Returns the prompts."""
+        check_page(params)
         return ListPromptsResult(prompts=list(prompts.PROMPTS))
 
     async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:

@@ -285,12 +285,14 @@ def _fitting_names(value: Mapping[str, Any], room: int) -> Iterator[str]:
 def continued(cuts: Sequence[Cut], spec: Spec, given: Mapping[str, Any], data: Any) -> str:
     """Returns a sentence for an agent: what is missing in an answer, and how to read on."""
     names = {param.name for param in spec.params}
-    longest: dict[str, Cut] = {}
-    for cut in cuts:
-        earlier = longest.get(cut.path, cut)
+    longest: dict[tuple[str, bool], Cut] = {}
+    # A text in a list has the path of the list, which is stated first.
+    for cut in sorted(cuts, key=lambda cut: not cut.is_list):
+        earlier = longest.get((cut.path, cut.is_list), cut)
         if len(cut.path) <= _LONGEST_PATH:
             total = max(cut.total, earlier.total)
-            longest[cut.path] = cut._replace(kept=min(cut.kept, earlier.kept), total=total)
+            kept = min(cut.kept, earlier.kept)
+            longest[cut.path, cut.is_list] = cut._replace(kept=kept, total=total)
     parts = [_stated(cut) for cut in list(longest.values())[:3]]
     ways = []
     rows = next((cut for cut in longest.values() if cut.is_list and "." not in cut.path), None)

@@ -6,6 +6,7 @@ unknown, so no session reaches two memories.
 
 import gc
 import logging
+import math
 import os
 import time
 from collections import OrderedDict
@@ -34,6 +35,7 @@ from mimo.mind import Answers, Mind
 from mimo.operations import sharing
 from mimo.operations.listening import Listener, Memory
 from mimo.operations.publishing import Repository
+from mimo.server import GRACE_SECONDS
 from mimo.server.app import App
 from mimo.server.exposure import Context
 from mimo.server.subscriptions import session_id
@@ -52,11 +54,11 @@ MOST_SESSIONS = 256
 MOST_PROJECTS = 64
 """The number of projects that stay open at once; each takes some megabytes and ten open files."""
 
-GRACE_SECONDS = 5.0
-"""The time that running calls have to finish when the server ends."""
-
 ROOTS_SECONDS = 10.0
-"""The time that a client has to list its roots."""
+"""The time that a client has to list its roots, and until it is asked again if it did not."""
+
+_MOST_ASKS = 3
+"""The number of times that a call asks for roots that change meanwhile."""
 
 EXCHANGE_SECONDS = 5.0
 """The time between two looks for commits of others in a bare repository."""
@@ -163,6 +165,10 @@ class Hosting:
         """Answers a request for a project, or for none."""
         hosted = await self._at(root)
         is_call = scope["method"] != "GET"
+        if not is_call:
+            # No stream is resumed: the SDK would look for an earlier one, and give no answer.
+            kept = [header for header in scope["headers"] if header[0] != b"last-event-id"]
+            scope = {**scope, "headers": kept}
         scope[BORROWED] = borrowed = list[Hosted]()
         hosted.requests += 1
         hosted.calls += is_call
@@ -422,6 +428,18 @@ def _is_behind(memory: Memory) -> bool:
     return False
 
 
+class Roots:
+    """The project among the roots of a session."""
+
+    def __init__(self) -> None:
+        """The client was not asked yet."""
+        self.project: Path | None = None
+        self.until = 0.0
+        """The time at which the client is asked again."""
+        self.changes = 0
+        self.asking = anyio.Lock()
+
+
 class Unnamed(App):
     """Sessions whose requests name no project: the client's roots do, in the older protocol."""
 
@@ -430,7 +448,7 @@ class Unnamed(App):
     def __init__(self, *args: Any, **settings: Any) -> None:
         """Nothing is known of any session yet."""
         super().__init__(*args, **settings)
-        self._roots: OrderedDict[str, Path | None] = OrderedDict()
+        self._roots: OrderedDict[str, Roots] = OrderedDict()
 
     def server(self) -> Any:
         """Returns the protocol server, which hears of changed roots."""
@@ -447,19 +465,32 @@ class Unnamed(App):
         session = session_id(ctx)
         if session is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return self._memory
-        if session not in self._roots:
-            self._roots[session] = await self._asked(ctx)
-            if len(self._roots) > 2 * MOST_SESSIONS:
-                self._roots.popitem(last=False)
-        root = self._roots[session]
+        root = await self._project_of(session, ctx)
         if root is None or not self.hosting.may_open(self.member_of(ctx), root):
             return self._memory
         return await self.hosting.memory(root, getattr(ctx.request, "scope", {}))
 
-    async def _asked(self, ctx: Context) -> Path | None:
+    async def _project_of(self, session: str, ctx: Context) -> Path | None:
+        """Returns the project among the client's roots, of which one call at a time asks."""
+        roots = self._roots.setdefault(session, Roots())
+        if len(self._roots) > 2 * MOST_SESSIONS:
+            self._roots.popitem(last=False)
+        async with roots.asking:
+            for _ in range(_MOST_ASKS):
+                if time.monotonic() < roots.until:
+                    break
+                changes = roots.changes
+                roots.project, seconds = await self._asked(ctx)
+                if changes == roots.changes:
+                    roots.until = time.monotonic() + seconds
+                    break
+            return roots.project
+
+    async def _asked(self, ctx: Context) -> tuple[Path | None, float]:
+        """Returns the project among the client's roots, and the seconds to keep this answer."""
         capabilities = ctx.session.client_capabilities
         if capabilities is None or capabilities.roots is None:
-            return None
+            return None, math.inf
         try:
             answer = await ctx.session.send_request(
                 ListRootsRequest(),
@@ -469,10 +500,13 @@ class Unnamed(App):
             )
         except (MCPError, NoBackChannelError, ValidationError, TimeoutError) as error:
             log.warning("a client did not list its roots: %s", type(error).__name__)
-            return None
+            return None, ROOTS_SECONDS
         member = self.member_of(ctx)
         roots = [self.hosting.around(str(root.uri)) for root in answer.roots]
-        return next((root for root in roots if root and self.hosting.may_open(member, root)), None)
+        permitted = (root for root in roots if root and self.hosting.may_open(member, root))
+        return next(permitted, None), math.inf
 
     async def _changed(self, ctx: Context, _: NotificationParams | None) -> None:
-        self._roots.pop(session_id(ctx) or "", None)
+        if roots := self._roots.get(session_id(ctx) or ""):
+            roots.changes += 1
+            roots.until = 0.0

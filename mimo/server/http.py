@@ -42,7 +42,7 @@ from mimo.operations.listening import Memory
 from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
 from mimo.operations.publishing import working_copy
 from mimo.server import log_to_stderr, until_a_signal
-from mimo.server.app import MEMBER, App
+from mimo.server.app import MEMBER, App, session_name
 from mimo.server.counting import Counts
 from mimo.server.hosting import INDEX, Hosting
 from mimo.store import projects
@@ -333,8 +333,18 @@ def _refusal(status: int, reason: str, data: Any = None) -> Response:
 # The process.
 
 
+_SESSION = re.compile(r"\b[0-9a-f]{32}\b")
+
+
 class Brief(Redacting):
-    """Formats a record without the text of its exception, which may contain a memory."""
+    """Formats a record without the text of its exception, which may contain a memory.
+
+    An id of a session lets a client continue it, so the record has the short name of the session.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Returns the lines of a record."""
+        return _SESSION.sub(lambda id: session_name(id[0]), super().format(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - overrides
         """Returns the type of an exception, and the place that raised it."""

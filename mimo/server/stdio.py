@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import select
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,6 +25,10 @@ from mcp_types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
@@ -34,7 +39,7 @@ from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
 from mimo.mind import Answers, Mind
 from mimo.operations.listening import Listener, Memory
-from mimo.server import log_to_stderr, until_a_signal
+from mimo.server import GRACE_SECONDS, log_to_stderr, until_a_signal
 from mimo.server.app import App
 from mimo.server.exposure import Listing, Mode, mode_of
 
@@ -103,26 +108,36 @@ async def serve(app: App) -> signal.Signals | None:
     Returns the signal that ended it, or None if the client disconnected.
     """
     server = app.server()
-    refusals, refused_lines = anyio.create_memory_object_stream[SessionMessage]()
-    lines: Any = Lines(diverted(sys.stdin), refusals.send)
+    replies, queued = anyio.create_memory_object_stream[SessionMessage]()
     output: Any = Output(diverted(sys.stdout))
 
-    async def refuse(outgoing: Any) -> None:
-        async with refused_lines:
-            async for reply in refused_lines:
+    async def finish() -> None:
+        app.subscriptions.close()
+        with anyio.move_on_after(GRACE_SECONDS):
+            while lines.unanswered and output.is_open:
+                await anyio.sleep(0.05)
+
+    lines: Any = Lines(diverted(sys.stdin), replies.send, finish)
+
+    async def forward(outgoing: Any) -> None:
+        async with queued:
+            async for reply in queued:
                 await outgoing.send(reply)
+                if isinstance(reply.message, JSONRPCResponse | JSONRPCError):
+                    lines.unanswered.discard(str(reply.message.id))
 
     async with anyio.create_task_group() as tasks:
         ended: list[signal.Signals] = await tasks.start(until_a_signal, tasks.cancel_scope.cancel)
         async with (
             stdio_server(lines, output) as (incoming, outgoing),
             app.listing.watching(),
-            anyio.create_task_group() as replies,
-            refusals,
+            outgoing,
+            anyio.create_task_group() as forwarding,
+            replies,
         ):
-            replies.start_soon(refuse, outgoing)
+            forwarding.start_soon(forward, outgoing)
             options = server.create_initialization_options(app.listing.options())
-            await server.run(incoming, outgoing, options)
+            await server.run(incoming, replies.clone(), options)
         tasks.cancel_scope.cancel()
     return ended[0] if ended else None
 
@@ -132,6 +147,7 @@ async def serve(app: App) -> signal.Signals | None:
 Reply = Callable[[SessionMessage], Awaitable[None]]
 
 CHUNK = 1 << 16
+CANCELLED = "notifications/cancelled"
 AHEAD = 16
 """The number of lines that are read ahead."""
 
@@ -139,9 +155,16 @@ AHEAD = 16
 class Lines:
     """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
 
-    def __init__(self, descriptor: int, reply: Reply) -> None:
-        """Starts reading; `reply` sends the errors for lines that are not messages."""
-        self._reply = reply
+    def __init__(
+        self, descriptor: int, reply: Reply, finish: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Starts reading; `reply` sends the errors for lines that are not messages.
+
+        The lines end after `finish`, since the SDK then cancels all requests.
+        """
+        self._reply, self._finish = reply, finish
+        self.unanswered: set[str] = set()
+        """The ids of requests; the caller removes those that are answered."""
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._loop = asyncio.get_running_loop()
         # A daemon thread, because it may still wait for input when the program ends.
@@ -157,12 +180,25 @@ class Lines:
             if not text.strip():
                 continue
             try:
-                jsonrpc_message_adapter.validate_json(text, by_name=False)
+                message = jsonrpc_message_adapter.validate_json(text, by_name=False)
             except ValidationError as error:
-                await self._reply(SessionMessage(_refusal(text, error)))
+                problem = _problem(error)
             else:
-                return text
+                # The SDK takes a request with an invalid id for a notification.
+                if not (isinstance(message, JSONRPCNotification) and "id" in json.loads(text)):
+                    self._note(message)
+                    return text
+                problem = _INVALID_ID
+            await self._reply(SessionMessage(_refusal(text, problem)))
+        await self._finish()
         raise StopAsyncIteration
+
+    def _note(self, message: JSONRPCMessage) -> None:
+        if isinstance(message, JSONRPCRequest):
+            self.unanswered.add(str(message.id))
+        elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+            # The SDK answers no cancelled request.
+            self.unanswered.discard(str((message.params or {}).get("requestId")))
 
     def _read(self, descriptor: int) -> None:
         with suppress(_Ended):
@@ -229,6 +265,13 @@ class Output:
         """Takes the descriptor to write to."""
         self._descriptor = descriptor
 
+    @property
+    def is_open(self) -> bool:
+        """Returns whether the client can still read."""
+        poll = select.poll()
+        poll.register(self._descriptor, 0)  # A closed end is always reported.
+        return not poll.poll(0)
+
     async def write(self, text: str) -> None:
         """Writes text. Raises `_Unwritten`."""
         await anyio.to_thread.run_sync(self._write, text.encode())
@@ -252,13 +295,20 @@ class _Unwritten(Exception):
         self.reason = reason
 
 
-def _refusal(line: str, error: ValidationError) -> JSONRPCError:
+_INVALID_ID = ErrorData(
+    code=INVALID_REQUEST, message="the id of a request must be a string or an integer"
+)
+
+
+def _problem(error: ValidationError) -> ErrorData:
     problems = error.errors(include_url=False)
-    is_json = all(problem["type"] != "json_invalid" for problem in problems)
-    code, message = (
-        (INVALID_REQUEST, "not a JSON-RPC message") if is_json else (PARSE_ERROR, "not valid JSON")
-    )
-    return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=ErrorData(code=code, message=message))
+    if any(problem["type"] == "json_invalid" for problem in problems):
+        return ErrorData(code=PARSE_ERROR, message="not valid JSON")
+    return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")
+
+
+def _refusal(line: str, problem: ErrorData) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=problem)
 
 
 # Each match must be JSON: other digits, a zero before others and control characters are not.

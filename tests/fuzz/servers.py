@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import anyio
 import uvicorn
-from mcp_types import INTERNAL_ERROR, JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -92,6 +92,8 @@ def _is_about_hanging_up(record: logging.LogRecord) -> bool:
 class _Output:
     """Standard output, which closes the input when every request has been answered."""
 
+    is_open = True
+
     def __init__(self, expected: int, input: int) -> None:
         self.lines: list[str] = []
         self._expected, self._input = expected, input
@@ -118,7 +120,9 @@ def frames(data: bytes) -> None:
             message = jsonrpc_message_adapter.validate_json(text, by_name=False)
             if isinstance(message, JSONRPCRequest):
                 ids[message.id] += 1
-            continue
+                continue
+            if not isinstance(message, JSONRPCNotification) or "id" not in json.loads(text):
+                continue
         ids[None] += bool(text.strip())
         invalid.append(text)
     may_be_fewer = bool(_LONGER.search(data)) or max(ids.values()) > 1

@@ -449,3 +449,32 @@ def test_the_head_of_an_earlier_version_excuses_no_missing_record(
     damage(opened(root), 4)
 
     assert broken(opened(root)) == ["record 4 is missing: the end was cut off"]
+
+
+@pytest.mark.attack("record of a loss of power forged")
+@pytest.mark.parametrize("kept", [{1, 2, 6}, {1, 2}], ids=["middle", "end"])
+def test_a_forged_record_of_a_loss_excuses_no_missing_record(root: Path, kept: set[int]) -> None:
+    write(opened(root), 6)
+    links = [link for _, link in opened(root).links(opened(root).path) if link]
+    links = [link for link in links if link.number in kept]
+    event = {"event_type": "lost", "after": 0, "n": 7, "home": "0123456789ab"}
+    links.append(sealed(event, links[-1].hash, b"guess"))
+    opened(root).path.write_bytes(b"".join(map(line_of, links)))
+
+    assert any("missing" in what for what in broken(opened(root)))
+
+
+def test_a_loss_of_power_takes_records_of_each_home(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = opened(root), AuditLog(root.parent / "other", root, os.urandom)
+    write(own, 2)
+    read(other, 3)
+    monkeypatch.setattr(audit, "boot", lambda: "the next")
+    damage(own, 4)
+    assert broken(own) == []
+
+    write(AuditLog(root.parent / "other", root, os.urandom), 1)
+    assert broken(opened(root)) == []
+    write(opened(root), 1)
+    assert broken(opened(root)) == []

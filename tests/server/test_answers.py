@@ -201,6 +201,16 @@ def test_the_advice_for_missing_rows_names_arguments_of_the_tool(
     assert ("question" in advice) == ("offset" not in names and bool(given.get("query")))
 
 
+def test_the_items_of_a_list_are_counted_apart_from_their_characters(agent: bench.Agent) -> None:
+    steps = ["n " * 2_000] * 50
+    agent.call("save/checkpoint", summary="Half done", next_steps=steps)
+    answer = agent.call("load/checkpoint").structured_content
+
+    kept = len(answer["next_steps"])
+    assert f"`next_steps`: the first {kept} of 50; `next_steps`: the first " in answer["truncated"]
+    assert " of 3,999 characters" in answer["truncated"]
+
+
 def test_the_advice_for_recent_memories_narrows_them_without_a_question(agent: bench.Agent) -> None:
     asked = {"limit": 50, "budget": 1_000}
     truncated = agent.call("search/recent", **asked).structured_content["truncated"]

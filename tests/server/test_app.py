@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from mcp import MCPError
@@ -154,6 +155,18 @@ def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
     assert names(toolsets=["extra", "legacy"]) == ["mind_rm", "old_decide"]
     assert names(toolsets=["core"]) == ["save_decision"]
     assert names(toolsets=["all"]) == ["save_decision", "box", "listMemory", "mind_wait", "mind_rm"]
+
+
+@pytest.mark.parametrize(
+    "method", ["list_tools", "list_resources", "list_resource_templates", "list_prompts"]
+)
+def test_an_unknown_cursor_is_refused(era: Any, method: str) -> None:
+    async def ask(client: Client) -> Any:
+        with pytest.raises(MCPError, match="unknown cursor") as refused:
+            await getattr(client, method)(cursor="2")
+        return refused.value.error.code
+
+    assert asked(app(), era, ask) == -32602
 
 
 def test_a_tool_is_described_with_schemas_and_the_annotations_that_are_not_the_default(
@@ -369,7 +382,7 @@ def test_input_after_the_end_is_dropped_in_silence(capfd: pytest.CaptureFixture[
     reading, writing = os.pipe()
 
     async def start() -> None:
-        Lines(reading, _no_reply)
+        Lines(reading, _no_reply, anyio.lowlevel.checkpoint)
 
     asyncio.run(start())
     os.write(writing, b"{}\n")

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import json
+import logging
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -31,9 +33,9 @@ from mimo.errors import Invalid, NoProject
 from mimo.operations import connections
 from mimo.operations.listening import Memory
 from mimo.operations.loopback import listening
-from mimo.server.app import App
+from mimo.server.app import App, session_name
 from mimo.server.hosting import Hosting
-from mimo.server.http import PORT, Gate, place_of, token_of
+from mimo.server.http import PORT, Brief, Gate, place_of, token_of
 from mimo.store.init import init
 from mimo.store.projects import unregister
 from tests.conftest import NOW
@@ -255,6 +257,14 @@ def test_a_project_is_followed_until_its_sessions_have_ended(project: Path, home
     assert anyio.run(follow) == [[], [project]]
 
 
+def test_a_broken_stream_is_not_resumed(server: Served) -> None:
+    session = post(server, "/shop").headers["mcp-session-id"]
+    headers = {**JSON, **server.headers(), "mcp-session-id": session, "last-event-id": "5"}
+
+    with httpx2.stream("GET", f"{server.url}/shop", headers=headers, timeout=30) as stream:
+        assert stream.status_code == 200
+
+
 def test_an_open_project_whose_folder_is_deleted_is_refused(project: Path, home: Path) -> None:
     hosting, gate = hosting_of(home)
 
@@ -462,6 +472,15 @@ def test_a_session_of_one_project_is_unknown_in_another(server: Served) -> None:
     assert (own.status_code, other.status_code, unnamed.status_code) == (200, 404, 404)
 
 
+@pytest.mark.attack("http")
+def test_the_log_has_no_id_of_a_session() -> None:
+    id = "53865d6a" * 4
+    record = logging.LogRecord("mcp", logging.WARNING, "", 1, "Rejecting %s: why", (id,), None)
+
+    assert Brief("mind: %(message)s").format(record) == f"mind: Rejecting {session_name(id)}: why"
+    assert session_name(id) not in id
+
+
 def test_roots_name_the_project_of_an_older_client(projects: Path, server: Served) -> None:
     async def roots(_: Any) -> ListRootsResult:
         inside = projects / "caf\xe9/src/deep"
@@ -477,6 +496,72 @@ def test_roots_name_the_project_of_an_older_client(projects: Path, server: Serve
         "The menu is printed on Mondays"
     ]
     assert list((projects / "caf\xe9/.mind/facts").glob("*.md"))
+
+
+def listed(project: Path) -> ListRootsResult:
+    return ListRootsResult(roots=[Root(uri=FileUrl(project.as_uri()))])
+
+
+@pytest.mark.filterwarnings("ignore:The roots capability is deprecated")
+def test_roots_that_change_while_they_are_listed_are_asked_for_again(
+    projects: Path, server: Served
+) -> None:
+    clients: list[Client] = []
+    asked: list[Path] = []
+
+    async def roots(_: Any) -> ListRootsResult:
+        if not asked:
+            await clients[0].session.send_roots_list_changed()
+        asked.append(projects / ("bank" if asked else "shop"))
+        return listed(asked[-1])
+
+    async def talk(client: Client) -> list[str]:
+        clients.append(client)
+        paths: list[str] = []
+
+        async def status() -> None:
+            result = await client.call_tool("mind_status", {})
+            paths.append(result.structured_content["current_project"]["path"])
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(status)
+        return paths
+
+    paths = server.asked("legacy", talk, list_roots_callback=roots)
+
+    assert paths == [str(projects / "bank")] * 4
+    assert asked == [projects / "shop", projects / "bank"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_a_client_that_did_not_list_its_roots_is_asked_again_later(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr("mimo.server.hosting.ROOTS_SECONDS", seconds)
+    hosting, _ = hosting_of(home)
+    answers = [TimeoutError(), listed(project)]
+
+    async def send(*_: object, **__: object) -> object:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    capabilities = SimpleNamespace(roots=True)
+    context: Any = SimpleNamespace(
+        request=SimpleNamespace(headers={"mcp-session-id": "a"}, scope={}),
+        request_id=1,
+        protocol_version="2025-06-18",
+        session=SimpleNamespace(client_capabilities=capabilities, send_request=send),
+    )
+
+    async def ask() -> list[Path | None]:
+        async with hosting.running():
+            app = (await hosting._at(None)).app
+            return [(await app.memory_of(context)).root() for _ in range(3)]
+
+    assert anyio.run(ask) == ([None] * 3 if seconds else [None, project, project])
 
 
 def test_a_session_without_a_project_hears_how_to_name_one(server: Served, era: Any) -> None:

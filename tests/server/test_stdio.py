@@ -254,6 +254,54 @@ def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Pat
     assert by_id[5]["result"]["structuredContent"]["total"] == 0
 
 
+def test_calls_before_the_end_of_the_input_are_answered(project: Path) -> None:
+    stored = [
+        call("mind_add", {"content": f"{word} is stored"}) for word in ("One", "Two", "Three")
+    ]
+    lines = [
+        request(1, "initialize", LEGACY),
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+        request(2, "resources/subscribe", {"uri": "mind://context"}),
+        request(3, "tools/call", call("no_such_tool", {})),
+        *(request(number, "tools/call", each) for number, each in enumerate(stored, 4)),
+    ]
+    ended = subprocess.run(
+        [sys.executable, "-m", "mimo", "mcp"],
+        input="\n".join(lines).encode(),
+        capture_output=True,
+        cwd=project,
+        env=environment(),
+        check=True,
+    )
+    by_id = {answer["id"]: answer for answer in Done(ended).answers}
+
+    assert sorted(by_id) == [1, 2, 3, 4, 5, 6]
+    assert [by_id[number]["result"].get("isError") for number in (4, 5, 6)] == [False] * 3
+    assert len(list((project / ".mind/facts").glob("*.md"))) == 3
+
+
+def test_an_output_that_the_client_closed_is_not_open() -> None:
+    reading, writing = os.pipe()
+    output = stdio.Output(writing)
+    before = output.is_open
+    os.close(reading)
+
+    assert (before, output.is_open) == (True, False)
+    os.close(writing)
+
+
+@pytest.mark.parametrize("id", ["null", "1.5", "2.0", "true", "[1]", "{}"])
+def test_a_request_with_an_invalid_id_is_refused(project: Path, id: str) -> None:
+    line = f'{{"jsonrpc":"2.0","id":{id},"method":"ping"}}'
+    done = piped(project, [line, request(1, "initialize", LEGACY)])
+
+    assert [answer.get("id") for answer in done.answers] == [None, 1]
+    assert done.answers[0]["error"] == {
+        "code": -32600,
+        "message": "the id of a request must be a string or an integer",
+    }
+
+
 def test_a_wrong_setting_of_the_server_ends_it_with_an_error(project: Path) -> None:
     for option in (["--toolsets", "core,nope"], ["--tool-names", "camel"]):
         ended = subprocess.run(

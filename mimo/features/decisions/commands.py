@@ -401,7 +401,9 @@ def _steps(given: Json) -> str | list[str]:
     steps = given if isinstance(given, list) else [given]
     if any(isinstance(step, dict | list | bool) for step in steps):
         raise Invalid(
-            "`next_steps` must be a text or a list of texts", details={"field": "next_steps"}
+            "`next_steps` must be a text or a list of texts",
+            hint='write each step as a text, such as ["Run the tests", "Merge"]',
+            details={"field": "next_steps"},
         )
     texts = ["" if step is None else str(step) for step in steps]
     return texts if isinstance(given, list) else texts[0]

@@ -82,7 +82,9 @@ def add(
         tuple[str, ...],
         Arg("Name or path of a permitted project (default: all)", complete="project"),
     ] = (),
-    days: Annotated[int | None, Arg("Days until it expires (default: never)", ge=1)] = None,
+    days: Annotated[
+        int | None, Arg("Days until it expires (default: never)", ge=1, le=36_500)
+    ] = None,
     role: Annotated[str | None, Arg("PostgreSQL role of the user in the shared index")] = None,
     file: TokensFile = None,
 ) -> TokenAdded:

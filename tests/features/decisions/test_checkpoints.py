@@ -44,6 +44,13 @@ def test_a_checkpoint_is_loaded_as_it_was_saved(mind, steps):
     assert (loaded.timestamp, loaded.made, loaded.age) == (mind.now(), Whose.BRANCH, "just now")
 
 
+@pytest.mark.parametrize("steps", [{}, True, [["One"]]])
+def test_next_steps_that_are_no_texts_are_refused_with_a_hint(mind, steps):
+    with pytest.raises(Invalid, match="must be a text or a list of texts") as refused:
+        checkpoint(mind, "Login works", next_steps=steps)
+    assert "write each step as a text" in str(refused.value.hint)
+
+
 def test_loading_without_a_checkpoint_is_not_an_error(mind):
     loaded = load(mind)
     assert (loaded.summary, loaded.open_files, loaded.next_steps) == (None, (), None)

@@ -69,6 +69,16 @@ def test_an_expired_token_is_marked(
     assert run(mind, capsys, "list")[1]["tokens"][0]["expired"]
 
 
+def test_a_token_expires_within_a_hundred_years(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ana = ("add", "ana", "--email", "ana@example.org", "--days")
+
+    status, error = run(mind, capsys, *ana, "36501")
+    assert (status, error["error"]["code"]) == (2, "VALIDATION_ERROR")
+    assert run(mind, capsys, *ana, "36500")[0] == 0
+
+
 def test_an_agent_in_a_shell_changes_no_token(
     mind: Mind, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

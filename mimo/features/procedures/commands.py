@@ -12,6 +12,7 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import (
     AmbiguousId,
     Conflict,
+    Denied,
     Invalid,
     NotFound,
     SecretDetected,
@@ -413,7 +414,7 @@ def send(
     cli="procedure resume",
     effect=Effect.WRITE,
     toolset="procedures",
-    errors=(NotFound, AmbiguousId, Conflict, Invalid, Untrusted, StorageFailed),
+    errors=(NotFound, AmbiguousId, Conflict, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
     description="Continue an interrupted run; the action of its last state is performed again",
 )

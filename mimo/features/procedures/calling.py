@@ -1,14 +1,14 @@
 """Mind's own commands as actions of procedures, on the path of all surfaces."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from mimo.commands import all_commands, called, near
 from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import OPERATION, Spec, Surface, to_json
+from mimo.commands.spec import OPERATION, Effect, Spec, Surface, to_json
 from mimo.errors import Denied, Invalid, MindError
 from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Mind
@@ -62,7 +62,9 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     caller = Caller(surface=surface, name=mind.author, agent=mind.agent, member=mind.member)
-    answer = to_json(invoke(spec, mind, caller, rest))
+    writes = mind.committing if spec.effect is not Effect.READ else None
+    with writes() if writes else nullcontext():
+        answer = to_json(invoke(spec, mind, caller, rest))
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")
     return answer

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from operator import index
 from typing import Any
 
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed, Untrusted
+from mimo.errors import Conflict, Invalid, MindError, RateLimited, StorageFailed, Untrusted
 from mimo.features.procedures import calling, library, machine, reading, steps
 from mimo.features.procedures.actions import (
     LARGEST_CONTEXT,
@@ -41,6 +41,9 @@ from mimo.surroundings import Question
 
 HELD = "MIND_EXECUTION_LOCK"
 """The variable with the descriptor by which a process inherits the lock of its run."""
+
+MOST_RUNNING = 32
+"""The number of runs of a project above which none is started in a process of its own."""
 
 _CANCEL_SECONDS = 5.0
 _LARGEST_JOURNAL = 64 * 1024 * 1024
@@ -336,6 +339,7 @@ def carry_out(
     with _signals_interrupt(), execution.held(inherited):
         acting, records, run = _opened(mind, execution)
         is_valid = calling.validity(acting)
+        mind.member = acting.member  # The record of the call names the user of the run.
         if inherited is None:
             _continue(acting, execution, records, run)
         rollback = records[0].get("rollback_text")
@@ -513,10 +517,16 @@ def start(mind: Mind, execution: Execution) -> int:
     It has a session of its own and none of our standard streams. It inherits the execution's lock,
     so that the execution counts as running at every moment. It reads the caller from the records
     of the execution; for an agent, it counts as started by that agent. Raises the errors of
-    `carry_out`, and `StorageFailed`.
+    `carry_out`, `RateLimited` if many runs of the project are running, and `StorageFailed`.
     """
     import subprocess
 
+    if executions(mind).running() >= MOST_RUNNING:
+        raise RateLimited(
+            f"{MOST_RUNNING} runs of this project are running already",
+            hint=f"resume `{execution.id}` when one has ended, or cancel one",
+            details={"retry_after": 1},
+        )
     lock = execution.hold()
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.

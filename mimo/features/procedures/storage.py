@@ -227,6 +227,10 @@ class Executions:
             )
         return self._execution(near[0])
 
+    def running(self) -> int:
+        """Returns the number of runs that a process runs now."""
+        return sum(self._execution(id).is_running for id in self.ids())
+
     def existing(self, id: str) -> Execution | None:
         """Returns the run with exactly that id, or None."""
         return self._execution(id) if id in self.ids() else None

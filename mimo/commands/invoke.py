@@ -97,9 +97,10 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
             ending = ended_by(error)
             raise
         finally:
-            guard.record(
-                call, replace(ending, seconds=mind.timer.monotonic() - started), mind.client_session
-            )
+            # A run that another process continues has a user, too.
+            call = replace(call, user=mind.member.name if mind.member else None)
+            ending = replace(ending, seconds=mind.timer.monotonic() - started)
+            guard.record(call, ending, mind.client_session)
 
 
 def notes_beside(mind: Mind, caller: Caller, result: object) -> tuple[str, ...]:

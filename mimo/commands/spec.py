@@ -311,6 +311,8 @@ class Spec:
     there. It may depend on the arguments."""
     finds: bool = False
     """True if the exit status 1 is a finding; the status after an error is then a higher one."""
+    waits: bool = False
+    """True if a call may wait for events or programs for as long as its caller likes."""
 
     @property
     def key(self) -> str:
@@ -375,6 +377,7 @@ def command(
     has_budget: bool = False,
     any_format: bool | Callable[[Mapping[str, Any]], bool] = False,
     finds: bool = False,
+    waits: bool = False,
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and does not change it.
 
@@ -406,6 +409,7 @@ def command(
             has_budget=has_budget,
             any_format=any_format,
             finds=finds,
+            waits=waits,
         )
         setattr(function, ATTRIBUTE, spec)
         return function

@@ -57,6 +57,8 @@ class Member:
     role: str | None = None
     """The PostgreSQL role whose rights on the shared index apply."""
     expires: datetime | None = None
+    file: Path | None = None
+    """The file that holds the token, for a process that has to check it again."""
 
     @property
     def may_write(self) -> bool:
@@ -125,7 +127,7 @@ def read(path: Path) -> dict[str, Member]:
     try:
         users = tomllib.loads(data.decode("utf-8"))
         LaterFormat.check(f"`{path}`", users.get("format"))
-        members = [_member(name, fields) for name, fields in users.items()]
+        members = [_member(path, name, fields) for name, fields in users.items()]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
     if len({member.digest for member in members}) < len(members):
@@ -133,7 +135,7 @@ def read(path: Path) -> dict[str, Member]:
     return {checked(member).name: member for member in members}
 
 
-def _member(name: str, fields: Mapping[str, Any]) -> Member:
+def _member(path: Path, name: str, fields: Mapping[str, Any]) -> Member:
     unknown = fields.keys() - _KEYS
     if unknown:
         # A mistyped key, such as `project`, would leave out a restriction.
@@ -155,6 +157,7 @@ def _member(name: str, fields: Mapping[str, Any]) -> Member:
         projects=tuple(projects),
         role=None if role is None else str(role),
         expires=expires,
+        file=path,
     )
 
 

@@ -5,11 +5,11 @@ import os
 import re
 import time
 from asyncio import CancelledError
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
-from threading import Condition, Event
+from threading import Condition, Event, Lock
 from typing import Any, TypeVar
 
 import anyio
@@ -43,7 +43,7 @@ from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, is_permitted
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.disk import sha256, system_clock
-from mimo.errors import Internal, MindError
+from mimo.errors import Internal, MindError, RateLimited
 from mimo.guard.audit import Session
 from mimo.guard.guard import continued
 from mimo.guard.privacy import redact_error, redacted
@@ -69,7 +69,38 @@ MEMBER = "mind.member"
 MOST_SESSIONS = 256
 """The number of sessions of HTTP clients whose calls are counted."""
 
+MOST_CALLS = 40
+"""The number of calls of a project that are answered at once; others wait for one to end."""
+
+MOST_WAITING = 16
+"""The number of calls of a user that may wait for events or programs at once."""
+
+MOST_WAITING_OF_ALL = 128
+"""The same for all users of a project together."""
+
 T = TypeVar("T")
+
+_waiting: Counter[str | None] = Counter()
+"""The number of waiting calls of each user in all projects; None is the only user of a server."""
+_counting = Lock()
+
+
+@contextmanager
+def _waits(user: str | None) -> Iterator[None]:
+    """Counts a call that waits while the block runs. Raises `RateLimited` if there are too many."""
+    with _counting:
+        if _waiting[user] >= MOST_WAITING:
+            raise RateLimited(
+                f"{MOST_WAITING} calls wait already",
+                hint="give `async`, or answer or cancel a run that waits",
+                details={"retry_after": 1},
+            )
+        _waiting[user] += 1
+    try:
+        yield
+    finally:
+        with _counting:
+            _waiting[user] -= 1
 
 
 def listening(ctx: Context) -> Progress:
@@ -132,6 +163,9 @@ class App:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._working = 0
         self._idle = Condition()
+        # Not the shared default, which writes the answers and checks the health of the server.
+        self._calls = anyio.CapacityLimiter(MOST_CALLS)
+        self._waiting = anyio.CapacityLimiter(MOST_WAITING_OF_ALL)
 
     def server(self) -> Server[Any]:
         """Returns the protocol server."""
@@ -236,7 +270,8 @@ class App:
         started, result = time.monotonic(), "CANCELLED"
         try:
             with continued({} if _is_traced(ctx) else getattr(ctx.request, "headers", {})):
-                done = await self._in_thread(work)
+                waits = _may_wait(specs, params.arguments or {})
+                done = await self._in_thread(work, self._waiting if waits else self._calls)
             result = (done.meta or {}).get("mind/error", {}).get("error", {}).get("code", "ok")
             return done
         finally:
@@ -263,12 +298,30 @@ class App:
         except MindError as error:
             redact_error(error)
             return refused(error)
-        if memory.repository is None or not _writes(specs, arguments):
-            return answer(specs, mind, caller, arguments)
-        member = caller.member
+        member, repository = caller.member, memory.repository
         author = f"{member.name} <{member.email}>" if member else None
-        with memory.repository.writing(mind, author) as notices:
-            result = answer(specs, mind, caller, arguments)
+        notices: list[str] = []
+
+        @contextmanager
+        def committing() -> Iterator[None]:
+            if repository is None:
+                yield
+                return
+            with repository.writing(mind, author) as problems:
+                yield
+            notices.extend(problems)
+
+        turn: AbstractContextManager[None] = nullcontext()
+        if _may_wait(specs, arguments):
+            # Only what the run itself writes takes a turn: other calls write while it waits.
+            turn, mind.committing = _waits(member.name if member else None), committing
+        elif _writes(specs, arguments):
+            turn = committing()
+        try:
+            with turn:
+                result = answer(specs, mind, caller, arguments)
+        except RateLimited as error:
+            return refused(error, specs)
         result.content += [TextContent(text=f"notice: {notice}") for notice in notices]
         return result
 
@@ -320,7 +373,7 @@ class App:
             ctx, lambda mind, caller: completions.completed(mind, caller, params)
         )
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
         """Returns the result of work in a thread, so that the event loop can answer other requests.
 
         A cancelled call returns at once; its thread finishes the current write.
@@ -336,7 +389,7 @@ class App:
                     self._working -= 1
                     self._idle.notify_all()
 
-        return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(counted, limiter=limiter, abandon_on_cancel=True)
 
     def finish(self) -> None:
         """Waits for the threads of cancelled calls."""
@@ -348,7 +401,7 @@ class App:
         caller = self._caller(ctx)
         memory, session = await self.memory_of(ctx), self.session_of(ctx)
         try:
-            return await self._in_thread(lambda: read(_view(memory, session), caller))
+            return await self._in_thread(lambda: read(_view(memory, session), caller), self._calls)
         except MindError as error:
             if isinstance(error, Internal):
                 log.exception("a request failed", exc_info=error.__cause__ or error)
@@ -379,6 +432,11 @@ def _writes(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:
     with suppress(MindError):
         return choose(specs, arguments)[0].effect is not Effect.READ
     return False  # The call is refused.
+
+
+def _may_wait(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> bool:
+    """Returns whether a call may wait for long; one with `async` returns at once."""
+    return any(spec.waits for spec in specs) and arguments.get("async") is not True
 
 
 def _protocol_error(error: MindError) -> MCPError:

@@ -9,6 +9,7 @@ import pytest
 
 from mimo.disk import Stamp
 from mimo.errors import Invalid
+from mimo.frozen import replace
 from mimo.guard import tokens
 from mimo.guard.tokens import Member, Scope, Tokens, digest_of
 from mimo.store.projects import Registered
@@ -40,7 +41,9 @@ def test_every_field_survives_the_file(path: Path) -> None:
 
     tokens.write(path, [whole, member()])
 
-    assert tokens.read(path) == {whole.name: whole, "ana": member()}
+    members = {name: replace(each, file=None) for name, each in tokens.read(path).items()}
+    assert members == {whole.name: whole, "ana": member()}
+    assert {each.file for each in tokens.read(path).values()} == {path}
     assert path.stat().st_mode & 0o777 == 0o600
     assert "secret" not in path.read_text(encoding="utf-8")
 
@@ -58,7 +61,7 @@ def test_a_token_is_found_until_it_expires(path: Path) -> None:
     assert before.name == "ana"
     assert users.holder("secret-of-ana", NOW) is None
     assert not users.is_current(before, NOW)
-    assert users.holder("secret-of-bob", NOW) == member("bob")
+    assert users.holder("secret-of-bob", NOW) == member("bob", file=path)
 
 
 @pytest.mark.attack("http")

@@ -19,7 +19,7 @@ from mimo.commands import CommandTable
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
-from mimo.server.app import App
+from mimo.server.app import MOST_WAITING, App
 from mimo.server.exposure import Listing, Mode
 from mimo.server.stdio import Lines
 from mimo.server.tools import INSTRUCTIONS
@@ -59,6 +59,7 @@ class Said:
 
 started = threading.Event()
 released = threading.Event()
+waiting = threading.Semaphore(0)
 
 
 @command("save/decision", effect=Effect.WRITE, toolset="save")
@@ -90,11 +91,13 @@ def old(mind: Any, text: Annotated[str, Arg("Text")]) -> Said:
     return Said(text=text)
 
 
-@command("mind_wait", effect=Effect.READ, toolset="edges")
-def wait(mind: Any) -> Said:
+@command("mind_wait", effect=Effect.READ, toolset="edges", waits=True)
+def wait(mind: Any, *, async_: Annotated[bool, Arg("Do not wait", wire="async")] = False) -> Said:
     """Wait for the test"""
-    started.set()
-    released.wait(10)
+    if not async_:
+        started.set()
+        waiting.release()
+        released.wait(10)
     return Said(text="done")
 
 
@@ -367,6 +370,45 @@ def test_other_requests_are_answered_while_a_command_works(era: Any) -> None:
         return answer
 
     assert not asked(app(), era, both).is_error
+
+
+@pytest.mark.attack("calls that wait")
+def test_waiting_calls_are_limited_and_hold_up_no_others(
+    era: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.server.app.MOST_CALLS", 1)
+    released.clear()
+
+    while waiting.acquire(blocking=False):
+        pass
+
+    def all_wait() -> None:
+        for _ in range(MOST_WAITING):
+            waiting.acquire(timeout=10)
+
+    async def talk(client: Client) -> Any:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MOST_WAITING):
+                tasks.start_soon(client.call_tool, "mind_wait", {})
+            await anyio.to_thread.run_sync(all_wait)
+            answers = [
+                await client.call_tool(name, given)
+                for name, given in (
+                    ("listMemory", {}),
+                    ("mind_wait", {}),
+                    ("mind_wait", {"async": False}),
+                    ("mind_wait", {"async": True}),
+                )
+            ]
+            released.set()
+        return [*answers, await client.call_tool("mind_wait", {})]
+
+    listed, refused, again, at_once, after = asked(app(), era, talk)
+
+    assert [answer.is_error for answer in (listed, at_once, after)] == [False] * 3
+    for answer in (refused, again):
+        assert "16 calls wait already [RATE_LIMITED]" in answer.content[0].text
+        assert "`async`" in answer.content[0].text
 
 
 def test_the_instructions_are_short_and_the_same_for_everybody(era: Any) -> None:

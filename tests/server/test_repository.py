@@ -13,6 +13,7 @@ from mimo.guard import tokens
 from mimo.operations.publishing import working_copy
 from mimo.store.init import init
 from tests.conftest import NOW, git
+from tests.sample_procedures import text
 from tests.server.over_http import Served, served
 from tests.server.test_http import INITIALIZE, hosting_of, inside
 from tests.server.test_team import USERS, bearer, called, text_of
@@ -216,6 +217,52 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
     assert not {"code.py", ".mind/facts/draft.md"} & set(names)
     assert len([name for name in names if name.startswith(".mind/facts/")]) == 2
     assert "A  code.py" in show(root, "status", "--porcelain")
+
+
+@pytest.mark.attack("calls that wait")
+def test_a_run_that_waits_holds_up_no_writer_and_commits_for_its_user(
+    bare: Path, server: Served
+) -> None:
+    states = """\
+initial_state: agree
+states:
+  agree:
+    action: {module: step, function: ask, args: [{question: "Store?"}]}
+    transitions: [{event: "yes", target: store}]
+  store:
+    action: {module: mind, function: mind_add, args: [{content: Tea is at four}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+    async def talk(client: Any) -> Any:
+        await called(client, "register_procedure", text=text("tea", states))
+        done: list[Any] = []
+
+        async def run() -> None:
+            done.append(await called(client, "run_procedure", name="tea", timeout=60_000))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            while not (await status(client))["question"]:
+                await anyio.sleep(0.05)
+            await called(client, "mind_add", content="Deploys need a signed tag")
+            await called(client, "send_event", execution_id="latest", event="yes")
+        return done[0]
+
+    async def status(client: Any) -> Any:
+        seen = await called(client, "procedure_status", execution_id="latest")
+        return {"question": None, **(seen.structured_content or {})}
+
+    done = server.asked("auto", talk, "/shop", headers=bearer("ana"))
+
+    assert done.structured_content["status"] == "completed"
+    assert "notice" not in text_of(done)
+    log = show(bare, "log", "-2", "--format=%an|%s", "main").splitlines()
+    assert log == [
+        "ana|memory: remembered fact: Tea is at four",
+        "ana|memory: remembered fact: Deploys need a signed tag",
+    ]
 
 
 def test_a_folder_that_is_not_a_bare_repository_is_refused(tmp_path: Path, users: Path) -> None:

@@ -25,6 +25,7 @@ from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
 from mimo.store.init import init
 from tests.conftest import NOW
+from tests.sample_procedures import text as procedure
 from tests.server.over_http import TOKEN, Served, served
 from tests.server.test_http import INITIALIZE, JSON
 from tests.server.test_subscriptions import subscribe
@@ -308,6 +309,43 @@ def test_a_user_is_not_notified_of_the_memory_of_the_account(tmp_path: Path) -> 
     with served(home, "--tokens", str(tmp_path / "tokens.toml")) as running:
         own = running.asked("legacy", talk, "/shop", headers=bearer("bob"), message_handler=hear)
     assert reported == [own]
+
+
+@pytest.mark.attack("http")
+def test_a_run_in_the_background_has_the_rights_of_its_token(
+    team: Path, server: Served, era: Any
+) -> None:
+    states = """\
+initial_state: list
+states:
+  list:
+    action: {module: mind, function: mind_list, args: [{user: true}]}
+    transitions: [{event: error, target: add}]
+  add:
+    action: {module: mind, function: mind_add, args: [{content: "Tea is at {{at}}"}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+    async def talk(client: Client) -> Any:
+        await called(client, "register_procedure", text=procedure(f"tea{era}", states))
+        given = {"name": f"tea{era}", "context": {"at": era}, "async": True}
+        begun = await called(client, "run_procedure", **given)
+        while True:
+            id_ = begun.structured_content["execution_id"]
+            run = (await called(client, "procedure_status", execution_id=id_)).structured_content
+            if run["status"] != "running":
+                return run
+            await anyio.sleep(0.05)
+
+    run = server.asked(era, talk, "/bank", headers=bearer("ana"))
+
+    assert run["status"] == "completed", run
+    assert [move["event"] for move in run["history"]] == ["error", "success"]
+    log = (team / "bank/.mind/.local/audit.jsonl").read_text(encoding="utf-8")
+    calls = [json.loads(line)["event"] for line in log.splitlines()]
+    assert all(call["user"] for call in calls)
+    assert ("mind_list", "denied") in {(call["tool"], call["status"]) for call in calls}
 
 
 def test_a_token_of_one_project_needs_no_name_for_it(server: Served, era: Any) -> None:

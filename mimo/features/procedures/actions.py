@@ -27,6 +27,7 @@ from mimo.features.procedures.model import (
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.mind import Mind
+from mimo.operations.asking import NAMED
 from mimo.surroundings import Timer
 
 if TYPE_CHECKING:
@@ -158,8 +159,9 @@ class Scope:
 
     @property
     def environ(self) -> dict[str, str]:
-        """Returns the environment that programs may see."""
-        return scrubbed(self.mind.environ, self.mind.config["procedures.env"])
+        """Returns the environment that programs may see, with the agent that the run acts for."""
+        environ = scrubbed(self.mind.environ, self.mind.config["procedures.env"])
+        return {**environ, NAMED: self.mind.agent} if self.mind.agent else environ
 
 
 def perform(action: Action, scope: Scope) -> Outcome:

@@ -1,17 +1,24 @@
 """Mind's own commands as actions of procedures, on the path of all surfaces."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 
 from mimo.commands import all_commands, called, near
 from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.spec import OPERATION, Spec, Surface, to_json
-from mimo.errors import Denied, Invalid
+from mimo.commands.spec import OPERATION, Effect, Spec, Surface, to_json
+from mimo.errors import Denied, Invalid, MindError
+from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Mind
+from mimo.store import projects
 
 TOOLSET = "procedures"
 """The toolset that procedures can't call: procedures that start each other might never end."""
+
+UNKNOWN = {"author": "mcp", "agent": "mcp"}
+"""The caller of a run that an earlier version of mind began, as recorded since: any agent."""
 
 
 def fault(name: str, arguments: Mapping[str, Any]) -> str | None:
@@ -54,8 +61,74 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
-    caller = Caller(surface=surface, name=mind.author, agent=mind.agent)
-    answer = to_json(invoke(spec, mind, caller, rest))
+    caller = Caller(surface=surface, name=mind.author, agent=mind.agent, member=mind.member)
+    writes = mind.committing if spec.effect is not Effect.READ else None
+    with writes() if writes else nullcontext():
+        answer = to_json(invoke(spec, mind, caller, rest))
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")
     return answer
+
+
+# The caller of a run, who is recorded with it: a run may go on in another process.
+
+
+def caller_of(mind: Mind) -> dict[str, str | None]:
+    """Returns the caller as it is recorded: the program, the agent, and the user of a team."""
+    member = mind.member
+    return {
+        "author": mind.author,
+        "agent": mind.agent,
+        "user": member.name if member else None,
+        "tokens": str(member.file) if member and member.file else None,
+    }
+
+
+def for_caller(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> Mind:
+    """Returns the memory as a run uses it that the recorded callers began and continued.
+
+    If one of them was an agent, the run acts as an agent, also if a person continues it now. The
+    rights of a user of a team are those of the token now. Raises `Denied` if another user of the
+    team continues the run, or if the token is no longer valid for the project.
+    """
+    caller = next((each for each in reversed(recorded) if each.get("agent")), {})
+    author, agent, user, tokens = map(caller.get, ("author", "agent", "user", "tokens"))
+    view = mind.acting_as(mind.author or author)
+    view.agent = view.author or mind.agent or agent
+    if user is not None and mind.member is None:
+        view.member = _member(mind, user, tokens)
+    elif user is not None and mind.member is not None and mind.member.name != user:
+        raise Denied(
+            "another user of this server began or continued the run",
+            hint="only that user can continue it: run the procedure again",
+        )
+    return view
+
+
+def _member(mind: Mind, user: str, tokens: str | None) -> Member:
+    """Returns the user of a recorded name. Raises `Denied` unless the token is valid."""
+    members = Tokens(Path(tokens)).members() if tokens else ()
+    registered = projects.registered(mind.home).projects
+    for member in members:
+        may_open = member.is_valid(mind.now()) and member.may_open(mind.project.root, registered)
+        if member.name == user and may_open:
+            return member
+    raise Denied(
+        f"the token of `{user}`, who began or continued the run, is not valid for this project",
+        hint="run the procedure again",
+    )
+
+
+def validity(mind: Mind) -> Callable[[], bool]:
+    """Returns a function that returns whether the token of the caller is still valid."""
+    member = mind.member
+    if member is None or member.file is None:
+        return lambda: True
+    tokens = Tokens(member.file)
+
+    def is_valid() -> bool:
+        with suppress(MindError):
+            return tokens.is_current(member, mind.now())
+        return False
+
+    return is_valid

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from operator import index
 from typing import Any
 
-from mimo.errors import Conflict, Invalid, MindError, StorageFailed, Untrusted
-from mimo.features.procedures import library, machine, reading, steps
+from mimo.errors import Conflict, Invalid, MindError, RateLimited, StorageFailed, Untrusted
+from mimo.features.procedures import calling, library, machine, reading, steps
 from mimo.features.procedures.actions import (
     LARGEST_CONTEXT,
     SLICE,
@@ -30,16 +30,20 @@ from mimo.features.procedures.actions import (
 )
 from mimo.features.procedures.machine import Record, Run, Status
 from mimo.features.procedures.model import LATEST, Outcome, Procedure, failed
-from mimo.features.procedures.storage import ROLLBACK, Execution, Executions
+from mimo.features.procedures.storage import CALLER, ROLLBACK, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.codec.value import packed
 from mimo.memory.ids import suffix
 from mimo.mind import Mind
+from mimo.operations.asking import NAMED
 from mimo.store.projects import index_owner
 from mimo.surroundings import Question
 
 HELD = "MIND_EXECUTION_LOCK"
 """The variable with the descriptor by which a process inherits the lock of its run."""
+
+MOST_RUNNING = 32
+"""The number of runs of a project above which none is started in a process of its own."""
 
 _CANCEL_SECONDS = 5.0
 _LARGEST_JOURNAL = 64 * 1024 * 1024
@@ -298,6 +302,7 @@ def _create(
         "version": procedure.version,
         "time": mind.now().isoformat(),
         "at": 0,
+        CALLER: calling.caller_of(mind),
         **texts,
         "context": dict(context),
         "warnings": warnings,
@@ -316,7 +321,8 @@ def carry_out(
     """Runs an execution from its current state to its end, or until it is stopped.
 
     Without `waits`, it is interrupted where it needs an event that was not sent.
-    Raises `Conflict` if another process runs it or it has ended, and `Untrusted`.
+    Raises `Conflict` if another process runs it or it has ended, `Untrusted`, and `Denied` if the
+    caller may not continue it.
     """
     deadline = None if wait_ms is None else mind.timer.monotonic() + wait_ms / 1000
 
@@ -325,29 +331,36 @@ def carry_out(
             return "the caller cancelled the call"
         if deadline is not None and mind.timer.monotonic() >= deadline:
             return f"timed out after {wait_ms} ms"
+        if not is_valid():
+            return "the token of its user is no longer valid"
         return execution.cancelled()
 
     inherited = mind.environ.get(HELD)
     with _signals_interrupt(), execution.held(inherited):
-        records, run = _opened(mind, execution)
+        acting, records, run = _opened(mind, execution)
+        is_valid = calling.validity(acting)
+        mind.member = acting.member  # The record of the call names the user of the run.
         if inherited is None:
-            _continue(mind, execution, records, run)
+            _continue(acting, execution, records, run)
         rollback = records[0].get("rollback_text")
-        Runner(mind, execution, run, rollback=rollback, stopped=stopped, waits=waits).go()
+        Runner(acting, execution, run, rollback=rollback, stopped=stopped, waits=waits).go()
     return report(mind, execution)
 
 
-def _opened(mind: Mind, execution: Execution) -> tuple[list[Record], Run]:
+def _opened(mind: Mind, execution: Execution) -> tuple[Mind, list[Record], Run]:
     """Returns the records and the run of an execution that is about to continue.
 
-    Raises `Conflict` if it has ended, and `Untrusted` if it came with a clone or its text is no
-    longer approved.
+    The memory is that of its caller, which may be an agent although a person continues the run.
+    Raises `Conflict` if it has ended, `Untrusted` if it came with a clone or its text is no longer
+    approved, and `Denied` if the caller may not continue it.
     """
     records, run = _loaded(execution)
     if run.status not in (Status.RUNNING, Status.INTERRUPTED):
         raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
     _check_approved(mind, execution, records[0])
-    return records, run
+    callers = [records[0].get(CALLER, calling.UNKNOWN)]
+    callers += [record[CALLER] for record in records[1:] if CALLER in record]
+    return calling.for_caller(mind, callers), records, run
 
 
 def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
@@ -362,11 +375,16 @@ def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
 
 
 def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
-    """Withdraws a request to stop, and records that a run continues that was begun before."""
+    """Withdraws a request to stop, and records that a run continues that was begun before.
+
+    The record has the caller, unless the same one only begins the run.
+    """
     execution.go_on()
-    if len(records) == 1:
+    caller = calling.caller_of(mind)
+    if len(records) == 1 and records[0].get(CALLER) == caller:
         return
-    record = {"kind": "resume", "at": run.at, "time": mind.now().isoformat()}
+    time = mind.now().isoformat()
+    record = {"kind": "resume", "at": run.at, "time": time, CALLER: caller}
     execution.append(record)
     run.apply(record)
     _tell(mind, execution, run.procedure, "resume", {"at_ms": run.at}, state=run.state)
@@ -497,24 +515,33 @@ def start(mind: Mind, execution: Execution) -> int:
     """Returns the id of a new process that carries out an execution.
 
     It has a session of its own and none of our standard streams. It inherits the execution's lock,
-    so that the execution counts as running at every moment. Raises the errors of `carry_out`, and
-    `StorageFailed`.
+    so that the execution counts as running at every moment. It reads the caller from the records
+    of the execution; for an agent, it counts as started by that agent. Raises the errors of
+    `carry_out`, `RateLimited` if many runs of the project are running, and `StorageFailed`.
     """
     import subprocess
 
+    if executions(mind).running() >= MOST_RUNNING:
+        raise RateLimited(
+            f"{MOST_RUNNING} runs of this project are running already",
+            hint=f"resume `{execution.id}` when one has ended, or cancel one",
+            details={"retry_after": 1},
+        )
     lock = execution.hold()
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
-        _continue(mind, execution, *_opened(mind, execution))
+        acting, records, run = _opened(mind, execution)
+        _continue(acting, execution, records, run)
+        by_agent = {NAMED: acting.agent} if acting.agent else {}
         process = subprocess.Popen(
             [*argv, "procedure", "resume", execution.id],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=root,
-            env={**mind.environ, "MIND_HOME": str(mind.home), HELD: str(lock)},
+            env={**mind.environ, "MIND_HOME": str(mind.home), HELD: str(lock), **by_agent},
             pass_fds=(lock,),
             start_new_session=True,
         )

@@ -24,6 +24,8 @@ from mimo.store import append_log, files, locks
 FOLDER = f"{STORE}/.local/executions"
 ROLLBACK = ".rollback"
 """The suffix of a rollback's id, after the id of the run that it undoes."""
+CALLER = "caller"
+"""The key of the caller in the record of a start, and in that of a continuation."""
 _KEPT = 500
 """The number of executions above which those that have ended are removed, oldest first."""
 _WAIT_SECONDS = 0.3
@@ -33,6 +35,10 @@ _BEGUN = "begun"
 """An empty file that is never changed: its time orders the runs."""
 
 Record = dict[str, Any]
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
 class Execution:
@@ -79,11 +85,11 @@ class Execution:
     def append(self, record: Mapping[str, Any]) -> None:
         """Writes one record, durably. Raises `StorageFailed`."""
         count = len(self.records()) if self._count is None else self._count
-        line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
+        line = _line({"n": count, **record})
         # After an interruption here the records are counted again: the line may be written or not.
         self._count = None
-        append_log.append(self._journal, line + b"\n")
-        self.size += len(line) + 1
+        append_log.append(self._journal, line)
+        self.size += len(line)
         self._count = count + 1
 
     @property
@@ -170,21 +176,28 @@ class Executions:
     def create(self, id: str, start: Mapping[str, Any]) -> Execution:
         """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
-        line = json.dumps({"n": 0, **start, "mark": self._mark(id)}, ensure_ascii=False)
+        record = json.loads(_line({"n": 0, **start}))  # as it will be read
+        line = _line({**record, "mark": self._mark(id, record)})
         # The journal comes last: a run exists once it has one.
         files.write_new(folder / _BEGUN, b"", mode=0o600)
-        files.write_new(folder / _JOURNAL, line.encode("utf-8", "replace") + b"\n", mode=0o600)
+        files.write_new(folder / _JOURNAL, line, mode=0o600)
         for old in map(self._execution, self.ids()[:-_KEPT]):
             if not old.is_running:
                 old.remove()
         return Execution(folder)
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
-        """Returns whether this user started a run; one that came with a clone is not theirs."""
-        return start.get("mark") == self._mark(id)
+        """Returns whether this user started a run; one that came with a clone is not theirs.
 
-    def _mark(self, id: str) -> str:
-        return sha256(f"{self._owner}\n{id}".encode()).hexdigest()
+        Its caller, text and context must not have changed since. Earlier versions recorded no
+        caller, and marked the id alone.
+        """
+        record = {key: value for key, value in start.items() if key != "mark"}
+        return start.get("mark") == self._mark(id, record)
+
+    def _mark(self, id: str, record: Record) -> str:
+        content = f"\n{json.dumps(record, sort_keys=True)}" if CALLER in record else ""
+        return sha256(f"{self._owner}\n{id}{content}".encode()).hexdigest()
 
     def find(self, reference: str) -> Execution:
         """Returns the run with that id, or an unambiguous start or end of it, or the `latest`.
@@ -213,6 +226,10 @@ class Executions:
                 hint="`latest` is the newest; `mind procedure run` returns an id",
             )
         return self._execution(near[0])
+
+    def running(self) -> int:
+        """Returns the number of runs that a process runs now."""
+        return sum(self._execution(id).is_running for id in self.ids())
 
     def existing(self, id: str) -> Execution | None:
         """Returns the run with exactly that id, or None."""

@@ -64,6 +64,16 @@ def test_a_program_runs_in_the_project_with_a_scrubbed_environment(mind: Mind) -
     assert path == os.environ["PATH"]
 
 
+def test_a_program_learns_of_the_agent_that_a_run_acts_for(mind: Mind) -> None:
+    code = "import os; print(os.environ.get('AI_AGENT'))"
+    put(mind, "work", program("-c", code))
+    agree(mind)
+    for agent in (None, "claude-code"):
+        done = ran(mind.acting_as(agent), "work")
+
+        assert done.run.context["shell"]["stdout"] == f"{agent}\n"
+
+
 def test_relative_folders_are_removed_from_path() -> None:
     assert actions.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
 

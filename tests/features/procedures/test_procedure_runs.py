@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
+from mimo.errors import Conflict, Invalid, NotFound, RateLimited, StorageFailed, Untrusted
 from mimo.features.procedures import executing
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
@@ -682,6 +682,21 @@ def test_a_run_has_one_process(mind: Mind) -> None:
 
 
 @pytest.mark.req("000-27")
+@pytest.mark.attack("calls that wait")
+def test_the_runs_in_the_background_are_limited(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executing, "MOST_RUNNING", 2)
+    put(mind, "wait", WAIT)
+    first, second, third = (begun(mind, "wait") for _ in range(3))
+
+    with first.held():
+        with second.held(), pytest.raises(RateLimited):
+            executing.start(mind, third)
+        assert executing.start(mind, third)
+    executing.cancel(mind, third, "enough")
+
+
 def test_events_record_the_start_and_the_end(mind: Mind) -> None:
     put(mind, "greet", GREET, "1.2")
     done = ran(mind, "greet", who="Ada")

@@ -136,7 +136,10 @@ def _best(mind: Mind, query: str) -> Recollection:
     if matches.listed and len(hits) > len(best):
         opening = f"{len(best)} of {len(hits)} notes"
     opening = f"{opening} (weak)" if is_weak else opening
-    texts = [_text(owner, hit.record, hit.passage, hit.newer.successor) for owner, hit in best]
+    texts = [
+        _text(owner, hit.record, hit.passage, hit.newer.successor, hit.competing)
+        for owner, hit in best
+    ]
     return Recollection(
         summary=_lines(_opening(mind, opening), *_numbered(records, texts), *notes),
         confidence=None if matches.listed else round(best[0][1].score, 2),
@@ -158,14 +161,17 @@ def _newest(mind: Mind) -> Recollection:
     if not newest:
         return Recollection(summary=_lines(UNAPPROVED, note) if note else _nothing(mind, 0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
+    ids = [record.memory.id for record in newest]
+    competing = mind.index.competing(ids)
     texts = [
-        _text(mind, record, "", finding.successor(mind, record.memory.id)) for record in newest
+        _text(mind, record, "", finding.successor(mind, id), competing.get(id, ()))
+        for id, record in zip(ids, newest, strict=True)
     ]
     return Recollection(
         summary=_lines(
             _opening(mind, opening), *_numbered([(mind, record) for record in newest], texts), note
         ),
-        source_refs=tuple(uri_of(record.memory.id) for record in newest),
+        source_refs=tuple(map(uri_of, ids)),
     )
 
 
@@ -216,13 +222,25 @@ def _numbered(records: Sequence[tuple[Mind, Record]], texts: Iterable[str]) -> l
     ]
 
 
-def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
-    """Returns a memory on one line, with the title and the id of the memory that supersedes it."""
-    successor = mind.index.get(newer) if newer else None
-    if successor:
-        failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
-        newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
-    text = text_of(record.memory, passage, superseded=newer, zone=mind.zone)
+def _text(
+    mind: Mind, record: Record, passage: str, newer: str | None, competing: Sequence[str]
+) -> str:
+    """Returns a memory on one line, with the titles and ids of those that replace or contest it."""
+
+    def named(id: str) -> str:
+        other = mind.index.get(id)
+        if other is None:
+            return id
+        failed = ", which FAILED" if other.memory.outcome is Outcome.FAILED else ""
+        return f"{quoted(other.memory.heading)} ({id}){failed}"
+
+    text = text_of(
+        record.memory,
+        passage,
+        superseded=named(newer) if newer else None,
+        competing=", ".join(map(named, competing)),
+        zone=mind.zone,
+    )
     return f"{OF_USER} {text}" if mind.is_users else text
 
 
@@ -231,15 +249,23 @@ def _is_trusted(mind: Mind, record: Record) -> bool:
 
 
 def text_of(
-    memory: Memory, passage: str, *, superseded: str | None = None, zone: tzinfo = UTC
+    memory: Memory,
+    passage: str,
+    *,
+    superseded: str | None = None,
+    competing: str = "",
+    zone: tzinfo = UTC,
 ) -> str:
     """Returns a memory on one line: heading, best passage, outcome and sections.
 
-    `superseded` names its successor, which is mentioned before the text.
+    `superseded` names its successor and `competing` the decisions that compete with it; both are
+    mentioned before the text.
     """
     parts = [f"{heading(memory, zone)}:"]
     if superseded:
         parts.append(f"(Superseded by {superseded}.)")
+    if competing:
+        parts.append(f"(Competes with {competing}.)")
     if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
         parts.append(_ended(content))
     if outcome := cut(one_line(warning(memory) or reason(memory) or ""), SECTION_LENGTH):

@@ -98,10 +98,19 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
 
     before = question[: time.start]
     after = question[time.start + len(time.expression) :]
-    if is_changed(before, time.expression, after):
+    if is_changed(before, time.expression, after) or _is_ahead(question, time):
         return None
     others = (_first_time(part, now) for part in (before, after) if _may_name_a_time(part.lower()))
     return None if any(other and other.is_relative for other in others) else time
+
+
+def _is_ahead(question: str, time: NamedTime) -> bool:
+    """Returns whether a question is about the next december, and not the latest one."""
+    if time.is_relative or compiled(r"\d{4}").search(time.expression):
+        return False
+    words = {*compiled(r"\w+").findall(question.lower())}
+    is_future = "will" in words or "going to" in question.lower()
+    return is_future and words.isdisjoint(("did", "was", "were", "had"))
 
 
 def _first_time(question: str, now: datetime) -> NamedTime | None:
@@ -320,7 +329,7 @@ def understood(text: str, now: datetime) -> Asking:
         time = None
     otherwise = None
     if asks_where_work_stopped(text):
-        if len(words) > _FEW or not text.isascii():
+        if decisions or len(words) > _FEW or not text.isascii():
             return Asking(way=Way.LATEST, decisions=decisions)
         otherwise = Way.LATEST
     elif all(word in QUESTION_WORDS for word in words):

@@ -37,12 +37,16 @@ SECTION_LENGTH = 240
 
 TITLE_LENGTH = 120
 
+_MARKED_LENGTH = 20
+"""Characters within which content repeats its title: `decided: ` and the title."""
+
 OF_USER = "(Of the user, for all projects.)"
 
 UNAPPROVED = "Nothing found that is approved here."
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*)")
+_BOLD = re.compile(r"(?<!\S)\*\*(\w(?:[^*`\n]*[\w.:,!?)])?)\*\*(?!\w)")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}|\s*(?:```|~~~).*")
 _SECTIONS = (Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
 """Sections that follow the outcome, in this order."""
@@ -129,12 +133,13 @@ def _best(mind: Mind, query: str) -> Recollection:
         return Recollection(summary=_lines(first, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
     records = [(owner, hit.record) for owner, hit in best]
-    is_weak = finding.is_weak(best[0][1]) and not matches.listed
+    is_weak = finding.is_weak(best[0][1])
     for owner, record in records if not is_weak else ():
         finding.note(owner, [record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
-        opening = f"{len(best)} of {len(hits)} notes"
+        more = " or more" if len(every) == MOST_CANDIDATES else ""
+        opening = f"{len(best)} of {len(hits)}{more} notes"
     opening = f"{opening} (weak)" if is_weak else opening
     texts = [
         _text(owner, hit.record, hit.passage, hit.newer.successor, hit.competing)
@@ -261,20 +266,25 @@ def text_of(
     `superseded` names its successor and `competing` the decisions that compete with it; both are
     mentioned before the text.
     """
-    parts = [f"{heading(memory, zone)}:"]
+    content = _around(memory, memory.content, passage, CONTENT_LENGTH)
+    title = one_line(memory.title or "")
+    if title and 0 <= content.find(title) < _MARKED_LENGTH:
+        memory = replace(memory, title=None)
+    parts = []
     if superseded:
         parts.append(f"(Superseded by {superseded}.)")
     if competing:
         parts.append(f"(Competes with {competing}.)")
-    if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
+    if content:
         parts.append(_ended(content))
     if outcome := cut(one_line(warning(memory) or reason(memory) or ""), SECTION_LENGTH):
         parts.append(f"{Section.OUTCOME}: {_ended(outcome)}")
     for name in _SECTIONS:
         section = memory.sections.get(name)
-        if section and (text := _around(memory, section, passage, SECTION_LENGTH)):
+        text = _around(memory, section, passage, SECTION_LENGTH) if section else ""
+        if text and text.rstrip(".") not in content:
             parts.append(f"{name}: {_ended(text)}")
-    return " ".join(parts)
+    return f"{heading(memory, zone)}{': ' if parts else '.'}{' '.join(parts)}"
 
 
 def heading(memory: Memory, zone: tzinfo) -> str:
@@ -297,11 +307,13 @@ def quoted(title: str) -> str:
 def one_line(text: str) -> str:
     """Returns Markdown as plain text on one line, without hidden characters.
 
-    On one line, no part of a memory can be mistaken for the next memory.
+    On one line, no part of a memory can be mistaken for the next memory. A paragraph ends with a
+    full stop.
     """
-    joined, in_list = "", False
-    for line in clean(text).splitlines():
+    joined, in_list, is_new = "", False, False
+    for line in _BOLD.sub(r"\1", clean(text)).splitlines():
         if not line.strip() or _RULE.fullmatch(line):
+            is_new = True
             continue
         header, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
         words = " ".join(
@@ -310,8 +322,10 @@ def one_line(text: str) -> str:
         if item and item["done"]:
             words += " (done)"
         between = "; " if item and in_list else " " if joined else ""
+        if between == " " and (is_new or header):
+            joined = _ended(joined)
         joined += f"{between}{words}{':' if header and words[-1:].isalnum() else ''}"
-        in_list = item is not None
+        in_list, is_new = item is not None, False
     return joined
 
 

@@ -213,7 +213,7 @@ def test_a_question_for_the_latest_work_is_answered_by_the_checkpoint_and_the_ne
 
 
 @pytest.mark.parametrize(
-    "query", ["what did we decide?", "what were our last decisions", "결정한 거"]
+    "query", ["what did we decide?", "what were our last decisions", "결정한 거", "last decision"]
 )
 def test_a_question_for_decisions_alone_lists_them(mind, query):
     add(mind, "Lunch is served at noon")
@@ -426,6 +426,17 @@ class TestTime:
         assert answer.results
         assert all(row.weak for row in answer.results)
 
+    def test_a_question_about_the_next_december_is_not_one_about_the_last(self, mind, days):
+        for query in ("what are we going to do in december", "what will happen on monday"):
+            assert "this time" not in (search(mind, query).notice or "")
+        assert "Dec 2025" in (search(mind, "what did we do in december").notice or "")
+        assert "Dec 2025" in (search(mind, "what will we do with december 2025").notice or "")
+
+    def test_what_is_new_names_no_subject(self, mind, days):
+        answer = search(mind, "what's new since tuesday?")
+
+        assert [row.id for row in answer.results] == [days[0], days[1], days[3]]
+
     def test_decisions_in_place_of_those_of_a_time_are_weak(self, mind, days):
         answer = search(mind, "what did we decide in 2024")
 
@@ -558,6 +569,42 @@ LONG = f"""\
 
 The staging database is restored from the nightly dump. {"More words follow it. " * 20}
 """
+
+
+def test_a_result_states_that_the_limit_was_reached(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+    add(mind, "deploy step one")
+    add(mind, "deploy step two")
+
+    assert search(mind, "deploy step").limited is None
+    assert search(mind, "deploy step", limit=2).limited is True
+    assert main(["search", "deploy step", "-n", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "the first result"
+
+
+def test_nothing_found_is_explained_by_the_filters_or_an_empty_memory(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+
+    def notes(*words: str) -> str:
+        assert main(["search", *words]) == 0
+        return str(capsys.readouterr().err)
+
+    assert notes("deploy") == "note: the memory is empty\n"
+    add(mind, "deploy step one")
+    assert notes("deploy", "-t", "nosuch") == "note: no memory passes the filters\n"
+    assert notes("zebra", "--when", "2026-11-20").splitlines() == [
+        "note: try other words or fewer filters; `mind list` lists all memories",
+    ]
+
+
+def test_a_passage_does_not_repeat_the_title_after_a_marker(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+    log = mind.folder / "MEMORY.md"
+    log.write_text("## 2026-11-20\nLearned: Stripe rejects small amounts\n", encoding="utf-8")
+
+    assert main(["search", "stripe rejects"]) == 0
+    _, last = capsys.readouterr().out.splitlines()
+    assert last == "1 result"
 
 
 def test_a_result_is_a_title_and_one_passage_around_the_match(mind, capsys):

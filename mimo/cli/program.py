@@ -66,7 +66,8 @@ def usage(error: click.ClickException) -> Invalid:
     message, hint = f"{text[:1].lower()}{text[1:]}", f"see `{program} --help`"
     if isinstance(error, click.NoSuchOption):
         message = f"`{error.option_name}` is not an option of `{program}`"
-        near = nearest(error.option_name, error.possibilities or ())
+        options = [option for option in error.possibilities or () if option != "--help"]
+        near = nearest(error.option_name, options)
         if near:
             hint = f"did you mean `{near[0]}`? {hint}"
         elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):

@@ -299,17 +299,20 @@ def _in_time(mind: Mind, text: str, time: NamedTime, options: Options) -> Answer
     another day may be about it. The ranking prefers memories of that day.
     """
     weak: tuple[Hit, ...] = ()
-    for span in (time.spans[:-1] or time.spans) if time.is_relative else ():
+    for span in time.meant if time.is_relative else ():
         if within := _within(options, span):
             result = _searched(mind, time.rest, within)
             if result.hits and not is_weak(result.hits[0]):
-                return Answer(result, f"only from {_resolved(mind, time, span)}")
+                return Answer(result, f"only from this time: {_resolved(mind, time, span)}")
             weak = weak or result.hits
     result = _searched(mind, text, options)
     if weak and options.threshold is None and all(map(is_weak, result.hits)):
         hits = {hit.record.memory.id: hit for hit in (*weak, *result.hits)}
         result = replace(result, hits=tuple(hits.values())[: min(NEAREST, options.limit)])
-    return Answer(result, _resolved(mind, time, time.spans[0]))
+    named = _resolved(mind, time, time.spans[0])
+    if time.is_relative:
+        return Answer(result, f"no sure match is of this time: {named}; all times were searched")
+    return Answer(result, f"all times were searched, not only this one: {named}")
 
 
 def _within(options: Options, span: Interval) -> Options | None:
@@ -340,14 +343,19 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
     result, remark = Found(hits=(), considered=mind.index.count(options.filter), listed=True), None
     types = options.filter.types
     narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
-    for span, kinds in product(time.spans, (*narrow, types)):
+    tried = (*narrow, types)
+    widest = time.spans[len(time.meant) :]
+    for kinds, span in (*product(tried, time.meant), *product(tried, widest)):
         within = _within(options, span)
         if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
             hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming, documents=False)
             result = replace(result, hits=hits)
-            remark = f"the memories of {_resolved(mind, time, span)}"
-    missing = f"no memory is of {_resolved(mind, time, time.spans[-1])}"
+            named = _resolved(mind, time, span)
+            remark = f"the {'decisions' if narrow else 'memories'} of this time: {named}"
+            if narrow and kinds is types:
+                remark = f"no decision is of this time: {named}; these are its other memories"
+    missing = f"no memory is of this time: {_resolved(mind, time, time.spans[-1])}"
     others = [] if time.is_relative else _naming(mind, text, time, options)
     if result.hits:
         listed = {hit.record.memory.id for hit in result.hits}
@@ -381,8 +389,8 @@ def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hi
 
     def names_it(hit: Hit) -> bool:
         memory = hit.record.memory
-        content = f"{memory.heading}\n{memory.content}"
-        return terms <= set(tokenize(content)) or not days.isdisjoint(windows(content, None))
+        text = f"{memory.heading}\n{memory.text}"
+        return terms <= set(tokenize(text)) or not days.isdisjoint(windows(text, None))
 
     return [
         replace(hit, score=min(hit.score, _OTHER_TIME))
@@ -428,7 +436,7 @@ def _newest(
             others = [record for record in records if record != last]
             records = (last, *others)[: options.limit]
     newer = mind.index.newer([record.memory.id for record in records])
-    return tuple(_hit(record, score, newer[record.memory.id]) for record in records)
+    return _as_hits(mind, records, score, newer)
 
 
 def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
@@ -437,9 +445,22 @@ def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) ->
     return records if records or not documents else mind.index.records(filter, limit=limit)
 
 
-def _hit(record: Record, score: float, newer: Newer) -> Hit:
-    passage = record.memory.content[:_PASSAGE] or record.memory.heading
-    return Hit(record=record, score=score, passage=passage, line=record.place.line, newer=newer)
+def _as_hits(
+    mind: Mind, records: Sequence[Record], score: float, newer: Mapping[str, Newer]
+) -> tuple[Hit, ...]:
+    """Returns memories that are in an answer without a match of their own."""
+    competing = mind.index.competing([record.memory.id for record in records])
+    return tuple(
+        Hit(
+            record=record,
+            score=score,
+            passage=record.memory.content[:_PASSAGE] or record.memory.heading,
+            line=record.place.line,
+            newer=newer[record.memory.id],
+            competing=competing.get(record.memory.id, ()),
+        )
+        for record in records
+    )
 
 
 def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
@@ -456,10 +477,7 @@ def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hi
             listed.update(ahead)
             newer = mind.index.newer(ahead)
             current = [id for id in ahead if not newer[id].superseded_by]
-            complete += [
-                _hit(record, hit.score, newer[record.memory.id])
-                for record in mind.index.among(current, filter)
-            ]
+            complete += _as_hits(mind, mind.index.among(current, filter), hit.score, newer)
             after = (id for old in ahead for id in newer[old].superseded_by)
             ahead = [id for id in dict.fromkeys(after) if id not in listed]
         complete.append(hit)

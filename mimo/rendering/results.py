@@ -41,6 +41,7 @@ from mimo.rendering import (
     warn,
 )
 from mimo.text.calendar import abbreviation, in_zone
+from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -361,9 +362,10 @@ def idents(ids: Sequence[str]) -> list[Part]:
 
 
 def without_title(text: str, title: str) -> str:
-    """Returns the text without a first line that only repeats the title."""
+    """Returns the text without a first line that only repeats the title, as in `decided: Title`."""
     first, _, rest = text.strip().partition("\n")
-    is_title = bool(title) and first.strip("# ") == title.strip().rstrip("…")
+    unmarked = compiled(r"\W*[A-Za-z]+\W*:\W*").sub("", first, count=1)
+    is_title = bool(title) and title.strip().rstrip("…") in (first.strip("# "), unmarked)
     return (rest if is_title else text).strip("\n")
 
 
@@ -402,6 +404,8 @@ def paged(shown: int, total: int, offset: int, noun: str, plural: str | None = N
     every = count(total, noun, plural)
     if shown == total:
         return every
+    if shown == 1:
+        return f"{noun} {offset + 1:,} of {total:,}"
     if not shown:
         return f"0 of {every}: the offset {offset:,} is after the last one"
     return f"{offset + 1:,} to {offset + shown:,} of {every}"

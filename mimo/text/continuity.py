@@ -132,6 +132,7 @@ def _words(text: str) -> list[str]:
     if len(text) > _LONGEST:
         return []
     plain = text.lower().replace("\u2019", "'")
+    plain = compiled(r"\b(what(?:'s| is| was)?|anything) new\b").sub(r"\1", plain)
     return [
         part
         for word in plain.split()

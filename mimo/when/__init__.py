@@ -146,7 +146,7 @@ def _span(text: str, now: datetime) -> Span:
     from mimo.when import grammar
 
     def read(words: tuple[str, ...]) -> Span | None:
-        span = grammar.phrase(words, now)
+        span = grammar.limit_of(words, now)
         if span is None:
             return None
         since, until, bound = (moment.astimezone(UTC) for moment in span[:3])

@@ -80,7 +80,7 @@ def _both_ends(words: Words, now: datetime) -> Interval | None:
     for first_words, last_words in _ends(words):
         left = _like(last_words, first_words, now)
         right = _like(first_words, _in_half(first_words, last_words, now), now)
-        last, first = _end(right, now), _end(left, now)
+        last, first = limit_of(right, now), limit_of(left, now)
         if last is None or first is None:
             continue
         is_whole = (left, right) == (first_words, last_words)
@@ -201,7 +201,7 @@ def _in_half(first: Words, last: Words, now: datetime) -> Words:
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
     relation, rest = _relation(words)
-    span = (date_of if relation == "ago" else _end)(rest, now) if relation else None
+    span = (date_of if relation == "ago" else limit_of)(rest, now) if relation else None
     if span is None:
         return None
     moment = span.bound if relation in ("after", "until") else span.since
@@ -242,12 +242,18 @@ def is_counted(words: Words) -> bool:
     return _amount(words[:-1] if words[-1:] == ("ago",) else words) is not None
 
 
-def _end(words: Words, now: datetime) -> Span | None:
-    """Returns a phrase, or the moment at which a period begins or ends: `the end of october`.
+def limit_of(words: Words, now: datetime) -> Span | None:
+    """Returns what begins or ends a span: a phrase, or `the end of october`, which is a moment.
 
-    Only an end of a span can be such a moment: alone, `at the end of october` may be any days.
+    Only there are `yesterday`, `last week` and `last month` the whole day, week and month, so that
+    a span from one to itself is all of it. Only there is the end of a period clear: alone, `at the
+    end of october` may be any days.
     """
     match words:
+        case ("yesterday",):
+            return previous("day", now, back=1)
+        case ("last", ("week" | "month") as unit):
+            return previous(unit, now, back=1)
         case ("start" | "end" as edge, *rest) if rest:
             around = _unit("this", rest[0], now) if rest[1:] == [] else None
             if span := around or _whole_days(tuple(rest), now):

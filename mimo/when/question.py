@@ -53,7 +53,7 @@ _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
 _SECOND = timedelta(seconds=1)
 _DAY = timedelta(days=1)
 _TOLERANCE = {"week": 3 * _DAY, "month": 10 * _DAY, "year": 60 * _DAY}
-_LAST_UNITS = {(which, unit) for which in ("last", "past") for unit in ("week", "month")}
+_LAST_UNITS = {("last", "week"), ("last", "month")}
 _INEXACT = 0.15
 """The share of its length by which `ten months ago` may be wrong."""
 _VAGUE = frozenset({"couple", "few", "several"})
@@ -77,6 +77,11 @@ class NamedTime:
     is_present: bool
     """True for `today`, which often means `at present`."""
 
+    @property
+    def meant(self) -> tuple[Interval, ...]:
+        """Returns the spans without the widest, which is only for when nothing else is found."""
+        return self.spans[:-1] or self.spans
+
 
 def named_time(question: str, now: datetime) -> NamedTime | None:
     """Returns the time that a question names, seen from `now`, or None.
@@ -93,10 +98,19 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
 
     before = question[: time.start]
     after = question[time.start + len(time.expression) :]
-    if is_changed(before, time.expression, after):
+    if is_changed(before, time.expression, after) or _is_ahead(question, time):
         return None
     others = (_first_time(part, now) for part in (before, after) if _may_name_a_time(part.lower()))
     return None if any(other and other.is_relative for other in others) else time
+
+
+def _is_ahead(question: str, time: NamedTime) -> bool:
+    """Returns whether a question is about the next december, and not the latest one."""
+    if time.is_relative or compiled(r"\d{4}").search(time.expression):
+        return False
+    words = {*compiled(r"\w+").findall(question.lower())}
+    is_future = "will" in words or "going to" in question.lower()
+    return is_future and words.isdisjoint(("did", "was", "were", "had"))
 
 
 def _first_time(question: str, now: datetime) -> NamedTime | None:
@@ -236,10 +250,8 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
     if words == ("yesterday",):
         return Interval(since=today - _DAY, until=today), interval
     if until and since is None:
-        if words[1:] in _LAST_UNITS and words[0] == "before":
-            return (Interval(until=previous(words[-1], now, back=1).since),)
-        is_in_days = words[1:] == ("yesterday",) or grammar.is_counted(words[1:])
-        if is_in_days and words[0] in ("before", "more") and now - until >= _DAY:
+        is_in_days = words[0] in ("before", "more") and grammar.is_counted(words[1:])
+        if is_in_days and now - until >= _DAY:
             return (Interval(until=midnight(until)),)
         return (interval,)
     if since is None or until is None or until - since < _DAY or words[0] == "less":
@@ -261,9 +273,10 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
             widths = dict.fromkeys((near, wide))
             around = [Interval(since=day - width, until=day + width + _DAY) for width in widths]
         return (*around, whole)
-    if (words[1:] if words[0] == "since" else words) in _LAST_UNITS:
-        start = previous(words[-1], now, back=1).since
-        return (Interval(since=min(day, start), until=until),)
+    if words in _LAST_UNITS:
+        last = previous(words[-1], now, back=1)
+        both = Interval(since=min(day, last.since), until=until)
+        return Interval(since=last.since, until=last.until), whole, both
     return (whole,)
 
 
@@ -316,7 +329,7 @@ def understood(text: str, now: datetime) -> Asking:
         time = None
     otherwise = None
     if asks_where_work_stopped(text):
-        if len(words) > _FEW or not text.isascii():
+        if decisions or len(words) > _FEW or not text.isascii():
             return Asking(way=Way.LATEST, decisions=decisions)
         otherwise = Way.LATEST
     elif all(word in QUESTION_WORDS for word in words):

@@ -361,6 +361,10 @@ def test_a_wrong_command_line_exits_2_with_a_message_and_a_hint(
     assert err.splitlines()[1].startswith("hint: ")
 
 
+def test_help_is_not_suggested_for_an_unknown_option(run: Any) -> None:
+    assert "did you mean" not in run("value", "get", "--hlep")[2]
+
+
 def test_words_that_are_left_over_are_named_with_the_arguments_of_the_command(run: Any) -> None:
     message, hint = run("value", "get", "a", "b", "c", "d")[2].splitlines()
 

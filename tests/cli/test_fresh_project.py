@@ -64,7 +64,7 @@ def test_one_page_of_a_list_shows_its_range(say: Any) -> None:
         say("add", word)
 
     assert say("list", "-n", "2").splitlines()[-1] == "1 to 2 of 3 memories"
-    assert say("list", "-n", "2", "--offset", "2").splitlines()[-1] == "3 to 3 of 3 memories"
+    assert say("list", "-n", "2", "--offset", "2").splitlines()[-1] == "memory 3 of 3"
     assert say("list").splitlines()[-1] == "3 memories"
 
 

@@ -143,7 +143,7 @@ class TestSearch:
         answer = run(mind, "search", query="what did we do on November 17")
 
         assert [row.title for row in answer.results] == ["Lunch is served at noon"]
-        assert answer.notice == "the memories of `on November 17` (17 Nov, UTC)"
+        assert answer.notice == "the memories of this time: `on November 17` (17 Nov, UTC)"
 
     def test_a_project_is_first_among_equals(self, mind):
         add(mind, "Install packages with pnpm")

@@ -66,7 +66,7 @@ def test_today_is_the_same_day_over_mcp(seoul: Mind) -> None:
     assert titles(matches["results"]) == [SATURDAY]
     assert matches["notice"].startswith("`today`: 21 Nov, Asia/Seoul")
     assert titles(asked["results"]) == [FRIDAY]
-    assert asked["notice"] == "the memories of `yesterday` (20 Nov, Asia/Seoul)"
+    assert asked["notice"] == "the memories of this time: `yesterday` (20 Nov, Asia/Seoul)"
     assert "Fact of 2026-11-20: The deploy of Friday" in recalled["summary"]
     assert recent["results"][0]["created_at"] == "2026-11-20T15:30:00Z"
 

@@ -64,6 +64,12 @@ def test_a_question_about_something_does_not_ask_where_work_stopped(question):
     assert not asks_where_work_stopped(question)
 
 
+@pytest.mark.parametrize("question", ["what is new", "What’s new?", "anything new"])
+def test_what_is_new_is_about_no_subject(question):
+    assert is_framing(question)
+    assert not is_framing(f"{question} server")
+
+
 @given(st.text(alphabet="하했던이어서 제한지난번 what'next-.", max_size=300))
 def test_any_text_is_read(text):
     assert is_framing(text) or not asks_where_work_stopped(text)

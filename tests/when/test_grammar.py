@@ -101,7 +101,7 @@ feb 29 | 2024-02-29 | 2024-03-01
 october last year | 2025-10-01 | 2025-11-01
 last year october 5 | 2025-10-05 | 2025-10-06
 since monday | 2026-11-16 | now
-since yesterday | 2026-11-19T15:30 | now
+since yesterday | 2026-11-19 | now
 since october | 2026-10-01 | now
 since 2026-11-01 | 2026-11-01 | now
 since 2027-01-01 | 2027-01-01 | …
@@ -110,7 +110,7 @@ after october | 2026-11-01 | now
 after monday | 2026-11-17 | now
 after 2026-10-01 | 2026-10-02 | now
 before october | … | 2026-10-01
-before yesterday | … | 2026-11-19T15:30
+before yesterday | … | 2026-11-19
 until yesterday | … | 2026-11-20
 until tuesday | … | 2026-11-18
 up to 2026-10 | … | 2026-11-01
@@ -200,7 +200,7 @@ from friday 3pm to monday 9am | 2026-11-13T15:00 | 2026-11-16T09:00
 last week from monday to wednesday | 2026-11-09 | 2026-11-12
 last week friday to monday | 2026-11-13 | 2026-11-17
 last week monday 9am to wednesday 5pm | 2026-11-09T09:00 | 2026-11-11T17:00
-from last week to friday | 2026-11-13T15:30 | now
+from last week to friday | 2026-11-09 | now
 2025 may to june | 2025-05-01 | 2025-07-01
 may 2025 to june | 2025-05-01 | 2025-07-01
 may to june 2025 | 2025-05-01 | 2025-07-01
@@ -298,7 +298,7 @@ since last tuesday at 3pm | 2026-11-17T15:00 | now
 어제 저녁 7시부터 9시까지 | 2026-11-19T19:00 | 2026-11-19T21:00
 지난 금요일 오후 10시부터 오전 2시까지 | 2026-11-13T22:00 | 2026-11-14T02:00
 월요일부터 | 2026-11-16 | now
-어제부터 | 2026-11-19T15:30 | now
+어제부터 | 2026-11-19 | now
 어제까지 | … | 2026-11-20
 10월부터 12월까지 | 2025-10-01 | 2026-01-01
 11월 1일부터 11월 5일까지 | 2026-11-01 | 2026-11-06
@@ -370,11 +370,11 @@ until 2026-10-15 | … | 2026-10-16
 by friday | … | now
 through october | … | 2026-11-01
 prior to monday | … | 2026-11-16
-earlier than yesterday | … | 2026-11-19T15:30
+earlier than yesterday | … | 2026-11-19
 later than monday | 2026-11-17 | now
 starting monday | 2026-11-16 | now
-from last week | 2026-11-13T15:30 | now
-from last month to yesterday | 2026-10-21T15:30 | 2026-11-20
+from last week | 2026-11-09 | now
+from last month to yesterday | 2026-10-01 | 2026-11-20
 2025.. | 2025-01-01 | now
 monday.. | 2026-11-16 | now
 between 2026-10-01 and 2026-10-15 | 2026-10-01 | 2026-10-16
@@ -409,13 +409,13 @@ last   week | 2026-11-13T15:30 | now
 재작년 5월 | 2024-05-01 | 2024-06-01
 2024년 2월 29일 | 2024-02-29 | 2024-03-01
 3월 1일 | 2026-03-01 | 2026-03-02
-어제 이후 | 2026-11-19T15:30 | now
+어제 이후 | 2026-11-19 | now
 2026년 10월부터 | 2026-10-01 | now
 2026년 10월까지 | … | 2026-11-01
-지난주부터 어제까지 | 2026-11-13T15:30 | 2026-11-20
+지난주부터 어제까지 | 2026-11-09 | 2026-11-20
 10월에서 11월까지 | 2026-10-01 | now
 2026-10-01부터 2026-10-05까지 | 2026-10-01 | 2026-10-06
-지난달 이전 | … | 2026-10-21T15:30
+지난달 이전 | … | 2026-10-01
 지금까지 | … | 2026-11-20T15:30
 24시간 이내 | 2026-11-19T15:30 | now
 1000 years ago | 1027-07-21T15:30 | now
@@ -446,7 +446,7 @@ up until october | … | 2026-11-01
 yesterday and today | 2026-11-19 | now
 today or yesterday | 2026-11-19 | now
 yesterday or the day before | 2026-11-18 | 2026-11-20
-yesterday through today | 2026-11-19T15:30 | now
+yesterday through today | 2026-11-19 | now
 monday through wednesday | 2026-11-16 | 2026-11-19
 tuesday and wednesday | 2026-11-17 | 2026-11-19
 october and november | 2026-10-01 | now

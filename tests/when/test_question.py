@@ -26,7 +26,7 @@ def shown(span: Interval) -> str:
     [
         ("what did we do yesterday?", "yesterday", "2026-11-19"),
         ("yesterday's deploy", "yesterday's", "2026-11-19"),
-        ("what happened last week with the deploys", "last week", "2026-11-09 to 2026-11-20"),
+        ("what happened last week with the deploys", "last week", "2026-11-09 to 2026-11-15"),
         ("what did we do 3 days ago", "3 days ago", "2026-11-17"),
         ("two weeks ago we chose a cache", "two weeks ago", "2026-11-03 to 2026-11-09"),
         ("what did we decide on November 18?", "on November 18", "2026-11-18"),
@@ -89,7 +89,9 @@ def shown(span: Interval) -> str:
         ("since the start of november", "since the start of november", "2026-11-01 to 2026-11-20"),
         ("what did we work on on tuesday", "on tuesday", "2026-11-17"),
         ("what did we work on in october", "in october", "2026-10-01 to 2026-10-31"),
-        ("what came up last week", "last week", "2026-11-09 to 2026-11-20"),
+        ("what came up last month", "last month", "2026-10-01 to 2026-10-31"),
+        ("in the past week", "in the past week", "2026-11-13 to 2026-11-20"),
+        ("what came up last week", "last week", "2026-11-09 to 2026-11-15"),
         ("what did we do yesterday at the office", "yesterday", "2026-11-19"),
         ("what did we do yesterday to fix the build", "yesterday", "2026-11-19"),
         ("what happened to yesterday's deploy", "yesterday's", "2026-11-19"),
@@ -102,7 +104,7 @@ def shown(span: Interval) -> str:
         ("어제 이상한 오류가 났지", "어제", "2026-11-19"),
         ("어제", "어제", "2026-11-19"),
         ("어제는 뭐 했지", "어제는", "2026-11-19"),
-        ("지난주에 배포 어떻게 됐지", "지난주에", "2026-11-09 to 2026-11-20"),
+        ("지난주에 배포 어떻게 됐지", "지난주에", "2026-11-09 to 2026-11-15"),
         ("3일 전에 뭐 했어?", "3일 전에", "2026-11-17"),
         ("11월 18일에 무슨 일이 있었어?", "11월 18일에", "2026-11-18"),
         ("월요일에 결정한 것", "월요일에", "2026-11-16"),
@@ -232,6 +234,26 @@ def test_a_vague_time_has_wider_spans():
         "2026-11-16 to 2026-11-18",
         "2026-11-17 to 2026-11-20",
     ]
+
+
+@pytest.mark.parametrize(
+    ("question", "spans"),
+    [
+        (
+            "what did we do last week",
+            ["2026-11-09 to 2026-11-15", "2026-11-13 to 2026-11-20", "2026-11-09 to 2026-11-20"],
+        ),
+        (
+            "지난달",
+            ["2026-10-01 to 2026-10-31", "2026-10-21 to 2026-11-20", "2026-10-01 to 2026-11-20"],
+        ),
+    ],
+)
+def test_the_last_week_and_month_are_those_before_this_one_or_else_the_last_days(question, spans):
+    time = named_time(question, NOW)
+
+    assert time is not None
+    assert [*map(shown, time.spans)] == spans
 
 
 @pytest.mark.parametrize(

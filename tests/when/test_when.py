@@ -177,7 +177,11 @@ def test_fraction_of_a_second_is_kept():
         ("2026-10", "2026-10", at("2026-10-01"), at("2026-11-01")),
         ("monday", "wednesday", at("2026-11-16"), at("2026-11-19")),
         ("3 days ago", "yesterday", at("2026-11-17T15:30"), at("2026-11-20")),
-        ("지난주", None, at("2026-11-13T15:30"), None),
+        ("지난주", None, at("2026-11-09"), None),
+        ("yesterday", "yesterday", at("2026-11-19"), at("2026-11-20")),
+        ("last week", "last week", at("2026-11-09"), at("2026-11-16")),
+        ("지난달", "last month", at("2026-10-01"), at("2026-11-01")),
+        ("the start of october", "the end of october", at("2026-10-01"), at("2026-11-01")),
         ("0001-01-01", "9999-12-31", at("0001-01-01"), datetime.max.replace(tzinfo=UTC)),
     ],
 )

@@ -100,6 +100,7 @@ class MemoryDetails:
     links: tuple[LinkRow, ...]
     warning: Warning
     superseded_by: Omitted[str]
+    competing: Competing
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
     private: bool
     trust: Trust

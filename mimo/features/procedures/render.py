@@ -96,7 +96,7 @@ def _(result: Runs, screen: Screen) -> None:
 
 @render.register
 def _(result: Sent, screen: Screen) -> None:
-    screen.line(good("✓ "), strong(result.event), " sent, in state ", result.current_state)
+    screen.line(good("✓ "), "sent ", strong(result.event), "; now in state ", result.current_state)
     if result.notice:
         screen.note(result.notice)
 

@@ -33,6 +33,7 @@ from mimo.rendering.results import (
     trailing,
     type_mark,
 )
+from mimo.text.phrases import notices
 
 TOPIC_DEPTH = 3
 MOST_RELATED = 20
@@ -104,8 +105,7 @@ def by_topic(
     current = refresh.up_to_date(mind).current(topic)
     notice = mind.notice
     if not records:
-        near = lookup.like_topic(mind, topic)
-        notice = f"no memory on that topic{f'; {near}' if near else ''}"
+        notice = notices(notice, lookup.like_topic(mind, topic))
     return Evolution(
         topic=topic,
         total=len(records),
@@ -247,7 +247,7 @@ def _(result: Recent, screen: Screen) -> None:
         screen.note(result.notice)
     if not result.results:
         screen.line("no memories")
-        screen.note("`mind save` and `mind add` store some")
+        screen.note("`mind add TEXT` stores one; `mind search recent` without filters lists all")
         return
     for row in result.results:
         start = lead(row.id, row.created_at, type_mark(row.type), screen)

@@ -31,7 +31,7 @@ from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
 from mimo.memory import outcomes
 from mimo.memory.ids import source_of, with_handles
-from mimo.memory.model import KIND_ALIASES, Kind, Outcome, Section
+from mimo.memory.model import KIND_ALIASES, Filter, Kind, Outcome, Section
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import BELOW, Screen, bad, dim, fitted, ident, path, strong
@@ -55,6 +55,9 @@ MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
 
 _ONLY_HERE = "a query without a subject lists this project only"
+
+_EMPTY = "the memory is empty"
+_NONE_PASSES = "no memory passes the filters"
 
 _PASSAGE = 240
 """Characters of a result that are printed; `mind show` prints all."""
@@ -118,6 +121,7 @@ class SearchResults:
     total: Annotated[int, Out("Number of results")]
     results: tuple[SearchResult, ...]
     notice: Omitted[str] = None
+    limited: Annotated[Omitted[bool], Out("True if more may match than `limit` permits")] = None
 
 
 @command(
@@ -174,18 +178,10 @@ def search(
     """
     _check(mind, scope, at, private=private, everywhere=everywhere)
     mind, revision = _at(mind, at)
-    options = finding.Options(
-        filter=narrowed(
-            mind,
-            types=types,
-            tags=tags,
-            time_filter=time_filter,
-            from_date=from_date,
-            to_date=to_date,
-        ),
-        limit=limit,
-        threshold=threshold,
+    conditions = narrowed(
+        mind, types=types, tags=tags, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
+    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     mind.prepare()
     if scope is Scope.ORG:
         rows, notice = _of_organisation(mind, query, options, types)
@@ -197,9 +193,17 @@ def search(
         else:
             matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
             notice = answer.notice
+            if not answer.considered:
+                notice = notices(notice, _EMPTY if conditions == Filter() else _NONE_PASSES)
         rows = list(_rows(matches, types))
     notice = notices(revision, notice, _edges_notice(mind, options.filter.types))
-    return SearchResults(query=query, total=len(rows), results=tuple(rows), notice=notice)
+    return SearchResults(
+        query=query,
+        total=len(rows),
+        results=tuple(rows),
+        notice=notice,
+        limited=len(rows) == limit or None,
+    )
 
 
 def _check(mind: Mind, scope: Scope, at: str | None, *, private: bool, everywhere: bool) -> None:
@@ -359,7 +363,10 @@ def _row(mind: Mind, hit: Hit, trusts: Callable[[str], bool], stale: str | None)
 def _(result: SearchResults, screen: Screen) -> None:
     if not result.results:
         screen.line(f"nothing found for “{result.query}”")
-        screen.note(result.notice or "try other words; `mind list` lists all memories")
+        if result.notice:
+            screen.note(result.notice)
+        if not (result.notice or "").endswith((_EMPTY, _NONE_PASSES)):
+            screen.note("try other words or fewer filters; `mind list` lists all memories")
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
     for (_, source), rows in _grouped(result.results).items():
@@ -370,7 +377,10 @@ def _(result: SearchResults, screen: Screen) -> None:
             indent = BELOW
         for row in rows:
             _write(row, screen, result.query, project=several, indent=indent)
-    screen.line(dim(count(result.total, "result")))
+    shown = count(result.total, "result")
+    if result.limited:
+        shown = "the first result" if result.total == 1 else f"the first {shown}"
+    screen.line(dim(shown))
     if result.notice:
         screen.note(result.notice)
 

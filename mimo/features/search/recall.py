@@ -37,12 +37,16 @@ SECTION_LENGTH = 240
 
 TITLE_LENGTH = 120
 
+_MARKED_LENGTH = 20
+"""Characters within which content repeats its title: `decided: ` and the title."""
+
 OF_USER = "(Of the user, for all projects.)"
 
 UNAPPROVED = "Nothing found that is approved here."
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*)")
 _ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*)")
+_BOLD = re.compile(r"(?<!\S)\*\*(\w(?:[^*`\n]*[\w.:,!?)])?)\*\*(?!\w)")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}|\s*(?:```|~~~).*")
 _SECTIONS = (Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
 """Sections that follow the outcome, in this order."""
@@ -129,14 +133,18 @@ def _best(mind: Mind, query: str) -> Recollection:
         return Recollection(summary=_lines(first, *notes))
     best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
     records = [(owner, hit.record) for owner, hit in best]
-    is_weak = finding.is_weak(best[0][1]) and not matches.listed
+    is_weak = finding.is_weak(best[0][1])
     for owner, record in records if not is_weak else ():
         finding.note(owner, [record])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     if matches.listed and len(hits) > len(best):
-        opening = f"{len(best)} of {len(hits)} notes"
+        more = " or more" if len(every) == MOST_CANDIDATES else ""
+        opening = f"{len(best)} of {len(hits)}{more} notes"
     opening = f"{opening} (weak)" if is_weak else opening
-    texts = [_text(owner, hit.record, hit.passage, hit.newer.successor) for owner, hit in best]
+    texts = [
+        _text(owner, hit.record, hit.passage, hit.newer.successor, hit.competing)
+        for owner, hit in best
+    ]
     return Recollection(
         summary=_lines(_opening(mind, opening), *_numbered(records, texts), *notes),
         confidence=None if matches.listed else round(best[0][1].score, 2),
@@ -158,14 +166,17 @@ def _newest(mind: Mind) -> Recollection:
     if not newest:
         return Recollection(summary=_lines(UNAPPROVED, note) if note else _nothing(mind, 0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
+    ids = [record.memory.id for record in newest]
+    competing = mind.index.competing(ids)
     texts = [
-        _text(mind, record, "", finding.successor(mind, record.memory.id)) for record in newest
+        _text(mind, record, "", finding.successor(mind, id), competing.get(id, ()))
+        for id, record in zip(ids, newest, strict=True)
     ]
     return Recollection(
         summary=_lines(
             _opening(mind, opening), *_numbered([(mind, record) for record in newest], texts), note
         ),
-        source_refs=tuple(uri_of(record.memory.id) for record in newest),
+        source_refs=tuple(map(uri_of, ids)),
     )
 
 
@@ -216,13 +227,25 @@ def _numbered(records: Sequence[tuple[Mind, Record]], texts: Iterable[str]) -> l
     ]
 
 
-def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
-    """Returns a memory on one line, with the title and the id of the memory that supersedes it."""
-    successor = mind.index.get(newer) if newer else None
-    if successor:
-        failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
-        newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
-    text = text_of(record.memory, passage, superseded=newer, zone=mind.zone)
+def _text(
+    mind: Mind, record: Record, passage: str, newer: str | None, competing: Sequence[str]
+) -> str:
+    """Returns a memory on one line, with the titles and ids of those that replace or contest it."""
+
+    def named(id: str) -> str:
+        other = mind.index.get(id)
+        if other is None:
+            return id
+        failed = ", which FAILED" if other.memory.outcome is Outcome.FAILED else ""
+        return f"{quoted(other.memory.heading)} ({id}){failed}"
+
+    text = text_of(
+        record.memory,
+        passage,
+        superseded=named(newer) if newer else None,
+        competing=", ".join(map(named, competing)),
+        zone=mind.zone,
+    )
     return f"{OF_USER} {text}" if mind.is_users else text
 
 
@@ -231,24 +254,37 @@ def _is_trusted(mind: Mind, record: Record) -> bool:
 
 
 def text_of(
-    memory: Memory, passage: str, *, superseded: str | None = None, zone: tzinfo = UTC
+    memory: Memory,
+    passage: str,
+    *,
+    superseded: str | None = None,
+    competing: str = "",
+    zone: tzinfo = UTC,
 ) -> str:
     """Returns a memory on one line: heading, best passage, outcome and sections.
 
-    `superseded` names its successor, which is mentioned before the text.
+    `superseded` names its successor and `competing` the decisions that compete with it; both are
+    mentioned before the text.
     """
-    parts = [f"{heading(memory, zone)}:"]
+    content = _around(memory, memory.content, passage, CONTENT_LENGTH)
+    title = one_line(memory.title or "")
+    if title and 0 <= content.find(title) < _MARKED_LENGTH:
+        memory = replace(memory, title=None)
+    parts = []
     if superseded:
         parts.append(f"(Superseded by {superseded}.)")
-    if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
+    if competing:
+        parts.append(f"(Competes with {competing}.)")
+    if content:
         parts.append(_ended(content))
     if outcome := cut(one_line(warning(memory) or reason(memory) or ""), SECTION_LENGTH):
         parts.append(f"{Section.OUTCOME}: {_ended(outcome)}")
     for name in _SECTIONS:
         section = memory.sections.get(name)
-        if section and (text := _around(memory, section, passage, SECTION_LENGTH)):
+        text = _around(memory, section, passage, SECTION_LENGTH) if section else ""
+        if text and text.rstrip(".") not in content:
             parts.append(f"{name}: {_ended(text)}")
-    return " ".join(parts)
+    return f"{heading(memory, zone)}{': ' if parts else '.'}{' '.join(parts)}"
 
 
 def heading(memory: Memory, zone: tzinfo) -> str:
@@ -271,11 +307,13 @@ def quoted(title: str) -> str:
 def one_line(text: str) -> str:
     """Returns Markdown as plain text on one line, without hidden characters.
 
-    On one line, no part of a memory can be mistaken for the next memory.
+    On one line, no part of a memory can be mistaken for the next memory. A paragraph ends with a
+    full stop.
     """
-    joined, in_list = "", False
-    for line in clean(text).splitlines():
+    joined, in_list, is_new = "", False, False
+    for line in _BOLD.sub(r"\1", clean(text)).splitlines():
         if not line.strip() or _RULE.fullmatch(line):
+            is_new = True
             continue
         header, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
         words = " ".join(
@@ -284,8 +322,10 @@ def one_line(text: str) -> str:
         if item and item["done"]:
             words += " (done)"
         between = "; " if item and in_list else " " if joined else ""
+        if between == " " and (is_new or header):
+            joined = _ended(joined)
         joined += f"{between}{words}{':' if header and words[-1:].isalnum() else ''}"
-        in_list = item is not None
+        in_list, is_new = item is not None, False
     return joined
 
 

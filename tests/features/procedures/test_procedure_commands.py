@@ -203,7 +203,7 @@ def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
     executing.carry_out(mind, execution, waits=False)
     execution.append({"kind": "resume", "at": 0, "time": mind.now().isoformat()})
     with execution.held():
-        assert run("procedure", "send", "latest", "yes") == (0, "✓ yes sent, in state ask\n")
+        assert run("procedure", "send", "latest", "yes") == (0, "✓ sent yes; now in state ask\n")
         assert run("procedure", "send", "latest", "odd")[0] == 2
         status, output = run("procedure", "cancel", "latest", "--reason", "enough")
         assert (status, output.splitlines()[0]) == (0, "wait@1.0  running")

@@ -82,13 +82,26 @@ def test_a_first_line_that_is_the_title_is_not_repeated():
 
 
 def test_a_memory_that_is_only_a_title_has_no_text():
-    assert text_of(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”:"
+    assert text_of(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”."
+
+
+def test_a_title_and_reasons_that_the_text_states_are_not_repeated():
+    why = {Section.REASONING: "few a month"}
+    text = text_of(memory("decided: Refund by hand, few a month", title="Refund by hand"), "")
+    whole = memory("decided: Refund by hand, few a month", title="Refund by hand", sections=why)
+
+    assert text == "Decision of 2026-03-01: decided: Refund by hand, few a month."
+    assert text_of(whole, "") == text
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("a\n\n  b", "a b"),
+        ("a\n  b", "a b"),
+        ("a\n\n  b", "a. b"),
+        ("a\n## Why\nb", "a. Why: b"),
+        ("- a\n\n- b", "a; b"),
+        ("**Decided:** not **/x or y/**", "Decided: not **/x or y/**"),
         ("## Setup\nRun it.", "Setup: Run it."),
         ("# Why?\nBecause.", "Why? Because."),
         ("We need:\n- one\n* two", "We need: one; two"),
@@ -104,7 +117,10 @@ def test_prose_becomes_one_line(text, line):
 
 
 @pytest.mark.attack("repeated text takes quadratic time")
-@pytest.mark.parametrize("line", ["# a" + "# " * 200_000 + "x", "- a" + " " * 400_000 + "x"])
+@pytest.mark.parametrize(
+    "line",
+    ["# a" + "# " * 200_000 + "x", "- a" + " " * 400_000 + "x", "a" + " **a" * 100_000 + " b" * 9],
+)
 def test_no_line_takes_long(line):
     assert one_line(line).startswith("a")
 

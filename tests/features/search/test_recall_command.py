@@ -357,6 +357,17 @@ def test_the_summary_on_the_command_line(mind, monkeypatch, capsys):
     assert capsys.readouterr() == (summary, "")
 
 
+def test_the_newest_memories_in_place_of_those_of_a_time_are_labelled_weak(mind):
+    for number in range(21):
+        add(mind, f"Note {number}")
+
+    instead = recall_memory(mind, "what happened in 2024").summary
+    listed = recall_memory(mind, "what happened today").summary
+
+    assert "5 of 20 or more notes (weak) of earlier work" in instead
+    assert "5 of 20 or more notes of earlier work" in listed
+
+
 def test_outside_a_project_a_next_step_is_suggested(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 

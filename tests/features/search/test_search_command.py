@@ -10,7 +10,9 @@ from mimo.cli.main import main
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid, NoProject
+from mimo.features.decisions.commands import decision
 from mimo.features.notes.commands import add
+from mimo.features.notes.reading import show
 from mimo.features.search.commands import MOST_CONTENT, Scope, search
 from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config
@@ -211,7 +213,7 @@ def test_a_question_for_the_latest_work_is_answered_by_the_checkpoint_and_the_ne
 
 
 @pytest.mark.parametrize(
-    "query", ["what did we decide?", "what were our last decisions", "결정한 거"]
+    "query", ["what did we decide?", "what were our last decisions", "결정한 거", "last decision"]
 )
 def test_a_question_for_decisions_alone_lists_them(mind, query):
     add(mind, "Lunch is served at noon")
@@ -253,8 +255,10 @@ class TestTime:
             ("어제 뭐 했지?", [1], "19 Nov, UTC"),
             ("3 days ago", [3], "17 Nov, UTC"),
             ("what happened on November 17", [3], "17 Nov, UTC"),
-            ("지난주", [0, 1, 3, 10], "9 to 20 Nov, UTC"),
-            ("what did we decide last week", [1], "9 to 20 Nov, UTC"),
+            ("지난주", [10], "9 to 15 Nov, UTC"),
+            ("what did we do last month", [30], "1 to 31 Oct, UTC"),
+            ("what did we do in the past week", [0, 1, 3], "13 to 20 Nov, UTC"),
+            ("what did we decide last week", [1], "13 to 20 Nov, UTC"),
             ("오늘 뭐 했지", [0], "20 Nov, UTC"),
         ],
     )
@@ -272,13 +276,32 @@ class TestTime:
         answer = search(mind, query)
 
         assert [row.id for row in answer.results] == [days[3]]
-        assert "only from" in (answer.notice or "")
+        assert "only from this time" in (answer.notice or "")
 
     def test_a_time_without_a_sure_match_does_not_hide_other_times(self, mind, days):
         answer = search(mind, "what did we say yesterday about slow deploys on the old server")
 
         assert days[30] in [row.id for row in answer.results]
-        assert "`yesterday` (19 Nov, UTC)" in (answer.notice or "")
+        assert answer.notice == (
+            "no sure match is of this time: `yesterday` (19 Nov, UTC); all times were searched"
+        )
+
+    def test_a_date_beside_a_subject_is_reported_as_no_limit(self, mind, days):
+        answer = search(mind, "slow deploys on the old server on november 17")
+
+        assert days[30] in [row.id for row in answer.results]
+        assert answer.notice == (
+            "all times were searched, not only this one: `on november 17` (17 Nov, UTC)"
+        )
+
+    def test_a_date_in_the_reasons_of_a_memory_is_found(self, mind, days):
+        why = "A rolling update broke the checkout on November 3"
+        named = decision(mind, "deploy", "Deploy blue-green", why)
+
+        answer = search(mind, "what happened on November 3")
+
+        assert [row.id for row in answer.results] == [named.id]
+        assert (answer.notice or "").endswith("`on November 3` (3 Nov, UTC); these name it")
 
     def test_where_work_stopped_at_a_time_is_a_checkpoint_of_it(self, mind, days, clock):
         clock.forward(days=-2)
@@ -315,13 +338,34 @@ class TestTime:
         answer = search(mind, "what did we do in 2024")
 
         assert answer.results[0].id == days[0]
-        assert "no memory is of `in 2024` (1 Jan to 31 Dec 2024, UTC)" in (answer.notice or "")
+        assert "no memory is of this time: `in 2024` (1 Jan to 31 Dec 2024, UTC)" in (
+            answer.notice or ""
+        )
         assert all(row.weak for row in answer.results)
 
     def test_a_filter_of_the_caller_holds_as_well(self, mind, days):
-        answer = search(mind, "what did we do last week", to_date="2026-11-18")
+        answer = search(mind, "what did we do in the past week", to_date="2026-11-18")
 
-        assert [row.id for row in answer.results] == [days[3], days[10]]
+        assert [row.id for row in answer.results] == [days[3]]
+
+    def test_the_last_days_are_listed_if_the_week_before_this_one_has_no_memory(self, mind, days):
+        answer = search(mind, "what did we do last week", types=("decision",))
+
+        assert [row.id for row in answer.results] == [days[1]]
+        assert answer.notice == "the memories of this time: `last week` (13 to 20 Nov, UTC)"
+
+    def test_other_memories_in_place_of_decisions_of_a_time_are_reported(self, mind, days):
+        answer = search(mind, "what did we decide on tuesday")
+
+        assert [row.id for row in answer.results] == [days[3]]
+        assert answer.notice == (
+            "no decision is of this time: `on tuesday` (17 Nov, UTC); these are its other memories"
+        )
+
+    def test_decisions_of_a_time_are_called_so(self, mind, days):
+        answer = search(mind, "what did we decide yesterday")
+
+        assert answer.notice == "the decisions of this time: `yesterday` (19 Nov, UTC)"
 
     def test_a_date_also_finds_memories_that_name_it(self, mind, days):
         named = add(mind, "The freeze begins on November 17")
@@ -336,7 +380,7 @@ class TestTime:
         both = search(mind, "what happens on November 17?")
         short = search(mind, "what happens on November 17?", limit=1)
 
-        of_the_day = "the memories of `on November 17` (17 Nov, UTC)"
+        of_the_day = "the memories of this time: `on November 17` (17 Nov, UTC)"
         assert both.notice == f"{of_the_day}, then memories of other times that name it"
         assert short.notice == of_the_day
 
@@ -363,7 +407,9 @@ class TestTime:
         answer = search(mind, query)
 
         assert [row.id for row in answer.results] == [named.id]
-        assert re.fullmatch(r"no memory is of `on .* \(.*\); these name it", answer.notice or "")
+        assert re.fullmatch(
+            r"no memory is of this time: `on .* \(.*\); these name it", answer.notice or ""
+        )
 
     def test_a_related_memory_that_does_not_name_the_day_is_weak(self, mind, clock):
         clock.forward(days=-200)
@@ -374,9 +420,22 @@ class TestTime:
 
         answer = search(mind, "what did we do on tuesday")
 
-        assert (answer.notice or "").startswith("no memory is of `on tuesday` (17 Nov, UTC); these")
+        assert (answer.notice or "").startswith(
+            "no memory is of this time: `on tuesday` (17 Nov, UTC); these"
+        )
         assert answer.results
         assert all(row.weak for row in answer.results)
+
+    def test_a_question_about_the_next_december_is_not_one_about_the_last(self, mind, days):
+        for query in ("what are we going to do in december", "what will happen on monday"):
+            assert "this time" not in (search(mind, query).notice or "")
+        assert "Dec 2025" in (search(mind, "what did we do in december").notice or "")
+        assert "Dec 2025" in (search(mind, "what will we do with december 2025").notice or "")
+
+    def test_what_is_new_names_no_subject(self, mind, days):
+        answer = search(mind, "what's new since tuesday?")
+
+        assert [row.id for row in answer.results] == [days[0], days[1], days[3]]
 
     def test_decisions_in_place_of_those_of_a_time_are_weak(self, mind, days):
         answer = search(mind, "what did we decide in 2024")
@@ -389,7 +448,7 @@ class TestTime:
 
     def test_a_time_that_words_beside_it_change_is_not_claimed(self, mind, days):
         for query in ("what did we do other than yesterday", "what did we do late last week"):
-            assert "memories of `" not in (search(mind, query).notice or "")
+            assert "memories of this time" not in (search(mind, query).notice or "")
 
     def test_the_memories_of_a_time_in_all_projects_are_those_of_it(
         self, mind, days, clock, tmp_path, home
@@ -406,9 +465,9 @@ class TestTime:
         before = search(mind, "what happened 3 days ago", scope=Scope.ALL)
 
         assert [row.id for row in before.results] == [days[3]]
-        assert before.notice == "the memories of `3 days ago` (17 Nov, UTC)"
+        assert before.notice == "the memories of this time: `3 days ago` (17 Nov, UTC)"
         assert [row.id for row in everywhere.results] == [days[3], named.id]
-        of_the_day = "the memories of `on November 17` (17 Nov, UTC)"
+        of_the_day = "the memories of this time: `on November 17` (17 Nov, UTC)"
         assert everywhere.notice == f"{of_the_day}, then memories of other times that name it"
 
     def test_a_bound_is_read_with_the_time(self, mind, days):
@@ -431,6 +490,24 @@ def test_the_successor_of_a_match_is_found_although_it_shares_no_word(mind):
     assert [row.id for row in answer.results] == [new.id, old.id]
     assert answer.results[0].relevance >= answer.results[1].relevance
     assert search(mind, "Meilisearch catalogue of bikes", types=("fact",)).total == 0
+
+
+def test_competing_decisions_are_marked_if_only_the_one_that_they_supersede_matches(mind):
+    old = decision(mind, "pages", "Meilisearch indexes the catalogue of bikes", "It is quick")
+    first = decision(mind, "pages", "tsvector columns, nothing else", "One server less")
+    second = decision(mind, "pages", "trigrams", "Typing errors", keep_current=True)
+
+    answer = search(mind, "does Meilisearch index the catalogue of bikes")
+    listed = search(mind, "what did we decide today")
+
+    assert [(row.id, row.competing) for row in answer.results] == [
+        (first.id, (second.id,)),
+        (old.id, None),
+    ]
+    competing = {row.id: row.competing for row in listed.results}
+    assert competing == {first.id: (second.id,), second.id: (first.id,), old.id: None}
+    assert show(mind, first.id).competing == (second.id,)
+    assert f"(Competes with “trigrams” ({second.id}).)" in recall_memory(mind, "tsvector").summary
 
 
 def test_a_model_that_cannot_be_used_leaves_the_words(mind, tmp_path):
@@ -492,6 +569,42 @@ LONG = f"""\
 
 The staging database is restored from the nightly dump. {"More words follow it. " * 20}
 """
+
+
+def test_a_result_states_that_the_limit_was_reached(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+    add(mind, "deploy step one")
+    add(mind, "deploy step two")
+
+    assert search(mind, "deploy step").limited is None
+    assert search(mind, "deploy step", limit=2).limited is True
+    assert main(["search", "deploy step", "-n", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "the first result"
+
+
+def test_nothing_found_is_explained_by_the_filters_or_an_empty_memory(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+
+    def notes(*words: str) -> str:
+        assert main(["search", *words]) == 0
+        return str(capsys.readouterr().err)
+
+    assert notes("deploy") == "note: the memory is empty\n"
+    add(mind, "deploy step one")
+    assert notes("deploy", "-t", "nosuch") == "note: no memory passes the filters\n"
+    assert notes("zebra", "--when", "2026-11-20").splitlines() == [
+        "note: try other words or fewer filters; `mind list` lists all memories",
+    ]
+
+
+def test_a_passage_does_not_repeat_the_title_after_a_marker(mind, monkeypatch, capsys):
+    monkeypatch.chdir(mind.project.root)
+    log = mind.folder / "MEMORY.md"
+    log.write_text("## 2026-11-20\nLearned: Stripe rejects small amounts\n", encoding="utf-8")
+
+    assert main(["search", "stripe rejects"]) == 0
+    _, last = capsys.readouterr().out.splitlines()
+    assert last == "1 result"
 
 
 def test_a_result_is_a_title_and_one_passage_around_the_match(mind, capsys):

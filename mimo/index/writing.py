@@ -21,7 +21,16 @@ from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
+from mimo.memory.model import (
+    SUPERSEDES,
+    Filter,
+    Kind,
+    Memory,
+    Place,
+    Problem,
+    Record,
+    topic_key,
+)
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -147,6 +156,8 @@ class Writer:
         self._now_ns = now_ns
         self.late: set[str] = set()
         """The paths of files that were left out."""
+        self.claims: set[str] = set()
+        """The claims of approved texts before and after, see `catalog.new_claims`."""
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
@@ -156,7 +167,7 @@ class Writer:
         self._next_unit = self._after("units")
 
     def write(
-        self, changes: Sequence[Change], documents: Iterable[Document], late: Collection[str] = ()
+        self, changes: Sequence[Change], documents: Sequence[Document], late: Collection[str] = ()
     ) -> None:
         """Replaces the rows of changed files, except the `late` ones, by those of `documents`."""
         if late:
@@ -166,7 +177,10 @@ class Writer:
         before = set()
         for paths in portions([to_sql(change.path) for change in changes]):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
-            for (path,) in self._sql.execute(stored, paths).fetchall():
+            places = [path for (path,) in self._sql.execute(stored, paths)]
+            if places:
+                self.claims.update(catalog.new_claims(self._sql, places))
+            for path in places:
                 before.add(from_sql(path))
                 self._delete(path)
         for change in changes:
@@ -189,6 +203,13 @@ class Writer:
             ],
         )
         self._insert(documents)
+        claiming = {
+            to_sql(document.record.place.path): None
+            for document in documents
+            if any(link.type == SUPERSEDES for link in document.record.memory.links)
+        }
+        for paths in portions(list(claiming)):
+            self.claims.update(catalog.new_claims(self._sql, paths))
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""

@@ -14,6 +14,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index import rows
 from mimo.index.embedding import FAILURES
+from mimo.index.schema import claim
 from mimo.memory import duplicates, ids, outcomes
 from mimo.memory.model import (
     SUPERSEDES,
@@ -492,12 +493,13 @@ def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> N
         links = list(successor.memory.links)
         for record in removed:
             # A claim of an unapproved memory must not become one of an approved memory.
-            older = record.memory.links if mind.trust.trusted(record.place.digest) else ()
+            is_trusted = mind.trust.trusted(record.place.digest)
             inherited = [
                 link
-                for link in older
+                for link in record.memory.links
                 if link.type == SUPERSEDES
                 and link.to != own_id
+                and (is_trusted or mind.trust.approved(claim(record.memory.id, link.to)))
                 and not (shared and is_private(mind, link.to))
             ]
             relinked: list[Link] = []

@@ -265,7 +265,7 @@ class _Document:
         for number, exported in enumerate(exporting.exported(self.mind, self.selection), 1):
             if self.shows:
                 self.mind.advance("Exporting", number, total)
-            if self.format is Format.CLAUDE and exported.successor:
+            if self.format is Format.CLAUDE and exported.is_past:
                 self.other += 1
                 continue
             self.memories += 1

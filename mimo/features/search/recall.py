@@ -9,7 +9,7 @@ from mimo.commands.common import Query
 from mimo.commands.spec import Effect, Out, command
 from mimo.errors import MindError
 from mimo.frozen import frozen, replace
-from mimo.memory.ids import MEMORY_URI, uri_of, with_handles
+from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
@@ -219,7 +219,9 @@ def _numbered(records: Sequence[tuple[Mind, Record]], texts: Iterable[str]) -> l
 def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
     """Returns a memory on one line, with the title and the id of the memory that supersedes it."""
     successor = mind.index.get(newer) if newer else None
-    if successor:
+    if successor and not _is_trusted(mind, successor):
+        newer = f"{handle_of(successor.memory.id)}, whose text has changed and is not approved here"
+    elif successor:
         failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
         newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
     text = text_of(record.memory, passage, superseded=newer, zone=mind.zone)

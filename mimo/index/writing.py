@@ -21,16 +21,7 @@ from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
-from mimo.memory.model import (
-    SUPERSEDES,
-    Filter,
-    Kind,
-    Memory,
-    Place,
-    Problem,
-    Record,
-    topic_key,
-)
+from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -157,7 +148,7 @@ class Writer:
         self.late: set[str] = set()
         """The paths of files that were left out."""
         self.claims: set[str] = set()
-        """The claims of approved texts before and after, see `catalog.new_claims`."""
+        """The claims of approved texts that others replaced, see `catalog.new_claims`."""
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
@@ -167,19 +158,20 @@ class Writer:
         self._next_unit = self._after("units")
 
     def write(
-        self, changes: Sequence[Change], documents: Sequence[Document], late: Collection[str] = ()
+        self, changes: Sequence[Change], documents: Iterable[Document], late: Collection[str] = ()
     ) -> None:
         """Replaces the rows of changed files, except the `late` ones, by those of `documents`."""
         if late:
             changes = [change for change in changes if change.path not in late]
             documents = [each for each in documents if each.record.place.path not in late]
             self.late.update(late)
-        before = set()
-        for paths in portions([to_sql(change.path) for change in changes]):
+        before, claims = set(), set[str]()
+        every = [to_sql(change.path) for change in changes]
+        for paths in portions(every):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
             places = [path for (path,) in self._sql.execute(stored, paths)]
             if places:
-                self.claims.update(catalog.new_claims(self._sql, places))
+                claims.update(catalog.new_claims(self._sql, places))
             for path in places:
                 before.add(from_sql(path))
                 self._delete(path)
@@ -203,13 +195,9 @@ class Writer:
             ],
         )
         self._insert(documents)
-        claiming = {
-            to_sql(document.record.place.path): None
-            for document in documents
-            if any(link.type == SUPERSEDES for link in document.record.memory.links)
-        }
-        for paths in portions(list(claiming)):
-            self.claims.update(catalog.new_claims(self._sql, paths))
+        for paths in portions(every) if claims else ():
+            claims.difference_update(catalog.new_claims(self._sql, paths))
+        self.claims |= claims
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""

@@ -309,7 +309,7 @@ def _(result: ExportWritten, screen: Screen) -> None:
         (left.private, "private (--private)"),
         (left.untrusted, "unapproved (--untrusted)"),
         (left.ingested, "ingested files" if left.ingested > 1 else "ingested file"),
-        (left.elsewhere, "documents outside .mind/"),
+        (left.elsewhere, "from outside .mind/"),
         (left.other, _OTHER.get(result.format, "other")),
     ]
     if listed := [f"{number:,} {name}" for number, name in parts if number]:

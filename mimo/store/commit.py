@@ -524,7 +524,7 @@ def _advice(printed: str, reason: str) -> str:
     parts: list[str] = []
     lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
     for text in filter(str.strip, lines):
-        if text.endswith(reason):
+        if text.endswith(reason) or text.startswith("*** "):  # An appeal without advice.
             continue
         if parts and text[0].isspace():
             parts[-1] += f" `{text.strip()}`"

@@ -194,6 +194,11 @@ class TestChangedSuccessor:
         trusting.revoke(mind, [new.stem])
         assert show(mind, old).superseded_by is None
 
+    def test_a_superseded_one_has_no_warning_of_another_claim(self, mind, old, new):
+        pulled(mind.project.root, "evil", "decision", "Use none", superseding(old))
+        shown = show(mind, old)
+        assert (shown.superseded_by, shown.warning) == (new.stem, None)
+
     def test_a_review_approves_the_claim(self, mind, old):
         path = pulled(mind.project.root, "new", "decision", "Use sessions",
                       f"topic: auth\n{superseding(old)}")  # fmt: skip

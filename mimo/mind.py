@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
@@ -657,7 +657,11 @@ class Mind:
         def approvals() -> Callable[[str], bool]:
             return self.trust.checker()  # The trust store is opened if an answer depends on it.
 
-        index.approvals = approvals
+        def approve(claims: Collection[str]) -> None:
+            with suppress(MindError, OSError):  # They are noted again with the next change.
+                self.trust.approve(claims)
+
+        index.approvals, index.approve = approvals, approve
         index.encoder = lambda: self.encoder
         return index
 

@@ -18,6 +18,7 @@ from mimo.index.rows import Newer
 from mimo.index.schema import (
     CURRENT,
     CURRENT_IF_SHARED,
+    HOLDS,
     from_digest,
     from_sql,
     marks,
@@ -254,13 +255,13 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) 
 
     With `shared`, those that are not private.
     """
-    among = "AND m.private = 0" if shared else ""
+    among = "AND s.private = 0" if shared else ""
     selected = sql.execute(
-        "SELECT l.target, m.id, approved(m.digest) OR NOT approved(o.digest)"
-        " FROM links l CROSS JOIN memories m ON m.key = l.source"
+        f"SELECT l.target, s.id, {HOLDS.format('o')}"
+        " FROM links l CROSS JOIN memories s ON s.key = l.source"
         " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
         f" WHERE l.type = 'supersedes' AND l.target IN ({marks(ids)})"
-        f" AND m.shadowed = 0 AND m.id <> l.target {among} ORDER BY {newest_first('m')}",
+        f" AND s.shadowed = 0 AND s.id <> l.target {among} ORDER BY {newest_first('s')}",
         ids,
     )
     claims = dict.fromkeys(ids, Newer())
@@ -271,6 +272,23 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) 
         else:
             claims[old] = Newer(superseded_by, (*claimed_by, new))
     return claims
+
+
+def new_claims(
+    sql: sqlite3.Connection, places: Sequence[str | bytes] | None = None
+) -> tuple[str, ...]:
+    """Returns the digests of the claims of approved texts that are not approved yet.
+
+    With `places`, only of the texts in these files, which are given as `to_sql` returns them.
+    """
+    among = "" if places is None else f"AND s.path IN ({marks(places)})"
+    selected = sql.execute(
+        "SELECT claim(s.id, l.target) AS claimed FROM memories s"
+        " JOIN links l ON l.source = s.key AND l.type = 'supersedes'"
+        f" WHERE approved(s.digest) AND NOT approved(claimed) {among}",
+        places or (),
+    )
+    return tuple({claim for (claim,) in selected})
 
 
 # Files, and which of them have been compared with the disk. After all were compared, the digests of

@@ -221,6 +221,7 @@ class Database:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
             connection.create_function("approved", 1, self._approval())
+            connection.create_function("claim", 2, schema.claim)
             connection.create_function("unpacked", 1, schema.unpacked)
         except sqlite3.DatabaseError:
             connection.close()

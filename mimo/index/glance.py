@@ -19,6 +19,7 @@ from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import (
     CURRENT,
     CURRENT_IF_SHARED,
+    VOUCHED,
     from_digest,
     from_sql,
     marks,
@@ -244,7 +245,8 @@ class Glance:
             most = max(most, odds)
             if odds > 0:
                 current = key if is_current else self._current(key)
-                best[current] = max(odds, best.get(current, odds))
+                if current is not None:
+                    best[current] = max(odds, best.get(current, odds))
         least = max(best.values(), default=0.0) - _BESIDE
         keys = sorted((key for key in best if best[key] >= least), key=lambda key: -best[key])
         if near and words.is_meant(most, near[0][1]):
@@ -262,27 +264,31 @@ class Glance:
                 f" FROM memories m WHERE m.id = ? AND {_APPROVED}",
                 (id,),
             ).fetchone()
-            if row:
-                yield row[0] if row[1] else self._current(row[0])
+            key = row and (row[0] if row[1] else self._current(row[0]))
+            if key is not None:
+                yield key
 
     def _units_with(self, term: str) -> int:
         row = self._sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
         return int(row[0]) if row else 0
 
-    def _current(self, key: int) -> int:
-        """Returns the key of the newest approved memory that supersedes one, over all steps."""
-        seen = {key}
+    def _current(self, key: int) -> int | None:
+        """Returns the key of the newest approved memory that supersedes one, over all steps.
+
+        Returns None if the text of the last one is not approved any more.
+        """
+        seen, approved = {key}, True
         while True:
             row = self._sql.execute(
-                "SELECT s.key FROM memories m JOIN links l ON l.target = m.id AND l.type ="
-                " 'supersedes' CROSS JOIN memories s ON s.key = l.source WHERE m.key = ?"
-                " AND s.shadowed = 0 AND approved(s.digest) AND s.id <> m.id"
-                f" ORDER BY {newest_first('s')} LIMIT 1",
+                "SELECT s.key, approved(s.digest) FROM memories m JOIN links l ON l.target = m.id"
+                " AND l.type = 'supersedes' CROSS JOIN memories s ON s.key = l.source"
+                f" WHERE m.key = ? AND s.shadowed = 0 AND {VOUCHED} AND s.id <> m.id"
+                f" ORDER BY approved(s.digest) DESC, {newest_first('s')} LIMIT 1",
                 (key,),
             ).fetchone()
             if row is None or row[0] in seen:
-                return key
-            key = row[0]
+                return key if approved else None
+            key, approved = row
             seen.add(key)
 
     def _best_units(self, match: str) -> list[Sequence[Any]]:

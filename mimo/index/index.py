@@ -99,6 +99,8 @@ class Index:
         """True if another process is still making some of the vectors."""
         self.approvals: Callable[[], Approves] = lambda: lambda _: True
         """Returns the function that checks whether a text is approved; the default approves all."""
+        self.approve: Callable[[Collection[str]], object] = lambda _: None
+        """Approves claims of approved texts, which then hold after changes; set by the caller."""
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> Index:
@@ -313,6 +315,8 @@ class Index:
             for changes, documents in batches:
                 writer.write(changes, documents, late(changes))
             writer.finish()
+            if writer.claims:
+                self.approve(writer.claims)
             if was_empty or not self._embeds:
                 self._note_model(sql)
         return frozenset(writer.late)

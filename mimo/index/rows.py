@@ -52,8 +52,8 @@ class Newer(NamedTuple):
 
     @property
     def claimant(self) -> str | None:
-        """Returns the newest memory that claims to supersede it, without effect."""
-        return next(iter(self.claimed_by), None)
+        """Returns the newest memory that claims to supersede it, if nothing supersedes it."""
+        return None if self.superseded_by else next(iter(self.claimed_by), None)
 
 
 @frozen

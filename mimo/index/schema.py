@@ -11,6 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 
+from mimo import disk
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
@@ -35,16 +36,24 @@ _WINDOW, _MEMORY = 13, 6
 _CACHE, _LARGE_CACHE = 2_000, 8_000
 """The kB of pages that a connection keeps: by default, and while very many rows are written."""
 
+VOUCHED = "(approved(s.digest) OR approved(claim(s.id, l.target)))"
+"""The condition that an approved text of `s`, the source of a link `l`, supersedes the target.
+
+It is the current text, or an earlier one: a change of it must not make the target current again.
+"""
+HOLDS = f"({VOUCHED} OR NOT approved({{0}}.digest))"
+"""The condition that `s` supersedes a row of `memories`; format it with the row's alias."""
 _SUPERSEDED = (
     "SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
     " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id"
-    " AND (approved(s.digest) OR NOT approved({0}.digest))"
+    f" AND {HOLDS}"
 )
 CURRENT = f"NOT EXISTS ({_SUPERSEDED})"
 """The condition that nothing supersedes a row of `memories`; format it with the row's alias.
 
 This is the one definition of a current memory. An unapproved memory does not supersede an approved
-one. `approved` is a function that `Database` adds to each connection.
+one, unless an approved text of it did. `Database` adds the functions `approved` and `claim` to each
+connection.
 """
 CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 """The same among the memories that are not private, for files and answers that others get."""
@@ -269,6 +278,14 @@ def to_digest(digest: str) -> str | bytes:
 def from_digest(value: str | bytes) -> str:
     """Returns the digest that `to_digest` was given."""
     return value if isinstance(value, str) else value.hex()
+
+
+def claim(source: str, target: str) -> str:
+    """Returns the digest that approves the claim of one memory to supersede another, by their ids.
+
+    It is not that of a file with memories: a NUL comes first.
+    """
+    return disk.sha256(f"\0supersedes\0{source}\0{target}".encode()).hex()
 
 
 def marks(values: Collection[object]) -> str:

@@ -112,21 +112,25 @@ def oldest(sql: sqlite3.Connection) -> int | None:
     return time
 
 
-def origins(sql: sqlite3.Connection) -> Origins:
-    """Returns how many memories come from documents and from ingested files."""
+def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
+    """Returns how many memories come from documents and from ingested files.
+
+    The documents of `include` have one of these suffixes; code and commits have none.
+    """
     whole = "FROM memories WHERE +shadowed = 0 AND parent IS NULL"
     inside = f"path >= '{STORE}/' AND path < '{STORE}0'"  # "0" follows "/".
-    included, read_only = sql.execute(
-        f"SELECT (SELECT count(*) {whole} AND path < '{STORE}/')"
-        f" + (SELECT count(*) {whole} AND path >= '{STORE}0'),"
-        f" (SELECT count(*) {whole} AND owned = 0 AND {inside})"
+    outside = f"(path < '{STORE}/' OR path >= '{STORE}0')"
+    named = " OR ".join(f"lower(CAST(path AS TEXT)) LIKE '%{suffix}'" for suffix in suffixes)
+    elsewhere, included, read_only = sql.execute(
+        f"SELECT count(*), total({named}), (SELECT count(*) {whole} AND owned = 0 AND {inside})"
+        f" {whole} AND {outside}"
     ).fetchone()
     files, chunks = sql.execute(
         "SELECT count(DISTINCT path), count(*) FROM memories"
         " WHERE parent IS NOT NULL AND +shadowed = 0"
     ).fetchone()
     return Origins(
-        in_place=included + read_only, included=included, ingested_files=files, chunks=chunks
+        in_place=elsewhere + read_only, included=int(included), ingested_files=files, chunks=chunks
     )
 
 

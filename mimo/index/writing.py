@@ -147,6 +147,8 @@ class Writer:
         self._now_ns = now_ns
         self.late: set[str] = set()
         """The paths of files that were left out."""
+        self.claims: set[str] = set()
+        """The claims of approved texts that others replaced, see `catalog.new_claims`."""
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
@@ -163,10 +165,14 @@ class Writer:
             changes = [change for change in changes if change.path not in late]
             documents = [each for each in documents if each.record.place.path not in late]
             self.late.update(late)
-        before = set()
-        for paths in portions([to_sql(change.path) for change in changes]):
+        before, claims = set(), set[str]()
+        every = [to_sql(change.path) for change in changes]
+        for paths in portions(every):
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
-            for (path,) in self._sql.execute(stored, paths).fetchall():
+            places = [path for (path,) in self._sql.execute(stored, paths)]
+            if places:
+                claims.update(catalog.new_claims(self._sql, places))
+            for path in places:
                 before.add(from_sql(path))
                 self._delete(path)
         for change in changes:
@@ -189,6 +195,9 @@ class Writer:
             ],
         )
         self._insert(documents)
+        for paths in portions(every) if claims else ():
+            claims.difference_update(catalog.new_claims(self._sql, paths))
+        self.claims |= claims
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""

@@ -53,6 +53,8 @@ class Exported(NamedTuple):
     """Its file, relative to the project."""
     successor: str | None = None
     """The id of the memory that supersedes it, if that is exported, too."""
+    is_past: bool = False
+    """True if another memory supersedes it, exported or not."""
     targets: Mapping[str, Target] = MappingProxyType({})
     """The exported memories at the other end of its links, by `to` of the link."""
 

@@ -17,7 +17,7 @@ from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.operations.finding import Page
-from mimo.store.walk import LOG
+from mimo.store.walk import LOG, SUFFIXES
 
 _SESSION_GAP = timedelta(minutes=30) // timedelta(microseconds=1)
 """Memories further apart than this belong to different sessions; in microseconds."""
@@ -78,7 +78,7 @@ def overview(mind: Mind) -> Overview:
         sessions=index.kept(survey.sessions, _SESSION_GAP),
         oldest=None if oldest is None else rows.to_time(oldest),
         newest=None if newest is None else rows.to_time(newest),
-        origins=index.kept(survey.origins),
+        origins=index.kept(survey.origins, SUFFIXES),
     )
 
 

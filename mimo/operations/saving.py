@@ -14,6 +14,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index import rows
 from mimo.index.embedding import FAILURES
+from mimo.index.schema import claim
 from mimo.memory import duplicates, ids, outcomes
 from mimo.memory.model import (
     SUPERSEDES,
@@ -414,7 +415,7 @@ def remove_record(mind: Mind, record: Record) -> Record:
     if record.place.elsewhere:
         raise Invalid(
             f"mind does not remove `{record.place.path}`, a document of the project",
-            hint="remove it with git, or exclude it with `mind config include`",
+            hint="remove it with git, or name other documents with `mind config include GLOBS`",
         )
     is_part = record.parent is not None
     with approving(mind, wanted=is_part and mind.trust.trusted(record.place.digest)):
@@ -459,11 +460,12 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
     """Logs changes of memories as events `mimo.memory.*`, all with one write.
 
     A change is a memory before and after; None if it did not exist or was removed. The events have
-    ids and types, never a text.
+    ids and types, never a text. Also approves that a new text supersedes others, if it is approved.
     """
     from mimo.store.events import Event
 
     events: list[tuple[str, dict[str, str]]] = []
+    claims: list[str] = []
     for old, new in changes:
         record = new or old
         if record is None or (old and new and old.place == new.place):
@@ -477,6 +479,8 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
                 continue
             if link.type == SUPERSEDES:
                 events.append(("mimo.memory.superseded", {"id": link.to, "by": id}))
+                if mind.trust.trusted(record.place.digest):
+                    claims.append(claim(id, link.to))
             else:
                 events.append(("mimo.memory.linked", {"id": id, "to": link.to, "type": link.type}))
     logged, now = [], mind.now()
@@ -484,6 +488,9 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
         logged.append(Event(name=name, time=now, measurements={"count": 1}, metadata=data))
     with suppress(MindError, OSError):
         mind.events.write(*logged)
+    with suppress(MindError, OSError):
+        if claims:
+            mind.trust.approve(claims)
 
 
 def _successors(mind: Mind, records: Sequence[Record]) -> list[Record]:
@@ -502,12 +509,13 @@ def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> N
         links = list(successor.memory.links)
         for record in removed:
             # A claim of an unapproved memory must not become one of an approved memory.
-            older = record.memory.links if mind.trust.trusted(record.place.digest) else ()
+            is_trusted = mind.trust.trusted(record.place.digest)
             inherited = [
                 link
-                for link in older
+                for link in record.memory.links
                 if link.type == SUPERSEDES
                 and link.to != own_id
+                and (is_trusted or mind.trust.approved(claim(record.memory.id, link.to)))
                 and not (shared and is_private(mind, link.to))
             ]
             relinked: list[Link] = []

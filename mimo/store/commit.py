@@ -607,7 +607,8 @@ def _advice(printed: str, reason: str) -> str:
     lines = (line.removeprefix("hint: ").removeprefix("hint:") for line in printed.splitlines())
     for text in filter(str.strip, lines):
         is_result = re.fullmatch(git.HOOK_RESULT, text)
-        if text.endswith(reason) or text.startswith(git.NOTES) or is_result or text == "Aborting":
+        is_note = text.startswith((*git.NOTES, "*** ")) or text == "Aborting"
+        if is_note or is_result or text.endswith(reason):
             continue
         if text[0].isspace():
             parts[-1:] = [" ".join([*parts[-1:], f"`{text.strip()}`"])]

@@ -234,6 +234,17 @@ def replace(
             disk.flush_folder(path.parent)
 
 
+def check_regular(path: Path) -> None:
+    """Raises `Invalid` for a device, a pipe or a socket, or a link to one.
+
+    Writing a file of that name would remove it.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise Invalid(
+            f"`{path}` is not a regular file", hint="name another file, or - for standard output"
+        )
+
+
 def remove(path: Path, *, expect: str | None = None) -> None:
     """Removes a file; with `expect`, only if it still has that digest (hold the lock).
 

@@ -12,6 +12,8 @@ worktrees of a repository share them, and a clone can't bring any. The files are
 `made`       checkpoints that were saved on this machine, each with its branch
 `reviewed`   digests of the texts in `approved` that the user approved, without mind's own writes
 
+`approved` also has digests of claims that one memory supersedes another, see `schema.claim`.
+
 A procedure whose text is in `approved` may run. Texts in the other lists may only be shown. If a
 list can't be read, nothing is trusted.
 

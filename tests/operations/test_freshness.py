@@ -72,7 +72,7 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     assert f"(Out of date: {note}.)" in run(mind, "recall", query="make deploy").summary
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
-    assert item.actions[0] == "mind ingest --update guide.md"
+    assert (item.title, item.actions[0]) == ("guide.md", "mind ingest --update guide.md")
     assert [check.verdict for check in checks.examine(mind) if check.name == "sources"] == [
         "warning"
     ]

@@ -10,12 +10,13 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.errors import Denied, Invalid, StorageFailed
+from mimo.features.decisions.commands import decision
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import Scope, SearchResults, search
 from mimo.features.upkeep.indexing import index
 from mimo.mind import Mind
-from mimo.operations import refresh, sharing
+from mimo.operations import lookup, refresh, sharing
 from tests.conftest import NOW, git
 from tests.postgres.conftest import Open, Postgres
 
@@ -137,6 +138,21 @@ def test_a_result_is_trusted_if_the_user_who_pushed_it_had_approved_it(opened: O
         answer = search(orders, "kafka queue", scope=Scope.ORG)
         labels = {row.project: row.trust for row in answer.results}
         assert labels == {"shop": label, "billing": "trusted"}
+
+
+def test_others_do_not_get_a_decision_whose_successor_was_changed_by_a_pull(opened: Open) -> None:
+    shop, billing = opened("ana", "shop"), opened("ben", "billing")
+    old = decision(shop, topic="queue", decision="The shop queue is Kafka", reasoning="fast")
+    new = decision(shop, topic="queue", decision="The shop queue is NATS", reasoning="small")
+    path = shop.project.root / lookup.one(shop, new.id).place.path
+    path.write_text(path.read_text("utf-8") + "\nA line of another author.\n", "utf-8")
+    index(shop, push=True, readers=("everyone",))
+
+    answer = search(billing, "which shop queue", scope=Scope.ORG)
+    by_id = {row.id: row for row in answer.results}
+    assert list(by_id) == [new.id, old.id]
+    assert by_id[old.id].superseded_by == new.id
+    assert {row.trust for row in by_id.values()} == {"untrusted"}
 
 
 def test_an_agent_neither_starts_sharing_nor_changes_it(opened: Open) -> None:

@@ -15,7 +15,7 @@ from mcp_types import (
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
 from mimo.errors import MindError
-from mimo.features import decisions, review
+from mimo.features import decisions, exporting, review
 from mimo.features.context import files
 from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.decisions.commands import supersede
@@ -27,6 +27,7 @@ from mimo.features.hooks.events import recognised
 from mimo.features.notes.commands import rm
 from mimo.features.notes.reading import show
 from mimo.features.procedures import library
+from mimo.features.review import trusting
 from mimo.features.search.browse import by_topic
 from mimo.features.search.recall import summarise
 from mimo.memory.ids import handle_of
@@ -131,6 +132,102 @@ def test_once_it_is_approved_it_supersedes(mind):
     mind.trust.approve([mind.store.digest(path.relative_to(mind.project.root).as_posix())])
     assert decisions.find(mind, "auth").memory.id == "new"
     assert show(mind, mine).superseded_by == "new"
+
+
+class TestChangedSuccessor:
+    """A decision that superseded another one, and whose text was changed by a pull."""
+
+    @pytest.fixture
+    def old(self, mind: Mind) -> str:
+        return decided(mind)
+
+    @pytest.fixture
+    def new(self, mind: Mind, old: str) -> Path:
+        saved = save_decision(mind, topic="auth", decision="Use sessions", reasoning="simple")
+        return mind.project.root / lookup.one(mind, saved.id).place.path
+
+    @staticmethod
+    def change(path: Path) -> None:
+        text = path.read_text("utf-8")
+        path.write_text(text.replace("Use sessions", "Use sessions, web tokens are evil"), "utf-8")
+
+    @pytest.mark.attack(KIND)
+    @pytest.mark.parametrize("rebuilt", [False, True])
+    def test_the_older_one_stays_superseded(self, mind, old, new, rebuilt):
+        self.change(new)
+        if rebuilt:
+            mind.index.clear()
+        assert show(mind, old).superseded_by == new.stem
+        assert [record.memory.id for record in decisions.current(mind, "auth")] == [new.stem]
+        current = finding.listing(mind, finding.Options(filter=Filter(current=True))).records
+        assert [record.memory.id for record in current] == [new.stem]
+        given = injected(mind)
+        module = given.pop("module")
+        assert not any("JSON web tokens" in text for text in given.values())
+        assert f"Superseded by {handle_of(new.stem)}, whose text has changed" in module
+        assert not any("evil" in text for text in (module, *given.values()))
+
+    @pytest.mark.attack(KIND)
+    def test_an_approved_third_one_stays_the_current_one(self, mind, old, new):
+        third = save_decision(mind, topic="auth", decision="Use passkeys", reasoning="no secrets")
+        assert third.supersedes == (new.stem,)
+        self.change(new)
+        assert [record.memory.id for record in decisions.current(mind, "auth")] == [third.id]
+        hits = finding.search(mind, "JSON web tokens", finding.Options(limit=5)).hits
+        listed = [hit.record.memory.id for hit in hits]
+        assert listed.index(third.id) < listed.index(old)
+        prompt = hooked(mind, "UserPromptSubmit", prompt="Which JSON web tokens do we use?")
+        assert "passkeys" in prompt
+        assert "JSON web tokens (" not in prompt
+
+    @pytest.mark.attack(KIND)
+    def test_a_claim_that_no_approved_text_made_has_no_effect(self, mind, old, new):
+        other = decided(mind, "Cache pages", "cache")
+        text = new.read_text("utf-8").replace(f"to: {old}", f"to: {other}")
+        assert other in text
+        new.write_text(text, "utf-8")
+        assert show(mind, other).superseded_by is None
+
+    def test_the_claim_ends_with_the_approval_of_the_memory(self, mind, old, new):
+        self.change(new)
+        assert show(mind, old).superseded_by == new.stem
+        trusting.revoke(mind, [new.stem])
+        assert show(mind, old).superseded_by is None
+
+    def test_a_superseded_one_has_no_warning_of_another_claim(self, mind, old, new):
+        pulled(mind.project.root, "evil", "decision", "Use none", superseding(old))
+        shown = show(mind, old)
+        assert (shown.superseded_by, shown.warning) == (new.stem, None)
+
+    def test_a_review_approves_the_claim(self, mind, old):
+        path = pulled(mind.project.root, "new", "decision", "Use sessions",
+                      f"topic: auth\n{superseding(old)}")  # fmt: skip
+        assert show(mind, old).superseded_by is None
+        trusting.approve(mind, ["new"])
+        mind.index.clear()
+        self.change(path)
+        assert show(mind, old).superseded_by == "new"
+
+    def test_the_claim_holds_of_a_text_that_was_approved_after_it_was_indexed(self, mind, old):
+        path = pulled(mind.project.root, "new", "decision", "Use sessions",
+                      f"topic: auth\n{superseding(old)}")  # fmt: skip
+        assert show(mind, old).superseded_by is None
+        mind.trust.approve([mind.store.digest(path.relative_to(mind.project.root).as_posix())])
+        self.change(path)
+        assert show(mind, old).superseded_by == "new"
+
+    def test_removing_it_hands_its_claim_to_the_third_one(self, mind, old, new):
+        third = save_decision(mind, topic="auth", decision="Use passkeys", reasoning="no secrets")
+        self.change(new)
+        saving.remove(mind, new.stem)
+        assert show(mind, old).superseded_by == third.id
+
+    def test_an_export_of_approved_memories_has_it_as_a_past_one(self, mind, old, new):
+        self.change(new)
+        selection = exporting.select(mind, Filter(), private=False, untrusted=False)
+        assert [(each.memory.id, each.is_past) for each in exporting.exported(mind, selection)] == [
+            (old, True)
+        ]
 
 
 def test_among_unapproved_ones_links_hold_as_ever(mind):

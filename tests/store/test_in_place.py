@@ -128,7 +128,7 @@ def test_status_counts_included_and_ingested_memories_separately(
     assert shown["origins"] == {"in_place": 4, "included": 2, "ingested_files": 1, "chunks": 2}
     assert main(["status"], open=lambda _: mind) == 0
     out = capsys.readouterr().out
-    assert "in place:      4 memories in your documents, 2 of them by `include`" in out
+    assert "in place:      4 memories read where they are, 2 of them by `include`" in out
     assert "ingested:      1 file, 2 chunks" in out
 
 

@@ -92,6 +92,9 @@ def test_memories_of_commits_appear_at_once_and_need_their_own_approval(mind, co
     current = status(mind).current_project
     assert current is not None
     assert "0 of 1 files are trusted" in current.trust
+    assert (current.origins.in_place, current.origins.included) == (1, 0)
+    with pytest.raises(Invalid, match="from the message of commit"):
+        edit(mind, list_(mind).memories[0].id)
     trust(mind)
     commit("learned: queues fill up")
 

@@ -161,7 +161,7 @@ def conclude(
     """Records in its file how a decision turned out, and adjusts its confidence.
 
     Returns the changed decision, and its confidence before. Raises `Invalid` for a failure without
-    a reason, and for a document that mind only reads.
+    a reason, for another memory than a decision, and for a document that mind only reads.
     """
     outcomes.check_reason(outcome, reason, field="reason")
     record = find(mind, wanted)
@@ -172,6 +172,12 @@ def conclude(
             hint="note the outcome in it with `mind edit`, or save a decision that supersedes it",
         )
     memory, now = record.memory, mind.now()
+    # An outcome that an earlier version noted for another memory can be removed.
+    if memory.type is not Kind.DECISION and outcome is not None:
+        raise Invalid(
+            f"`{memory.id}` is not a decision but of the type {memory.type.value}",
+            hint="replace it with `mind evolve supersede`, or save a decision with its outcome",
+        )
     before = outcomes.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
     after = outcomes.confidence_after(memory, outcome, now)
     line = outcomes.entry(outcome, reason, on=now, before=before, after=after)

@@ -560,7 +560,8 @@ def _(result: EdgeRows, screen: Screen) -> None:
 def _show_row(edge: EdgeRow, screen: Screen) -> None:
     gap = " " * (_WIDEST - len(edge.severity) + 2)
     title = titled(edge.title)
-    about = fitted(dim(f"  {', '.join((edge.source.value, *edge.stack_tags))}"))
+    source = "all projects" if edge.source is Source.GLOBAL else edge.source.value
+    about = fitted(dim(f"  {', '.join((source, *edge.stack_tags))}"))
     marks = labels(trust=edge.trust)
     screen.line(ident(edge.id), "  ", _marked(edge.severity), gap, title, *marks, about)
     if screen.setting.details:

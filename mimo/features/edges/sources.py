@@ -69,10 +69,11 @@ def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
     )
     records = finding.listing(mind, finding.Options(filter=conditions)).records
     newer = mind.index.superseded_by([record.memory.id for record in records])
-    headings = {}
+    headings, trusted = {}, mind.trust.checker()
     for id, new in newer.items():
         successor = mind.index.get(new)
-        headings[id] = successor.memory.heading if successor else ""
+        is_usable = successor is not None and trusted(successor.place.digest)
+        headings[id] = successor.memory.heading if successor and is_usable else ""
 
     def edges(look: glance.Glance) -> list[Edge | None]:
         return [

@@ -102,7 +102,7 @@ class _Reader:
     def read(self, standings: Sequence[Standing]) -> Iterator[Exported]:
         ids = [standing.id for standing in standings]
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
-        newer = self.index.newer(ids)
+        newer = self.index.newer(ids, shared=self.shared)
         present = [standing for standing in standings if standing.id in records]
         memories = redacted([self._shown(records[standing.id].memory) for standing in present])
         for standing, memory in zip(present, memories.value, strict=True):
@@ -113,6 +113,7 @@ class _Reader:
                 untrusted=not standing.approved,
                 path=standing.path,
                 successor=next((id for id in successors if id in self.chosen), None),
+                is_past=bool(successors),
                 targets=self._named(memory.links),
             )
 

@@ -265,7 +265,7 @@ class _Document:
         for number, exported in enumerate(exporting.exported(self.mind, self.selection), 1):
             if self.shows:
                 self.mind.advance("Exporting", number, total)
-            if self.format is Format.CLAUDE and exported.successor:
+            if self.format is Format.CLAUDE and exported.is_past:
                 self.other += 1
                 continue
             self.memories += 1
@@ -309,7 +309,7 @@ def _(result: ExportWritten, screen: Screen) -> None:
         (left.private, "private (--private)"),
         (left.untrusted, "unapproved (--untrusted)"),
         (left.ingested, "ingested files" if left.ingested > 1 else "ingested file"),
-        (left.elsewhere, "documents outside .mind/"),
+        (left.elsewhere, "from outside .mind/"),
         (left.other, _OTHER.get(result.format, "other")),
     ]
     if listed := [f"{number:,} {name}" for number, name in parts if number]:

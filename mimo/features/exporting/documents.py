@@ -120,7 +120,7 @@ def about(memory: Memory) -> str:
 def _remarks(exported: Exported) -> str:
     """Returns the words that warn of a memory in an index, with a blank before them."""
     remarks = [
-        *(["superseded"] if exported.successor else []),
+        *(["superseded"] if exported.is_past else []),
         *(["FAILED"] if exported.memory.outcome is Outcome.FAILED else []),
         *(["untrusted"] if exported.untrusted else []),
         *(["private"] if exported.private else []),
@@ -256,7 +256,7 @@ def llms(memories: Iterable[Exported], project: str) -> Iterator[bytes]:
     current: list[_Entry] = []
     past: list[_Entry] = []
     for exported in memories:
-        (past if exported.successor else current).append(_entry(exported, exported.path))
+        (past if exported.is_past else current).append(_entry(exported, exported.path))
     number = f"{len(current):,} {'memory' if len(current) == 1 else 'memories'}"
     name = literal(project)
     summary = f"> The memory of {name}: {number}, notes of its users and their agents."
@@ -328,7 +328,7 @@ def _related(target: Target | None, link: Link, names: Mapping[str, str]) -> str
 
 
 def _lifecycle(exported: Exported) -> str:
-    if exported.successor or exported.memory.outcome is Outcome.FAILED:
+    if exported.is_past or exported.memory.outcome is Outcome.FAILED:
         return "deprecated"
     return "draft" if exported.untrusted else "stable"
 
@@ -351,7 +351,7 @@ def claude(memories: Iterable[Exported], names: Mapping[str, str], *, user: bool
     listed: list[tuple[float, datetime, str]] = []
     for exported in memories:
         memory = exported.memory
-        if exported.successor:
+        if exported.is_past:
             continue
         name = names[memory.id]
         yield File(name, _topic(exported, name, user=user))

@@ -53,6 +53,8 @@ def _name(number: int, memory: Memory) -> str:
 def _status(exported: Exported, numbers: Mapping[str, int]) -> str:
     if exported.successor and (number := numbers.get(exported.successor)):
         return f"superseded by ADR-{number:04}"
+    if exported.is_past:
+        return "deprecated"
     status = (exported.memory.status or "").casefold()
     if exported.untrusted:
         return "proposed"

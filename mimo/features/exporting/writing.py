@@ -64,6 +64,7 @@ def check_free(path: Path, *, force: bool, folder: bool) -> None:
     """Raises `Conflict` for something in the place of an export, unless it may be replaced."""
     if not os.path.lexists(path):
         return
+    files.check_regular(path)
     if not folder:
         if path.is_dir() and not path.is_symlink():
             raise Invalid(f"`{path}` is a folder", hint="name a file, such as memories.jsonl")

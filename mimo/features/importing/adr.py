@@ -59,6 +59,8 @@ def records(source: Source) -> Iterator[Draft]:
         note = read(source, name)
         is_numbered = _NUMBERED.match(note.stem) and note.stem.lower() not in _NOT_RECORDS
         if note.problem is None and not (is_numbered or is_record(note)):
+            if note.name.rpartition("/")[2].lower() == "index.md":
+                continue  # The list of the records, such as that of an export.
             reason = "it is not a decision record: it has neither a number nor a status"
             drafts.append(Draft(key=key_of(source, name), group="records", skipped=reason))
             continue

@@ -134,6 +134,7 @@ def edit(
     All other bytes of the file stay as they are, including comments and unknown keys.
     """
     record = lookup.meant(mind, id, alone=True)
+    saving.check_changeable(record)
     if add_tags or remove_tags:
         if tags is not None:
             raise Invalid(

@@ -381,8 +381,12 @@ def _(result: MemoryDetails, screen: Screen) -> None:
     _facts(result, screen)
     if result.extra:
         # Separate from our own rows: any author can write `trust: trusted` into a header.
-        screen.line(dim("also in its header:"), indent=2)
-        screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
+        screen.line(dim("other fields:"), indent=2)
+        listed = [
+            (key, ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+            for key, value in result.extra.items()
+        ]
+        screen.pairs(listed, indent=4)
     screen.blank()
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
     is_outline = "chunks" in result.extra and not result.content.startswith("#")

@@ -158,6 +158,7 @@ class Progress:
     log: Log = None
     rollback: RollbackId = None
     rollback_status: RollbackStatus = None
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -378,7 +379,10 @@ def cancel(
     changed.
     """
     execution = executing.executions(mind).find(execution_id)
-    return _progress(executing.cancel(mind, execution, reason))
+    is_running = executing.report(mind, execution).status is Status.RUNNING
+    progress = _progress(executing.cancel(mind, execution, reason))
+    notice = None if is_running else "the run was not running: nothing was cancelled"
+    return replace(progress, notice=notice)
 
 
 @command(

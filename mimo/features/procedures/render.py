@@ -61,6 +61,8 @@ def _(result: Progress, screen: Screen) -> None:
         ("took", _seconds(result.elapsed_ms)),
     ]
     screen.pairs(rows, indent=2)
+    if result.notice:
+        screen.note(result.notice)
     if result.error:
         screen.line(bad(result.error), indent=2)
     if result.waits_for:

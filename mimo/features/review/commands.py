@@ -236,11 +236,14 @@ def keep(
 
 def _row(mind: Mind, item: Item) -> ReviewItem:
     memory = item.record.memory if item.record else None
+    title = memory.heading if memory else None
+    if item.record and item.kind is Waiting.OUTDATED:
+        title = item.record.origin  # Its file, not its first chunk.
     return ReviewItem(
         kind=item.kind,
         id=item.id,
         type=memory.type if memory else None,
-        title=memory.heading if memory else None,
+        title=title,
         why=_why(mind, item),
         field=item.field,
         against=item.against,

@@ -13,7 +13,8 @@ from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
-from mimo.index import survey
+from mimo.index import catalog, survey
+from mimo.index.schema import claim
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh
@@ -103,7 +104,13 @@ def approve_all(mind: Mind, *, follow: bool) -> None:
 def _approve_new(mind: Mind, texts: Iterable[str]) -> None:
     """Approves texts; the user has reviewed those that were not trusted before."""
     every, trusted = tuple(texts), mind.trust.checker()
-    mind.trust.approve(every, reviewed=[digest for digest in every if not trusted(digest)])
+    _approve(mind, every, [digest for digest in every if not trusted(digest)])
+
+
+def _approve(mind: Mind, texts: Iterable[str], reviewed: Iterable[str]) -> None:
+    """Approves texts, and that they supersede others: a later change must not undo that."""
+    mind.trust.approve(texts, reviewed=reviewed)
+    mind.trust.approve(mind.index.ask(catalog.new_claims))
 
 
 def _repair(mind: Mind) -> None:
@@ -134,13 +141,17 @@ def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> 
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
-    mind.trust.approve(named, reviewed=named)
+    _approve(mind, named, named)
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> None:
     """Revokes the approval of these memories. Raises `Invalid` if they are followed."""
     records = _named(mind, wanted)
-    mind.trust.revoke(record.place.digest for record in records)
+    texts = [record.place.digest for record in records]
+    claims = [
+        claim(record.memory.id, link.to) for record in records for link in record.memory.links
+    ]
+    mind.trust.revoke([*texts, *claims])
     for record in records:
         if mind.trust.trusted(record.place.digest):
             raise Invalid(

@@ -27,7 +27,7 @@ from mimo.rendering.results import count, render
 from mimo.store import git, sandbox
 from mimo.store.sandbox import Sandbox
 from mimo.store.trash import FOLDER, Trash
-from mimo.store.walk import files_below
+from mimo.store.walk import COMMITS, files_below
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -174,7 +174,9 @@ def _of_memory(mind: Mind) -> Iterator[Path]:
     yield from (path for path in below if not path.is_symlink())
     if mind.config["include"]:
         stamps = mind.store.stamps()
-        yield from (root / path for path in sorted(stamps) if not path.startswith(f"{STORE}/"))
+        # The messages of commits are not in a file.
+        documents = stamps.keys() - {COMMITS}
+        yield from (root / path for path in sorted(documents) if not path.startswith(f"{STORE}/"))
 
 
 # The versions of files in git.

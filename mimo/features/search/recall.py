@@ -9,7 +9,7 @@ from mimo.commands.common import Query
 from mimo.commands.spec import Effect, Out, command
 from mimo.errors import MindError
 from mimo.frozen import frozen, replace
-from mimo.memory.ids import MEMORY_URI, uri_of, with_handles
+from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
@@ -236,6 +236,8 @@ def _text(
         other = mind.index.get(id)
         if other is None:
             return id
+        if not _is_trusted(mind, other):
+            return f"{handle_of(id)}, whose text has changed and is not approved here"
         failed = ", which FAILED" if other.memory.outcome is Outcome.FAILED else ""
         return f"{quoted(other.memory.heading)} ({id}){failed}"
 

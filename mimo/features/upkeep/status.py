@@ -285,7 +285,7 @@ def _draw_project(project: ProjectStatus, screen: Screen) -> None:
     if origins.in_place:
         included = f", {origins.included:,} of them by `include`" if origins.included else ""
         in_place = count(origins.in_place, "memory", "memories")
-        rows.append(("in place", f"{in_place} in your documents{included}"))
+        rows.append(("in place", f"{in_place} read where they are{included}"))
     if origins.chunks:
         files = count(origins.ingested_files, "file")
         rows.append(("ingested", f"{files}, {count(origins.chunks, 'chunk')}"))

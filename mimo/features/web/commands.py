@@ -12,6 +12,8 @@ from mimo.mind import Mind
 from mimo.rendering import Screen, accent, good
 from mimo.rendering.results import count, render
 
+_NOTICE = "it has private memories: you alone can read it, but git does not ignore it"
+
 
 @frozen
 class ViewerStarted:
@@ -37,6 +39,7 @@ class ReportWritten:
     pitfalls: Annotated[int, Out("Number of pitfalls in it")]
     bytes: int
     document: Annotated[Omitted[str], Out("Its text, for standard output")] = None
+    notice: Omitted[str] = None
 
 
 @command(
@@ -124,6 +127,7 @@ def report(
         pitfalls=len(shown.pitfalls),
         bytes=len(text.encode()),
         document=text if file == "-" else None,
+        notice=_NOTICE if private and file != "-" else None,
     )
 
 
@@ -135,6 +139,8 @@ def _(result: ReportWritten, screen: Screen) -> None:
     memories = count(result.memories, "memory", "memories")
     size = f"{max(1, result.bytes // 1000):,} kB"
     screen.line(good("✓ "), accent(result.file), f"  {memories}, {size}")
+    if result.notice:
+        screen.note(result.notice)
     if not result.memories:
         screen.note("unapproved and private memories are left out; see `mind report --help`")
 

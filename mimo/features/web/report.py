@@ -102,18 +102,24 @@ def _rendered(page: dict[str, Any]) -> dict[str, Any]:
 def write(path: Path, text: str, *, force: bool, private: bool) -> None:
     """Writes a report.
 
-    Raises `Conflict` for a file that is not a report, unless `force` is set, `Invalid` for a
-    folder, `NotFound` if its folder is missing, and `StorageFailed`.
+    With `private`, only the user can read it. Raises `Conflict` for a file that is not a report,
+    unless `force` is set, `Invalid` for a folder or a device, `NotFound` if its folder is missing,
+    and `StorageFailed`.
     """
     if path.is_dir():
         raise Invalid(f"`{path}` is a folder", hint="name a file, such as report.html")
+    files.check_regular(path)
     if not path.parent.is_dir():
         raise NotFound(f"`{path.parent}` does not exist", hint="make the folder first")
     if not force and _is_other(path):
         raise Conflict(
             f"`{path}` exists and is not a report of mind", hint="choose another name, or --force"
         )
-    files.replace(path, text.encode(), mode=0o600 if private else 0o666)
+    if private:
+        with files.written(path, over=True, mode=0o600) as file:
+            file.write(text.encode())
+    else:
+        files.replace(path, text.encode())
 
 
 def _is_other(path: Path) -> bool:

@@ -18,7 +18,7 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.postgres import schema as shared
 from mimo.index.postgres.connection import Server, SharedIndexFailed
-from mimo.index.schema import FORMAT, from_digest, from_sql, marks, portions, unpacked
+from mimo.index.schema import FORMAT, VOUCHED, from_digest, from_sql, marks, portions, unpacked
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
@@ -43,6 +43,21 @@ _LOCAL = (
     f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
     f" vector, {rows.COLUMNS} FROM memories WHERE private = 0 AND"
 )
+
+_REPLACED = (
+    "WITH RECURSIVE replaced (key) AS ("
+    "SELECT o.key FROM links l CROSS JOIN memories s ON s.key = l.source JOIN memories o"
+    " ON o.id = l.target AND o.shadowed = 0 WHERE l.type = 'supersedes' AND s.shadowed = 0"
+    f" AND s.private = 0 AND s.id <> o.id AND NOT approved(s.digest) AND {VOUCHED}"
+    " UNION SELECT o.key FROM replaced r JOIN links l ON l.source = r.key"
+    " AND l.type = 'supersedes' JOIN memories o ON o.id = l.target AND o.shadowed = 0"
+    ") SELECT key FROM replaced"
+)
+"""The memories that an unapproved memory supersedes by an earlier, approved text, over all steps.
+
+Others get them as unapproved ones, which the unapproved memory supersedes as ever: the tables have
+no column for approved claims.
+"""
 
 _MEMORY = (
     "project, hash, id, path, line, digest, private, owned, type, title, topic, created,"
@@ -190,6 +205,7 @@ class _Push:
         self._sql, self._copy, self._sources = sql, copy, sources
         self._project, self._advance = project, advance
         self._left_out = 0
+        self._replaced = {key for (key,) in sources.sql.execute(_REPLACED)}
 
     def run(self) -> Pushed:
         total = self._collect()
@@ -208,7 +224,8 @@ class _Push:
             nonlocal total
             for row in self._local():
                 total += 1
-                yield row.key, row.hash, row.shadowed, row.approved
+                is_approved = row.approved and row.key not in self._replaced
+                yield row.key, row.hash, row.shadowed, is_approved
             self._advance("Comparing", 1, 1)
 
         self._copy_into("wanted", entries())

@@ -442,3 +442,11 @@ def test_lists_are_narrowed_by_type_topic_outcome_and_time(mind, clock):
     assert ids(outcomes_=("failure",)) == {first.id}
     assert ids(outcomes_=("SUCCESS", "FAILED"), time_filter="last week") == {other.id}
     assert ids(types=("insight",), topic="auth") == set()
+
+
+def test_only_a_decision_gets_an_outcome(mind):
+    id = add(mind, "The cache holds ten minutes").id
+    with pytest.raises(Invalid, match="not a decision but of the type fact") as raised:
+        outcome(mind, id, "FAILED", reason="no")
+    assert "mind evolve supersede" in (raised.value.hint or "")
+    assert outcome(mind, id, "PENDING").outcome is None

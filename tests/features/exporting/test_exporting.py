@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import stat
 import subprocess
 import sys
 import zipfile
@@ -233,6 +234,14 @@ def test_an_empty_project(mind: Mind, project: Path, monkeypatch: pytest.MonkeyP
 
 
 # Where it is written.
+
+
+@pytest.mark.parametrize("format", ["jsonl", "markdown"])
+def test_a_pipe_or_a_device_is_not_replaced(shop: Mind, project: Path, format: str) -> None:
+    os.mkfifo(project / "pipe")
+    with pytest.raises(Invalid, match="not a regular file"):
+        run(shop, format=format, output="pipe", force=True)
+    assert stat.S_ISFIFO((project / "pipe").stat().st_mode)
 
 
 def test_an_existing_file_is_replaced_with_force_only(shop: Mind, project: Path) -> None:

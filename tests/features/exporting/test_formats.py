@@ -42,7 +42,7 @@ NEW = Memory(
 )
 FACT = Memory(id="fact_staging_w8h3rb", type=Kind.FACT, content="Reset at night", created=NOW)
 SHOP = (
-    Exported(OLD, successor=NEW.id),
+    Exported(OLD, successor=NEW.id, is_past=True),
     Exported(NEW, targets={OLD.id: Target(OLD.id, OLD.type, OLD.heading)}),
     Exported(FACT, path=f".mind/facts/{FACT.id}.md"),
 )

@@ -647,9 +647,10 @@ class TestDecisionRecords:
         assert draft.sections == {Section.REASONING: "It is fast."}
 
     def test_other_files_are_skipped(self, tmp_path):
-        folder = write(tmp_path / "adr", {"0001-x.md": self.MADR, "README.md": "# Records"})
+        files = {"0001-x.md": self.MADR, "README.md": "# Records", "index.md": "# Index"}
+        folder = write(tmp_path / "adr", files)
 
-        assert [draft.skipped is None for draft in drafts(folder)] == [True, False]
+        assert [draft.skipped is None for draft in drafts(folder, Format.ADR)] == [True, False]
 
 
 HEAD = {"kind": "mind", "format": 1, "project": "shop"}

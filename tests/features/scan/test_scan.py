@@ -12,6 +12,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.errors import Invalid, NotFound
 from mimo.features.scan.commands import scan
+from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from tests import privacy_fakes
 from tests.conftest import git as run_git
@@ -128,6 +129,13 @@ def test_named_files_folders_and_globs_are_scanned(
     assert found(mind, paths=("docs/*.md",)) == [("docs/a.md", 1, "github_token")]
     with pytest.raises(NotFound):
         scan(mind, paths=("nowhere",))
+
+
+def test_included_documents_are_scanned_in_a_git_project(mind: Mind, git: Git) -> None:
+    write(mind, "docs/a.md", f"# T\n\n{TOKEN}\n")
+    git("commit", "-q", "--allow-empty", "-m", "Start")
+    config(mind, "include", "docs/*.md")
+    assert found(mind) == [("docs/a.md", 3, "github_token")]
 
 
 def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:

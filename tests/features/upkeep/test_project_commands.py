@@ -158,7 +158,7 @@ class TestStatus:
         show_on(screen, status(mind))
         screen.finish(pager=False)
 
-        assert "2 memories in your documents\n" in capsys.readouterr().out
+        assert "2 memories read where they are\n" in capsys.readouterr().out
 
     @pytest.mark.req("003-26", "003-27", "003-32", "003-42")
     def test_status_works_without_project_and_daemon(self, nowhere):

@@ -1,8 +1,10 @@
 """A report is one file to share: it has no private text, and runs only its own script."""
 
 import json
+import os
 import re
 import shutil
+import stat
 import subprocess
 from base64 import b64encode
 from datetime import UTC, datetime
@@ -82,6 +84,25 @@ def test_private_memories_are_left_out(shop: Mind, project: Path) -> None:
     written(shop, "p.html", private=True)
     assert "my own affair" in (project / "p.html").read_text("utf-8")
     assert (project / "p.html").stat().st_mode & 0o077 == 0
+
+
+def test_a_report_with_private_memories_can_be_read_by_the_user_alone(
+    shop: Mind, project: Path
+) -> None:
+    assert written(shop).notice is None
+    for mode in (0o644, 0o600):
+        (project / "r.html").chmod(mode)
+        assert "you alone can read" in (written(shop, private=True).notice or "")
+        assert (project / "r.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_or_a_device_is_not_replaced(shop: Mind, project: Path) -> None:
+    os.mkfifo(project / "pipe")
+    (project / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(Invalid, match="not a regular file"):
+            written(shop, name, force=True)
+    assert stat.S_ISFIFO((project / "pipe").stat().st_mode)
 
 
 def test_no_link_of_a_shared_memory_names_a_private_one(shop: Mind, project: Path) -> None:

@@ -487,6 +487,11 @@ def _do(
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
         reason = git.complaint(result.stderr or result.stdout)
+        if b"sparse-checkout" in result.stderr:
+            raise StorageFailed(
+                f"git {words[0]}: files of the memory are outside of this sparse checkout",
+                hint=f"run `git sparse-checkout add {STORE}` in `{root}`",
+            )
         if _is_locked(result):
             lock = reason.partition("'")[2].rpartition("'")[0]
             raise StorageFailed(

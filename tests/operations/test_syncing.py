@@ -257,6 +257,17 @@ def test_a_memory_that_git_ignores_is_reported(repository, mind):
         sync(mind)
 
 
+def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, mind):
+    sync(mind)
+    git(repository, "sparse-checkout", "set", "--no-cone", "/app.py", "/.mind/config.toml")
+    remember(mind)
+    with pytest.raises(StorageFailed, match="outside of this sparse checkout") as raised:
+        sync(mind)
+    assert "`git sparse-checkout add .mind`" in raised.value.hint
+    git(repository, "sparse-checkout", "add", ".mind")
+    assert sync(mind).commit
+
+
 def test_a_secret_in_a_file_is_not_committed(repository, mind):
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
     path = repository / ".mind" / "facts" / "aws.md"

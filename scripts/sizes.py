@@ -25,7 +25,7 @@ MOST_LINES = 85_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1029, 26),
+    "search": (74, 1030, 26),
     "add": (70, 1041, 23),
     "hook": (39, 455, 19),
 }

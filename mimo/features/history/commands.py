@@ -326,6 +326,8 @@ def sync(
 
         sharing.push_later(mind)
     remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
+    if ignored := syncing.ignored(mind.project.root):
+        remarks.append(ignored)
     if done.approved:
         memories = "1 memory" if done.approved == 1 else f"{done.approved:,} memories"
         remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")

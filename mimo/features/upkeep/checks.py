@@ -325,6 +325,11 @@ def _merging(mind: Mind) -> Iterator[Check]:
         yield _ok("merging", "git merges memories field by field")
 
 
+def _sharing(mind: Mind) -> Iterator[Check]:
+    if warning := syncing.ignored(mind.project.root):
+        yield _warning("sharing", warning, "`git check-ignore -v FILE` shows the rule of a file")
+
+
 def _autocommit(mind: Mind) -> Iterator[Check]:
     if failure := syncing.failure_of_commit(mind):
         hint = "`mind sync` commits the changes, or shows the reason again"
@@ -386,6 +391,7 @@ _OF_PROJECT = (
     _links,
     _private,
     _merging,
+    _sharing,
     _autocommit,
     _procedures,
     _trust,

@@ -1,5 +1,6 @@
 """`mind doctor`: the checks of a memory and its settings, and repairs without a decision."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
@@ -156,7 +157,7 @@ def _first(paths: Sequence[object]) -> str:
 def _locks(mind: Mind) -> Iterator[Check]:
     """Yields a fault if two processes could change the memory at once."""
     path = files.local(mind.project.root, "lock")
-    if not locks.excludes(path):
+    if os.access(mind.folder, os.W_OK) and not locks.excludes(path):
         message = f"a lock on `{path}` does not exclude other processes"
         yield _fault(
             "locks", message, "move the project to a local disk, or mount its disk with locks"
@@ -173,6 +174,11 @@ def _project(mind: Mind) -> Iterator[Check]:
         yield _ok("project", str(mind.project.root))
     except MindError as error:
         yield _warning("project", error.message, error.hint)
+    own = [mind.home] if mind.member is None else []
+    for folder in (*own, *([mind.folder] if mind.has_project else [])):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            message = f"`{folder}` is read-only: nothing can be stored in it"
+            yield _warning("project", message, "make it writable, unless that is intended")
 
 
 def _index(mind: Mind) -> Iterator[Check]:
@@ -182,7 +188,8 @@ def _index(mind: Mind) -> Iterator[Check]:
     if pending := mind.noted("pending"):
         yield _warning("index", pending, "wait until it is done; if it hangs, end it")
     if note := mind.noted("index"):
-        yield _warning("index", note, f"free some space, or make {mind.index_folder} writable")
+        place = mind.index_folder if os.access(mind.home, os.W_OK) else mind.home
+        yield _warning("index", note, f"free some space, or make {place} writable")
     else:
         size = f"{stats.units:,} passages, {stats.bytes:,} bytes"
         yield _ok("index", f"{stats.memories:,} memories in {size}")

@@ -128,7 +128,8 @@ def _projects(mind: Mind) -> Iterator[Check]:
         yield _warning("projects", registry.problem, hint)
     for project in (project for project in registry.projects if mind.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
-        yield _warning("projects", message, "searches over all projects skip it")
+        hint = "searches over all projects skip it; if it was moved, run `mind init` in its folder"
+        yield _warning("projects", message, hint)
 
 
 def _modes(mind: Mind) -> Iterator[Check]:

@@ -347,8 +347,7 @@ def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably.
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
-    content, that of a home only if this makes it. Raises `OSError`, also if a dangling symbolic
-    link has the name of a folder.
+    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder.
     """
     missing = []
     existing = folder
@@ -367,7 +366,7 @@ def make_folder(folder: Path) -> None:
         while existing.is_relative_to(top):
             tighten(existing)
             existing = existing.parent
-        if top.name in PRIVATE_FOLDERS or top in missing:
+        if top.name in PRIVATE_FOLDERS:
             _ignore_all(top)
 
 

@@ -44,10 +44,13 @@ def index_folder(root: Path, home: Path) -> Path:
 def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
     """Returns the user's secret, which marks an index as theirs; creates a missing one.
 
-    A clone can't contain it. Raises `StorageFailed`.
+    A clone can't contain it. A home in a repository, such as one of the user's settings, gets an
+    ignore file first, unless it has one. Raises `StorageFailed`.
     """
     path = owner_file(home)
     if (data := files.content(path)) is None:
+        with suppress(Conflict):
+            files.write_new(home / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
         with suppress(Conflict):  # another process created it
             files.write_new(path, randomness(16).hex().encode(), mode=0o600)
         data = files.content(path) or b""

@@ -61,7 +61,7 @@ def test_a_home_in_a_repository_is_not_staged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, home = tmp_path / "settings", tmp_path / "settings/home"
-    root.mkdir()
+    home.mkdir(parents=True)
     git(root, "init", "-q")
     monkeypatch.chdir(root)
     monkeypatch.setenv("MIND_HOME", str(home))

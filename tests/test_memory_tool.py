@@ -681,6 +681,53 @@ def test_a_folder_is_found_by_each_unicode_form_of_its_name(tool):
     assert tool.create(path="/memories/cafe\u0301/a.md", file_text="x").is_error
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["memory.md", "readme.md", "Facts/x.md", "private/FACTS/x.md", "facts/A.md", "TEAM/b.md"],
+)
+def test_a_new_name_differs_from_an_existing_one_in_more_than_case(tool, path):
+    for made in ("facts/a.md", "team/a.md", "x.md"):
+        assert not tool.create(path=f"/memories/{made}", file_text="tea").is_error
+    before = sorted((tool.root / ".mind").rglob("*.md"))
+    created = tool.create(path=f"/memories/{path}", file_text="tea")
+    renamed = tool.rename(old_path="/memories/x.md", new_path=f"/memories/{path}")
+    assert "only in case" in created.text
+    assert "only in case" in renamed.text
+    assert sorted((tool.root / ".mind").rglob("*.md")) == before
+
+
+def test_a_rename_can_change_the_case_of_its_own_name(tool):
+    tool.create(path="/memories/team/a.md", file_text="tea")
+    for old, new in (("team/a.md", "team/A.md"), ("team", "Team")):
+        moved = tool.rename(old_path=f"/memories/{old}", new_path=f"/memories/{new}")
+        if "already exists" in moved.text:
+            pytest.skip("this file system does not distinguish them")
+        assert not moved.is_error
+    assert tool.body("Team/A.md") == "tea\n"
+
+
+def test_an_edit_keeps_the_line_ends_of_a_file(tool):
+    path = tool.root / ".mind/facts/a.md"
+    path.parent.mkdir()
+    path.write_bytes(b"---\r\ntitle: t\r\n---\r\nalpha\r\nbeta\r\ngamma\r\n")
+    name = "/memories/facts/a.md"
+    assert "\r" not in tool.view(path=name).text
+    edited = tool.str_replace(path=name, old_str="alpha\nbeta", new_str="one\ntwo\r\nthree")
+    assert "\r" not in edited.text
+    assert not tool.insert(path=name, insert_line=6, insert_text="four\n").is_error
+    end = b"one\r\ntwo\r\nthree\r\nfour\r\ngamma\r\n"
+    assert path.read_bytes().endswith(b"---\r\n" + end)
+    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
+
+
+def test_blank_lines_at_the_end_of_an_insertion_stay(tool):
+    tool.create(path="/memories/a.md", file_text="First.\n\nLast.\n")
+    viewed = tool.view(path="/memories/a.md").text.splitlines()
+    at = next(place for place, line in enumerate(viewed) if line.endswith("\tLast."))
+    tool.insert(path="/memories/a.md", insert_line=at - 1, insert_text="New.\n\n")
+    assert tool.body("a.md") == "First.\n\nNew.\n\nLast.\n"
+
+
 def test_a_rename_reports_whether_the_old_or_the_new_file_was_in_the_way(tool, monkeypatch):
     tool.create(path="/memories/facts/a.md", file_text="tea")
     facts = tool.root / ".mind/facts"

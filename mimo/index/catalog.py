@@ -64,7 +64,7 @@ class Chunks(NamedTuple):
 
 def get(sql: sqlite3.Connection, id: str) -> Record | None:
     """Returns the memory with that id."""
-    records = rows.select(sql, "WHERE m.id = ? AND m.shadowed = 0", (id,))
+    records = rows.select(sql, "WHERE m.id = ? AND m.shadowed = 0", (to_sql(id),))
     return records[0] if records else None
 
 

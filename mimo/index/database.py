@@ -113,6 +113,8 @@ class Database:
             connection.execute("BEGIN")
             try:
                 yield connection
+            except UnicodeEncodeError:
+                raise  # The query's: SQLite can't hold one of its texts.
             except _MISREAD as error:
                 raise damaged(self.path, type(error).__name__) from error
             finally:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from mimo.memory.model import Memory
 
 VERBS = {"added": "Remembered", "changed": "Changed", "removed": "Removed"}
-"""Verbs for files that were added, changed and removed."""
+"""Verbs for memories that were added, changed and removed."""
+OF_FILES = {**VERBS, "added": "Added"}
+"""Verbs for files without memories, such as settings."""
 
 AGENT = "Remembered-by"
 """Trailer with the agents whose memories a commit adds."""
@@ -38,10 +40,14 @@ _MOST = 20
 _LONGEST = 60
 
 
-def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> str:
+def message(
+    titles: Mapping[str, Sequence[str]],
+    agents: Iterable[str] = (),
+    verbs: Mapping[str, str] = VERBS,
+) -> str:
     """Returns the message of a commit: a subject, then the added, changed and removed memories.
 
-    `titles` are the titles of the memories by the keys of `VERBS`. References to issues and users
+    `titles` are the titles of the memories by the keys of `verbs`. References to issues and users
     of a forge are broken up.
     """
     changes = {
@@ -49,10 +55,10 @@ def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> 
         for change, names in titles.items()
         if names
     }
-    paragraphs = [_subject(changes)]
+    paragraphs = [_subject(changes, verbs)]
     if sum(map(len, changes.values())) > 1:
         for change, names in changes.items():
-            lines = [f"{VERBS[change]}:", *(f"- {name}" for name in names[:_MOST])]
+            lines = [f"{verbs[change]}:", *(f"- {name}" for name in names[:_MOST])]
             if len(names) > _MOST:
                 lines.append(f"- and {len(names) - _MOST:,} more")
             paragraphs.append("\n".join(lines))
@@ -88,11 +94,11 @@ def differing(before: Memory, after: Memory) -> tuple[str, ...]:
     return tuple(dict.fromkeys("text" if name == "content" else name for name in changed))
 
 
-def _subject(changes: Mapping[str, Sequence[str]]) -> str:
+def _subject(changes: Mapping[str, Sequence[str]], verbs: Mapping[str, str]) -> str:
     if sum(map(len, changes.values())) == 1:
         change, names = next(iter(changes.items()))
         name = one_line(names[0])
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
-        return f"memory: {VERBS[change].lower()} {short}"
-    counts = (f"{len(names)} {VERBS[change].lower()}" for change, names in changes.items())
+        return f"memory: {verbs[change].lower()} {short}"
+    counts = (f"{len(names)} {verbs[change].lower()}" for change, names in changes.items())
     return f"memory: {', '.join(counts)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
+from mimo.disk import STORE
 from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
@@ -187,7 +189,7 @@ def message_of(mind: Mind, pending: Sequence[Change]) -> str:
         titles[entry.change].append(changes.one_line(name))
         if memory and memory.by and entry.change == "added":
             agents.append(memory.by)
-    return changes.message(titles, agents)
+    return changes.message(titles, agents, changes.VERBS if memories else changes.OF_FILES)
 
 
 def _memory(mind: Mind, path: str) -> Memory | None:
@@ -312,14 +314,43 @@ def leaks(root: Path) -> Iterator[Leak]:
             file=init.IGNORE_FILE,
         )
     if tracked := commits.unshared(root):
-        some = ", ".join(tracked[:_SHOWN]) + (", …" if len(tracked) > _SHOWN else "")
         folders = " ".join(sorted({unshared_folder(path) or path for path in tracked}))
         yield Leak(
-            message=f"git tracks files that must stay on this machine: {some}",
+            message=f"git tracks files that must stay on this machine: {_some(tracked)}",
             hint=f"`git rm -rf --cached -- {folders}` and a commit untrack them; earlier commits "
             "keep them",
             file=tracked[0],
         )
+
+
+def ignored(root: Path) -> str | None:
+    """Returns a warning if ignore rules keep a part of the memory out of git; None otherwise.
+
+    A memory that git ignores as a whole is the user's decision.
+    """
+    with suppress(Invalid):
+        if not git.is_inside(root) or git.is_ignored(root, f"{STORE}/{files.CONFIG}"):
+            return None
+        words = ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", STORE)
+        listed = os.fsdecode(git.run(root, *words).stdout).split("\0")
+        paths = [path for path in listed if has_memories(path) or _is_apart(path)]
+        if not paths:
+            return None
+        rule = git.output(root, "check-ignore", "-v", "--", paths[0]) or ""
+        place = re.match(r"(.+?):([0-9]+):", rule)
+        shown = f" (line {place[2]} of {place[1]})" if place else ""
+        return f"git ignores files of the memory, so they are not shared: {_some(paths)}{shown}"
+    return None
+
+
+def _is_apart(path: str) -> bool:
+    """Returns whether a file is one that is shared without being a memory, by its path."""
+    apart = (f"{STORE}/values/", f"{STORE}/procedures/", files.POLICY)
+    return path.startswith(apart) and files.is_shared(path)
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
 
 
 if __name__ == "__main__":

@@ -569,6 +569,11 @@ def _do(
     if result.returncode:
         errors = result.stderr or result.stdout
         reason = git.complaint(errors)
+        if b"sparse-checkout" in result.stderr:
+            raise StorageFailed(
+                f"git {words[0]}: files of the memory are outside of this sparse checkout",
+                hint=f"run `git sparse-checkout add {STORE}` in `{root}`",
+            )
         if _is_locked(result):
             lock = reason.partition("'")[2].rpartition("'")[0]
             raise StorageFailed(

@@ -13,7 +13,7 @@ from mimo.config import load
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
-from mimo.store import files
+from mimo.store import files, git
 from mimo.store.projects import Project, check_owner, is_home, register, served_root, user_root
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown
@@ -43,6 +43,7 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 ## Session Log
 """
 
+_TEMPLATES = (("config.toml", CONFIG), ("MEMORY.md", LOG))
 _IGNORED = (
     *(f"{folder}/" for folder in sorted(disk.PRIVATE_FOLDERS)),
     f"{disk.TEMPORARY_PREFIX}*{disk.TEMPORARY_SUFFIX}",
@@ -97,16 +98,17 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     """Makes `root` a project, or adds missing files to a project, and registers it.
 
     No file of the user is overwritten. If the `.mind/` is new, the user's commits are trusted from
-    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), `StorageFailed`, and
-    `LaterFormat` if a later version of mind wrote the `.mind/`.
+    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME) and if git has files that are
+    missing here, `StorageFailed`, and `LaterFormat` if a later version of mind wrote the `.mind/`.
     """
     root = root.resolve()
     _check(root, home)
+    _check_missing(root)
     project = Project(root=root, name=root.name)
     load(user=home / files.CONFIG, project=project.store / files.CONFIG).check_format()
     created = not os.path.lexists(project.store)
     added = []
-    for name, text in (("config.toml", CONFIG), ("MEMORY.md", LOG)):
+    for name, text in _TEMPLATES:
         if not os.path.lexists(project.store / name):
             files.write_new(project.store / name, text.encode())
             added.append(f"{STORE}/{name}")
@@ -168,10 +170,25 @@ def _check(root: Path, home: Path) -> None:
         raise StorageFailed(f"`{store}` is a file", hint="move it away first")
 
 
+def _check_missing(root: Path) -> None:
+    """Raises `Invalid` if git has a missing file, whose text a commit of ours would replace."""
+    paths = (f"{STORE}/{name}" for name, _ in _TEMPLATES)
+    missing = [path for path in paths if not os.path.lexists(root / path)]
+    listed = git.output(root, "ls-files", "-t", "--", *missing) if missing else None
+    if not listed:
+        return
+    marks, _, path = listed.splitlines()[0].partition(" ")
+    hint = f"`git checkout -- {STORE}` restores it, `git rm -r --cached {STORE}` gives it up"
+    if marks == "S":
+        hint = f"this is a sparse checkout: run `git sparse-checkout add {STORE}` in `{root}`"
+    raise Invalid(f"git has `{path}`, which is missing here", hint=hint)
+
+
 def complete(root: Path) -> tuple[str, ...]:
     """Adds missing lines to the files for git, also in private folders.
 
-    Returns the changed files. Raises `StorageFailed`.
+    A missing file that git has gets its text from there. Returns the changed files. Raises
+    `StorageFailed`.
     """
     for folder in disk.private_folders(root / STORE):
         with files.reported("write", folder):
@@ -180,16 +197,26 @@ def complete(root: Path) -> tuple[str, ...]:
     for name, lines in (*_FOR_GIT, *_of_private_folders(root)):
         path = files.safe_path(root, f"{STORE}/{name}")
         data = files.content(path)
-        missing = b"".join(line + b"\n" for line in _missing(data, lines))
-        if not missing:
-            continue
+        start = _staged(root, f"{STORE}/{name}") if data is None else data
+        missing = b"".join(line + b"\n" for line in _missing(start, lines))
+        if missing and start and not start.endswith(b"\n"):
+            missing = b"\n" + missing
         if data is None:
-            files.write_new(path, missing)
-        else:
-            start = data if not data or data.endswith(b"\n") else data + b"\n"
+            files.write_new(path, start + missing)
+        elif missing:
             files.replace(path, start + missing, expect=files.digest(data))
+        else:
+            continue
         changed.append(f"{STORE}/{name}")
     return tuple(changed)
+
+
+def _staged(root: Path, path: str) -> bytes:
+    """Returns the text of a file in git's index; empty if it has none."""
+    with suppress(Invalid):
+        result = git.run(root, "cat-file", "blob", f":./{path}")
+        return b"" if result.returncode else result.stdout
+    return b""
 
 
 def exposed(root: Path) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def holding(path: Path) -> Iterator[bool]:
 def excludes(path: Path) -> bool:
     """Returns whether the lock file at `path` excludes others, which some file systems only claim.
 
-    A missing file is not checked.
+    A missing file is not checked. Raises `StorageFailed` if the file can't be opened.
     """
     with ExitStack() as opened:
         try:
@@ -85,10 +85,13 @@ def excludes(path: Path) -> bool:
             opened.callback(os.close, first)
             second = disk.opened(path, os.O_RDWR)
             opened.callback(os.close, second)
-            return not _try(first) or not _try(second)
         except FileNotFoundError:
             return True
-        except OSError:
+        except OSError as error:
+            raise files.failure("lock", path, error) from error
+        try:
+            return not _try(first) or not _try(second)
+        except OSError:  # The file system has no locks.
             return False
 
 

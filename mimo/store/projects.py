@@ -44,10 +44,13 @@ def index_folder(root: Path, home: Path) -> Path:
 def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
     """Returns the user's secret, which marks an index as theirs; creates a missing one.
 
-    A clone can't contain it. Raises `StorageFailed`.
+    A clone can't contain it. A home in a repository, such as one of the user's settings, gets an
+    ignore file first, unless it has one. Raises `StorageFailed`.
     """
     path = owner_file(home)
     if (data := files.content(path)) is None:
+        with suppress(Conflict):
+            files.write_new(home / disk.IGNORE_FILE, f"{disk.IGNORE_ALL}\n".encode())
         with suppress(Conflict):  # another process created it
             files.write_new(path, randomness(16).hex().encode(), mode=0o600)
         data = files.content(path) or b""
@@ -271,25 +274,31 @@ def _holds_memories(store: Path) -> bool:
 
 
 def registered(home: Path) -> Registry:
-    """Returns the registered projects, oldest first; a damaged list is reported in `problem`."""
+    """Returns the registered projects, oldest first; a damaged list is reported in `problem`.
+
+    Damaged entries are left out.
+    """
     path = home / REGISTRY
+    damaged = f"`{path}` is damaged"
     try:
-        return Registry(projects=_parsed(path, disk.read(path, limit=_MAX_BYTES)))
+        entries = _parsed(path, disk.read(path, limit=_MAX_BYTES))
+        usable = tuple(entry for entry in entries if entry)
+        return Registry(usable, problem=None if len(usable) == len(entries) else damaged)
     except FileNotFoundError:
         return Registry()
     except LaterFormat as error:
         return Registry(problem=error.message, later=error)
     except OSError as error:
         return Registry(problem=failure("read", path, error).message)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return Registry(problem=f"`{path}` is damaged")
+    except (ValueError, TypeError, RecursionError):
+        return Registry(problem=damaged)
 
 
 @lru_cache(maxsize=1)  # A server reads the same list for each request.
-def _parsed(path: Path, data: bytes) -> tuple[Registered, ...]:
+def _parsed(path: Path, data: bytes) -> tuple[Registered | None, ...]:
     import json
 
-    items = json.loads(data.decode("utf-8"))
+    items = json.loads(data.decode("utf-8", "surrogateescape"))  # A path may not be UTF-8.
     if isinstance(items, dict):  # As a later version may write it.
         LaterFormat.check(f"`{path}`", items.get("format"))
     return tuple(map(_registered, items))
@@ -298,24 +307,27 @@ def _parsed(path: Path, data: bytes) -> tuple[Registered, ...]:
 def register(home: Path, project: Project, *, now: datetime) -> str | None:
     """Adds a project to the registry, unless it is registered; returns a notice, or None.
 
-    A damaged list is renamed, and a new one is created. One of a later version of mind is left as
-    it is. Raises `StorageFailed`.
+    A damaged list is copied, and replaced by one of its usable entries. One of a later version of
+    mind is left as it is. Raises `StorageFailed`.
     """
     path = home / REGISTRY
     with lock(home / "lock"):
         registry = registered(home)
         if registry.later:
             return f"{registry.problem}; the project was not added: {registry.later.hint}"
-        if registry.problem is None and any(p.path == project.root for p in registry.projects):
+        entries, notice = registry.projects, None
+        if all(entry.path != project.root for entry in entries):
+            added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
+            entries = (*entries, added)
+        elif registry.problem is None:
             return None
-        notice = None
         if registry.problem is not None:
             data = files.content(path) or b""
             aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
             files.replace(aside, data)
-            notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"
-        added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
-        _write(home, (*registry.projects, added))
+            kept = f"the new list keeps {len(registry.projects)} of its projects"
+            notice = f"{registry.problem}; it was renamed to `{aside}`, and {kept}"
+        _write(home, entries)
         return notice
 
 
@@ -346,13 +358,14 @@ def _write(home: Path, entries: Iterable[Registered]) -> None:
     files.replace(home / REGISTRY, f"{text}\n".encode("utf-8", "surrogateescape"))
 
 
-def _registered(item: Any) -> Registered:
-    added, name, path = item.get("added"), item["name"], Path(item["path"])
+def _registered(item: Any) -> Registered | None:
+    """Returns an entry of the list; None for a damaged one."""
+    try:
+        added, name, path = item.get("added"), item["name"], Path(item["path"])
+        when = datetime.fromisoformat(added) if added else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
     if not isinstance(name, str) or not path.is_absolute() or "\0" in str(path):
-        raise ValueError(path)
-    return Registered(
-        path=path,
-        name=name,
-        added=datetime.fromisoformat(added) if added else None,
-        search_all=item.get("search_all") is not False,
-    )
+        return None
+    apart = item.get("search_all") is False
+    return Registered(path=path, name=name, added=when, search_all=not apart)

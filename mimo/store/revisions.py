@@ -19,7 +19,7 @@ from mimo.store import git
 from mimo.store.accesses import Accesses
 from mimo.store.files import digest, is_shared
 from mimo.store.memories import MemoryStore, of_log, records_of
-from mimo.store.walk import LOG, Walk, is_markdown
+from mimo.store.walk import LOG, Walk, is_markdown, misnamed
 
 if TYPE_CHECKING:
     from mimo.memory.sources import Source
@@ -348,10 +348,13 @@ class PastStore(MemoryStore):
 
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
-        self._problems = ()
         result = Walk()
         for path, blob in self._blobs.items():
-            result.files.add(path, _stamp(blob))
+            if problem := misnamed(path):
+                result.problems.append(problem)
+            else:
+                result.files.add(path, _stamp(blob))
+        self._problems = tuple(result.problems)
         return result
 
     def folders(self) -> tuple[()]:

@@ -289,7 +289,9 @@ def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozen
         for entry in _without_plain(files, folder, _listed(result, base, folder)):
             name, path = entry.name, f"{folder}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                if name not in apart:
+                if problem := misnamed(path):
+                    result.problems.append(problem)
+                elif name not in apart:
                     private = f"{path}/".casefold() == PRIVATE
                     waiting.append((path, _APART if private else frozenset()))
             elif is_markdown(name) or entry.is_symlink():
@@ -327,13 +329,11 @@ def _without_plain(
 
 
 def _file(result: Walk, add: Add, entry: os.DirEntry[str], path: str) -> None:
-    try:
-        path.encode()
-        status = entry.stat(follow_symlinks=False)
-    except UnicodeEncodeError:
-        shown = os.fsencode(path).decode("utf-8", "replace")
-        result.problems.append(Problem(path=shown, line=None, reason="its name is not UTF-8"))
+    if problem := misnamed(path):
+        result.problems.append(problem)
         return
+    try:
+        status = entry.stat(follow_symlinks=False)
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             result.problems.append(Problem(path=path, line=None, reason=_reason(error)))
@@ -344,6 +344,16 @@ def _file(result: Walk, add: Add, entry: os.DirEntry[str], path: str) -> None:
     is_link = stat.S_ISLNK(status.st_mode)
     reason = "a symbolic link, which is never followed" if is_link else "not a regular file"
     result.problems.append(Problem(path=path, line=None, reason=reason))
+
+
+def misnamed(path: str) -> Problem | None:
+    """Returns the problem of a file or folder whose name is not UTF-8; None for other names."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        return Problem(path=shown, line=None, reason="its name is not UTF-8")
+    return None
 
 
 def _glob(

@@ -251,11 +251,13 @@ def fresh(
         for folder in (root, home):
             shutil.rmtree(folder, ignore_errors=True)
         root.mkdir()
-        if committed.is_dir():
-            shutil.copytree(committed, root / ".git")
+        if committed.is_dir():  # `init` refuses a checkout that lacks files of git's index.
+            shutil.copytree(committed, root / ".git", ignore=shutil.ignore_patterns("index"))
         else:
             git(root, "init", "-q", "-b", "main")
         init(root, home, now=clock())
+        if committed.is_dir():
+            shutil.copy2(committed / "index", root / ".git")
         for name, text in MEMORIES.items():
             path = root / ".mind" / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -270,6 +270,35 @@ def test_a_memory_that_git_ignores_is_reported(repository, mind):
         sync(mind)
 
 
+@pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", ".mind/.gitignore"])
+def test_memories_that_git_ignores_are_named_with_the_rule(repository, mind, place):
+    with (repository / place).open("a", encoding="utf-8") as file:
+        file.write("\n*.bak\ndecisions/\n")
+    path = remember(mind).place.path
+    saving.store(mind, saving.draft(Kind.FACT, "Not shared"), private=True)
+    (repository / ".mind/notes.bak").write_text("", encoding="utf-8")
+    for warning in (syncing.ignored(repository) or "", sync(mind).notice or ""):
+        assert f"so they are not shared: {path} (line " in warning
+        assert f" of {place})" in warning
+    (repository / place).write_text("*.bak\n", encoding="utf-8")
+    assert syncing.ignored(repository) is None
+
+
+def test_a_commit_of_settings_alone_remembers_nothing(repository, mind):
+    assert (sync(mind).message or "").startswith("memory: 4 added")
+
+
+def test_a_memory_outside_of_a_sparse_checkout_is_reported(repository, mind):
+    sync(mind)
+    git(repository, "sparse-checkout", "set", "--no-cone", "/app.py", "/.mind/config.toml")
+    remember(mind)
+    with pytest.raises(StorageFailed, match="outside of this sparse checkout") as raised:
+        sync(mind)
+    assert "`git sparse-checkout add .mind`" in raised.value.hint
+    git(repository, "sparse-checkout", "add", ".mind")
+    assert sync(mind).commit
+
+
 def test_a_secret_in_a_file_is_not_committed(repository, mind):
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
     path = repository / ".mind" / "facts" / "aws.md"

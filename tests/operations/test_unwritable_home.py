@@ -1,15 +1,19 @@
 """Reading commands answer even if neither the project nor the home is writable."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.features import values
 from mimo.features.notes.reading import list_
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.mind import Mind
+from mimo.store import locks
 
 
 @pytest.fixture
@@ -30,6 +34,27 @@ def test_status_doctor_and_lists_answer(stuck: Mind) -> None:
     assert project.memories == len(list_(stuck).memories) == 1
     checks = {check.name: check.verdict for check in doctor(stuck).checks}
     assert (checks["index"], checks["files"], checks["links"]) == ("warning", "ok", "ok")
+
+
+def test_doctor_names_the_folders_that_are_read_only(
+    mind: Mind, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list_(mind)
+
+    def opened(path: Path, *_: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    for folder in (home, mind.folder):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda path, _, closed=folder: Path(path) != closed)
+            if folder == mind.folder:
+                patch.setattr(disk, "opened", opened)
+                with pytest.raises(StorageFailed, match="read-only"):
+                    locks.excludes(mind.folder / ".local/lock")
+            checks = doctor(mind).checks
+        warnings = [check.message for check in checks if check.verdict == "warning"]
+        assert f"`{folder}` is read-only: nothing can be stored in it" in warnings
+        assert not [check for check in checks if check.name == "locks"]
 
 
 def test_a_value_that_could_not_be_read_back_is_refused(stuck: Mind) -> None:

@@ -57,6 +57,24 @@ def faults(mind: Mind) -> list[Check]:
     return [check for check in doctor(mind).checks if check.name == "private"]
 
 
+@pytest.mark.attack(KIND)
+def test_a_home_in_a_repository_is_not_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, home = tmp_path / "settings", tmp_path / "settings/home"
+    home.mkdir(parents=True)
+    git(root, "init", "-q")
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MIND_HOME", str(home))
+    assert main(["init"]) == main(["add", "Tea is hot"]) == 0
+    assert list(home.rglob("key"))
+    git(root, "add", "-A")
+    assert not [path for path in git(root, "ls-files").splitlines() if path.startswith("home/")]
+    (home / ".gitignore").unlink()
+    assert main(["add", "Milk goes in first"]) == 0
+    assert not (home / ".gitignore").exists(), "the user has removed it"
+
+
 def committed(root: Path) -> set[str]:
     """Returns the files that commits after the first one changed."""
     first = git(root, "rev-list", "--max-parents=0", "HEAD")

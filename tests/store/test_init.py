@@ -9,6 +9,7 @@ from mimo.errors import Invalid, StorageFailed
 from mimo.store import projects
 from mimo.store.init import complete, init, lacking
 from mimo.store.trust import Trust
+from tests.conftest import git
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DIGEST = "0" * 64
@@ -134,3 +135,44 @@ def test_a_folder_within_a_store_cannot_be_a_project(tmp_path, home):
 
     with pytest.raises(Invalid, match=r"is in a `.mind/`"):
         init(inside, home, now=NOW)
+
+
+@pytest.fixture
+def shared(root, home):
+    """A repository with a project in git."""
+    git(root, "init")
+    init(root, home, now=NOW)
+    (root / ".mind/.gitignore").write_text("*.bak\n")
+    (root / "src").mkdir()
+    (root / "src/main.py").write_text("1\n")
+    git(root, "add", ".")
+    git(root, "commit", "-m", "shared")
+    return root
+
+
+@pytest.mark.parametrize("patterns", [("src",), ("--no-cone", "/src/", "/.mind/facts/")])
+def test_init_replaces_nothing_that_a_sparse_checkout_leaves_out(shared, home, patterns):
+    git(shared, "sparse-checkout", "set", *patterns)
+    with pytest.raises(Invalid, match="which is missing here") as caught:
+        init(shared, home, now=NOW)
+    assert "git sparse-checkout add .mind" in caught.value.hint
+    assert not git(shared, "status", "--porcelain")
+    git(shared, "sparse-checkout", "add", ".mind")
+    assert init(shared, home, now=NOW).added == (".mind/.gitignore",), "lines were missing"
+
+
+def test_init_replaces_no_deleted_file_that_is_in_git(shared, home):
+    (shared / ".mind/MEMORY.md").unlink()
+    with pytest.raises(Invalid, match=r"git has `.mind/MEMORY.md`") as caught:
+        init(shared, home, now=NOW)
+    assert "git checkout -- .mind" in caught.value.hint
+    git(shared, "rm", "--cached", ".mind/MEMORY.md")
+    assert ".mind/MEMORY.md" in init(shared, home, now=NOW).added
+
+
+def test_a_deleted_file_for_git_gets_its_text_from_git(shared):
+    (shared / ".mind/.gitignore").unlink()
+    (shared / ".mind/.gitattributes").unlink()
+    assert complete(shared) == (".mind/.gitignore", ".mind/.gitattributes")
+    assert (shared / ".mind/.gitignore").read_text().startswith("*.bak\n.index/\n")
+    assert git(shared, "status", "--porcelain").split() == ["M", ".mind/.gitignore"]

@@ -1,6 +1,7 @@
 """Which project a folder belongs to, and the list of all on this machine."""
 
 import json
+import os
 from datetime import UTC, datetime
 
 import pytest
@@ -118,6 +119,31 @@ def test_a_damaged_registry_is_reported_and_renamed(root, home, damage):
     assert aside.read_bytes() == damage
     assert str(aside) in notice
     assert len(json.loads(path.read_text())) == 1
+
+
+def test_a_project_whose_path_is_not_utf8_is_registered_like_others(home, tmp_path):
+    roots = [tmp_path / os.fsdecode(name) for name in (b"one", b"caf\xe9", b"two")]
+    for root in roots:
+        assert projects.register(home, Project(root=root, name=root.name), now=NOW) is None
+    registry = projects.registered(home)
+    assert registry.problem is None
+    assert [entry.path for entry in registry.projects] == roots
+    projects.unregister(home, {roots[1]})
+    assert [entry.path for entry in projects.registered(home).projects] == [roots[0], roots[2]]
+
+
+@pytest.mark.parametrize("entry", [1, {"name": "x"}, {"path": "/x", "name": "x", "added": "soon"}])
+def test_a_damaged_entry_of_the_registry_leaves_the_others(root, home, entry):
+    project = Project(root=root, name="project")
+    projects.register(home, project, now=NOW)
+    path = home / projects.REGISTRY
+    path.write_text(json.dumps([entry, *json.loads(path.read_text())]))
+    registry = projects.registered(home)
+    assert [kept.path for kept in registry.projects] == [root]
+    assert "damaged" in (registry.problem or "")
+    assert "keeps 1 of its projects" in (projects.register(home, project, now=NOW) or "")
+    assert projects.registered(home) == projects.Registry(registry.projects)
+    assert len(list(home.glob("projects.json.damaged-*"))) == 1
 
 
 def test_a_registry_that_cant_be_read_is_left_alone(root, home):

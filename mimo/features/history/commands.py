@@ -326,6 +326,8 @@ def sync(
 
         sharing.push_later(mind)
     remarks = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
+    if ignored := syncing.ignored(mind.project.root):
+        remarks.append(ignored)
     return Synced(
         commit=done.commit,
         branch=done.branch,

@@ -299,8 +299,11 @@ def _base(mind: Mind) -> Path:
 
 def relative(mind: Mind, path: Path) -> str:
     """Returns a file's path as it is stored: relative to the project, even outside of it."""
-    stored = Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
-    return stored.encode("utf-8", "backslashreplace").decode()
+    return _unescaped(mind, path).encode("utf-8", "backslashreplace").decode()
+
+
+def _unescaped(mind: Mind, path: Path) -> str:
+    return Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
 
 
 def source_id(path: str) -> str:
@@ -530,6 +533,8 @@ def _ingest_once(
     mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
 ) -> FileReport:
     path = relative(mind, target.path)
+    if path != _unescaped(mind, target.path):
+        raise Invalid(f"the name of `{path}` is not UTF-8", hint="rename it")
     _check_place(mind, target.path, path)
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])

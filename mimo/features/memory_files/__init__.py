@@ -310,4 +310,4 @@ def inserted(text: str, number: int, addition: str) -> str:
             f"Error: Invalid `insert_line` parameter: {number}. It should be within the range of "
             f"lines of the file: [0, {len(lines)}]"
         )
-    return "\n".join([*lines[:number], addition.rstrip("\n"), *lines[number:]]) + "\n"
+    return "\n".join([*lines[:number], addition.removesuffix("\n"), *lines[number:]]) + "\n"

@@ -94,6 +94,7 @@ def create(
     """Create a file"""
     place, taken = memory_files.check_new(path), f"Error: File {path} already exists"
     _check_free(mind, path, taken)
+    _check_case(mind, path, place)
     draft = _draft(mind, path, place, file_text)
     try:
         saving.store(mind, draft, private=files.is_private(place), path=place)
@@ -120,7 +121,7 @@ def str_replace(
     """Replace a text in a file"""
 
     def change(text: str) -> tuple[str, str]:
-        return memory_files.replaced(path, text, old_str, new_str)
+        return memory_files.replaced(path, text, _with_lf(old_str), _with_lf(new_str))
 
     record, lines = _changed(mind, path, f"Error: {missing_text(path)}", change, tries=_TRIES)
     done = "The memory file has been edited."
@@ -146,7 +147,7 @@ def insert(
     """Insert lines into a file"""
 
     def change(text: str) -> tuple[str, str]:
-        return memory_files.inserted(text, insert_line, insert_text), ""
+        return memory_files.inserted(text, insert_line, _with_lf(insert_text)), ""
 
     # A line number refers to the text that the agent saw, so a changed file is not tried again.
     missing = f"Error: The path {path} does not exist"
@@ -199,15 +200,17 @@ def rename(
     records = _meant(mind, old_path, missing, "rename")
     _check_free(mind, new_path, taken)
     folder = memory_files.stored(old_path)
+    start, moved = memory_files.stored(new_path), folder
     if records[0].place.path.startswith(f"{folder}/"):
-        start = memory_files.stored(new_path)
         if f"{start}/".startswith(f"{folder}/"):
             raise Invalid(f"`{new_path}` is in `{old_path}` itself", hint="choose another folder")
         places = [start + record.place.path.removeprefix(folder) for record in records]
         for place in places:
             file_of(f"{ROOT}{place.removeprefix(STORE)}")
     else:
-        places = [memory_files.check_new(new_path)]
+        start, moved = memory_files.check_new(new_path), records[0].place.path
+        places = [start]
+    _check_case(mind, new_path, start, moved)
     for record, place in zip(records, places, strict=True):
         if record.place.private and not files.is_private(place):
             raise Denied(
@@ -273,7 +276,12 @@ def _check_links(mind: Mind, path: str, place: str) -> None:
 
 
 def _text(mind: Mind, record: Record) -> str:
-    return mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff")
+    return _with_lf(mind.store.raw(record).decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
+def _with_lf(text: str) -> str:
+    """Returns a text without the carriage returns at the ends of lines."""
+    return text.replace("\r\n", "\n")
 
 
 def _log(mind: Mind, path: str, span: tuple[int, int] | None) -> str:
@@ -282,7 +290,7 @@ def _log(mind: Mind, path: str, span: tuple[int, int] | None) -> str:
     data = files.content(mind.project.root / LOG)
     if data is None:
         raise NotFound(missing_text(path))
-    text = memory_files.numbered(path, data.decode("utf-8", "replace"), span)
+    text = memory_files.numbered(path, _with_lf(data.decode("utf-8", "replace")), span)
     return text if mind.trust.trusted(files.digest(data)) else _NOTE + text
 
 
@@ -311,6 +319,31 @@ def _check_free(mind: Mind, path: str, taken: str) -> None:
         file = file_of(name)
         if memory_files.shown(file) == name and mind.store.stamp(file) is not None:
             raise Invalid(f"`{name}` is a file, not a folder")
+
+
+def _check_case(mind: Mind, path: str, place: str, moved: str = "") -> None:
+    """Raises `Invalid` if a name of a new place exists with other upper and lower case.
+
+    Some disks take both for the same file, and git then checks out one of them. `moved` is the
+    place of a file or folder that is renamed.
+    """
+    root, parts = mind.project.root, place.split("/")
+    for end in range(1, len(parts)):
+        folder, name = "/".join(parts[:end]), parts[end]
+        names: list[str] = []
+        with suppress(OSError):
+            entries = (root / folder).iterdir()
+            names += (unicodedata.normalize("NFC", entry.name) for entry in entries)
+        if folder in (STORE, f"{STORE}/private"):
+            names += (kind.folder for kind in Kind)
+        if folder == STORE:
+            names += ("MEMORY.md", "README.md")
+        same = [other for other in names if other.casefold() == name.casefold()]
+        if same and name not in same and f"{folder}/{same[0]}" != moved:
+            raise Invalid(
+                f"`{path}` can't be used: `{name}` differs from `{same[0]}` only in case",
+                hint=f"use `{same[0]}`, or choose another name",
+            )
 
 
 def _draft(mind: Mind, path: str, place: str, text: str) -> Memory:
@@ -353,14 +386,16 @@ def _changed(
 ) -> tuple[Record, str]:
     """Changes the text of a file and returns the memory, and the second result of `change`.
 
+    `change` gets the text with the line ends of Unix; the file gets those of its first line back.
     If another process changed the file meanwhile, the change is repeated up to `tries` times.
     """
     while True:
         tries -= 1
         record = _record(mind, path, missing)
         try:
-            text, answer = change(saving.file_text(mind, record))
-            return saving.rewrite(mind, record, text), answer
+            text, answer = change(_with_lf(whole := saving.file_text(mind, record)))
+            end = "\r\n" if whole.partition("\n")[0].endswith("\r") else "\n"
+            return saving.rewrite(mind, record, text.replace("\n", end)), answer
         except Conflict:
             if not tries:
                 raise Conflict(

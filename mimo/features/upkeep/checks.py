@@ -1,5 +1,6 @@
 """`mind doctor`: the checks of a memory and its settings, and repairs without a decision."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
@@ -127,7 +128,8 @@ def _projects(mind: Mind) -> Iterator[Check]:
         yield _warning("projects", registry.problem, hint)
     for project in (project for project in registry.projects if mind.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
-        yield _warning("projects", message, "searches over all projects skip it")
+        hint = "searches over all projects skip it; if it was moved, run `mind init` in its folder"
+        yield _warning("projects", message, hint)
 
 
 def _modes(mind: Mind) -> Iterator[Check]:
@@ -156,7 +158,7 @@ def _first(paths: Sequence[object]) -> str:
 def _locks(mind: Mind) -> Iterator[Check]:
     """Yields a fault if two processes could change the memory at once."""
     path = files.local(mind.project.root, "lock")
-    if not locks.excludes(path):
+    if os.access(mind.folder, os.W_OK) and not locks.excludes(path):
         message = f"a lock on `{path}` does not exclude other processes"
         yield _fault(
             "locks", message, "move the project to a local disk, or mount its disk with locks"
@@ -173,6 +175,11 @@ def _project(mind: Mind) -> Iterator[Check]:
         yield _ok("project", str(mind.project.root))
     except MindError as error:
         yield _warning("project", error.message, error.hint)
+    own = [mind.home] if mind.member is None else []
+    for folder in (*own, *([mind.folder] if mind.has_project else [])):
+        if folder.exists() and not os.access(folder, os.W_OK):
+            message = f"`{folder}` is read-only: nothing can be stored in it"
+            yield _warning("project", message, "make it writable, unless that is intended")
 
 
 def _index(mind: Mind) -> Iterator[Check]:
@@ -182,7 +189,8 @@ def _index(mind: Mind) -> Iterator[Check]:
     if pending := mind.noted("pending"):
         yield _warning("index", pending, "wait until it is done; if it hangs, end it")
     if note := mind.noted("index"):
-        yield _warning("index", note, f"free some space, or make {mind.index_folder} writable")
+        place = mind.index_folder if os.access(mind.home, os.W_OK) else mind.home
+        yield _warning("index", note, f"free some space, or make {place} writable")
     else:
         size = f"{stats.units:,} passages, {stats.bytes:,} bytes"
         yield _ok("index", f"{stats.memories:,} memories in {size}")
@@ -325,6 +333,11 @@ def _merging(mind: Mind) -> Iterator[Check]:
         yield _ok("merging", "git merges memories field by field")
 
 
+def _sharing(mind: Mind) -> Iterator[Check]:
+    if warning := syncing.ignored(mind.project.root):
+        yield _warning("sharing", warning, "`git check-ignore -v FILE` shows the rule of a file")
+
+
 def _autocommit(mind: Mind) -> Iterator[Check]:
     if failure := syncing.failure_of_commit(mind):
         hint = "`mind sync` commits the changes, or shows the reason again"
@@ -386,6 +399,7 @@ _OF_PROJECT = (
     _links,
     _private,
     _merging,
+    _sharing,
     _autocommit,
     _procedures,
     _trust,

@@ -146,7 +146,10 @@ def _(result: ProjectRows, screen: Screen) -> None:
         return
     screen.table(("project", "memories", "path", "state"), map(_cells, result.projects))
     if any(row.missing for row in result.projects):
-        screen.note("`mind projects forget` removes those that are missing from the list")
+        screen.note(
+            "`mind projects forget` removes those that are missing from the list;"
+            " `mind init` in the new folder of one that was moved adds it"
+        )
 
 
 def _cells(row: ProjectRow) -> tuple[Part, ...]:

@@ -195,6 +195,8 @@ def _warnings(mind: Mind) -> Iterator[str]:
             yield f"{leak.message}: {leak.hint}"
         if lacking := syncing.lacking(mind.project.root):
             yield f"{lacking}; `mind doctor --fix` repairs that"
+        if ignored := syncing.ignored(mind.project.root):
+            yield ignored
         if failure := syncing.failure_of_commit(mind):
             yield f"{failure}; `mind sync` commits the changes"
 

@@ -272,6 +272,7 @@ def _messages(name: str, arguments: Mapping[str, object]) -> str:
 
 
 def _no_project(scratch: Scratch) -> None:
+    scratch.git("rm", "-r", "--quiet", "--cached", ".mind")
     shutil.rmtree(scratch.project / ".mind")
     shutil.rmtree(scratch.home / ".mind")
 

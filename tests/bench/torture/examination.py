@@ -63,7 +63,7 @@ _ENTRIES = re.compile(r"/\.local/(ingested|imports/[^/]*)\.json$|/clients/folder
 _MAY_BE_OLD = re.compile(
     r"/\.local/exposure\.json$|/sessions/"  # Of a session.
     r"|/private/\.gitignore$"  # `.mind/.gitignore` has a rule, too, and the next write tries again.
-    r"|/\.mind/index-owner$"  # Each command writes it that opens an index.
+    r"|^home/\.mind/\.gitignore$|/\.mind/index-owner$"  # Written before an index is opened.
     r"|/\.local/ingested\.json$"  # Without an entry, the digests of the files are compared.
     r"|/clients/folders\.json$"  # An empty folder that can't be removed stays in it.
 )

@@ -9,7 +9,7 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound
 from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
 from mimo.features.ingest.commands import ingest
-from mimo.features.notes.reading import show
+from mimo.features.notes.reading import list_, show
 from mimo.memory.chunking import Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
@@ -86,6 +86,21 @@ def test_the_chunks_of_a_file_are_one_line_of_a_difference(story, project, mind,
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "Guide" in line]
     assert "file" in line
     assert "chunks" in line
+
+
+def test_names_that_are_not_utf8_break_no_command(story, project, mind):
+    try:
+        (project / os.fsdecode(b".mind/caf\xe9")).mkdir()
+    except OSError:
+        pytest.skip("this file system refuses such names")
+    for name in (b"caf\xe9.md", b"facts/caf\xe9.md", b"caf\xe9/plain.md"):
+        (project / ".mind" / os.fsdecode(name)).write_text("In Latin-1", encoding="utf-8")
+    assert len(sync(mind).files) == 3
+    assert [file.id for file in log(mind).commits[0].files] == [None] * 3
+    for at in (None, "HEAD"):
+        listed = list_(mind, at=at)
+        assert (len(listed.memories), listed.unreadable) == (2, 3)
+    assert [path.name for path in mind.index_folder.glob("index*.db")] == ["index.db"]
 
 
 def test_log_of_a_memory_omits_other_commits(story, mind):

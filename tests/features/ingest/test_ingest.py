@@ -445,15 +445,15 @@ def test_a_file_that_another_process_ingested_meanwhile_is_recognised(mind, proj
     assert finding.total(mind) == 3
 
 
-def test_names_that_are_not_text_are_distinguished(mind, project):
+def test_names_that_are_not_utf8_are_refused(mind, project):
     put(project, ".gitignore", "*.log\n")
-    for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
+    for name in (b"docs/\xfe.txt", b"docs/\xff/a.txt", b"docs/plain.txt"):
         put(project, os.fsdecode(name), "Words of an odd file.")
-    assert [file.path for file in take(mind, "docs").files] == [
-        "docs/\\udcfe.txt",
-        "docs/\\udcff.txt",
-    ]
-    assert finding.total(mind) == 2
+    reports = {file.path: file.refusal for file in take(mind, "docs").files}
+    assert reports.pop("docs/plain.txt") is None
+    assert sorted(reports) == ["docs/\\udcfe.txt", "docs/\\udcff/a.txt"]
+    assert all("is not UTF-8" in str(refusal) for refusal in reports.values())
+    assert finding.total(mind) == 1
 
 
 def test_a_dry_run_writes_nothing(mind, project):

@@ -147,5 +147,6 @@ def test_projects_are_printed_with_their_state(
     assert here == [mind.project.name, "0", str(mind.project.root), "here"]
     assert other == ["blog", "?", str(blog.project.root), "missing"]
     assert "`mind projects forget`" in err
+    assert "`mind init` in the new folder" in err
     assert main(["projects", "forget", "--json"], open=lambda _: mind) == 0
     assert json.loads(capsys.readouterr().out)["projects"] == [str(blog.project.root)]

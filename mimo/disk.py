@@ -347,7 +347,9 @@ def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably.
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
-    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder.
+    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, and for
+    a private folder of a `.mind/` that is missing: a project that was moved or deleted while a
+    process used it must not appear again.
     """
     missing = []
     existing = folder
@@ -357,6 +359,9 @@ def make_folder(folder: Path) -> None:
         missing.append(existing)
         existing = existing.parent
     top = private_place(folder)
+    is_of_store = top is not None and top.name in PRIVATE_FOLDERS
+    if is_of_store and (store := next((new for new in missing if new.name == STORE), None)):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(store))
     for new in reversed(missing):
         private = top is not None and new.is_relative_to(top)
         with suppress(FileExistsError):
@@ -366,7 +371,7 @@ def make_folder(folder: Path) -> None:
         while existing.is_relative_to(top):
             tighten(existing)
             existing = existing.parent
-        if top.name in PRIVATE_FOLDERS:
+        if is_of_store:
             _ignore_all(top)
 
 

@@ -333,6 +333,13 @@ def private_place(path: Path) -> Path | None:
     return Path(name[: min(ends)]) if ends else None
 
 
+def is_in_store(path: Path) -> bool:
+    """Returns whether a file at a path would be in a `.mind/`, whose Markdown is memory."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
+    parts = (*absolute.parts, *absolute.parent.resolve().parts)
+    return STORE in (part.casefold() for part in parts)
+
+
 def is_in_home(path: Path) -> bool:
     """Returns whether a path is in a $MIND_HOME."""
     return any(f"{path}".startswith(home) for home in _homes)

@@ -355,20 +355,20 @@ def make_folder(folder: Path) -> None:
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
     content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, and for
-    a private folder of a `.mind/` that is missing: a project that was moved or deleted while a
-    process used it must not appear again.
+    a private folder of a project that is missing: one that was moved or deleted while a process
+    used it must not appear again.
     """
     missing = []
     existing = folder
+    top = private_place(folder)
+    is_of_store = top is not None and top.name in PRIVATE_FOLDERS
     while not existing.is_dir():
+        if is_of_store and existing.name == STORE and not existing.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing.parent))
         if existing.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(existing))
         missing.append(existing)
         existing = existing.parent
-    top = private_place(folder)
-    is_of_store = top is not None and top.name in PRIVATE_FOLDERS
-    if is_of_store and (store := next((new for new in missing if new.name == STORE), None)):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(store))
     for new in reversed(missing):
         private = top is not None and new.is_relative_to(top)
         with suppress(FileExistsError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mimo import rendering
-from mimo.errors import MindError
+from mimo.errors import Conflict, MindError
 from mimo.features.notes.reading import MemoryDetails
 from mimo.features.review import Waiting
 from mimo.features.review.actions import (
@@ -204,26 +204,15 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
         if id is None:
             return False
         action = chosen(action, item, id, walk.setting.handle(id)[0])
-    arguments = dict(action.arguments or {})
     try:
-        look = _listed(walk, kinds=[item.kind.value]).arrived if action.approves_all else None
-        if look is not None:
-            _look(walk, look)
-            arguments["digest"] = look.digest
-        if action.asks and not _confirmed(action.asks):
+        arguments = _agreed(walk, item, action)
+        if arguments is None:
             return False
-        if action.resolves and item not in _listed(walk, kinds=[item.kind.value]).items:
-            walk.line(CHANGED)
-            return True
-        if action.approves:
-            if not _has_read(walk, action.approves):
-                return False
-            arguments["digest"] = walk.read[action.approves].digest
         result = walk.call(action.path, arguments)
     except MindError as error:
         for line in rendering.lines_of(error):
             rendering.complain(line)
-        return False
+        return isinstance(error, Conflict)
     if result is None:
         walk.line("nothing changed")
         return False
@@ -235,6 +224,27 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
         return False
     walk.resolved.append(action.path)
     return True
+
+
+def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | None:
+    """Returns the arguments of an action; None if the user does not confirm it, or must read first.
+
+    Raises `Conflict` if the item has changed since it was shown.
+    """
+    arguments = dict(action.arguments or {})
+    look = _listed(walk, kinds=[item.kind.value]).arrived if action.approves_all else None
+    if look is not None:
+        _look(walk, look)
+        arguments["digest"] = look.digest
+    if action.asks and not _confirmed(action.asks):
+        return None
+    if action.resolves and item not in _listed(walk, kinds=[item.kind.value]).items:
+        raise Conflict(CHANGED)
+    if action.approves:
+        if not _has_read(walk, action.approves):
+            return None
+        arguments["digest"] = walk.read[action.approves].digest
+    return arguments
 
 
 def _has_read(walk: Walk, id: str) -> bool:

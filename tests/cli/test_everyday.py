@@ -2,8 +2,8 @@
 
 import json
 import os
-import subprocess
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any

@@ -381,7 +381,9 @@ class TestIds:
             run(mind, "show", id=own)
         assert run(mind, "show", id=id).id == id
 
-    def test_the_list_has_the_changes_of_both_and_begins_with_the_last(self, mind, clock):
+    def test_the_list_begins_with_the_change_that_is_undone(self, mind, clock):
+        add(mind, "Never use yarn")
+        clock.forward(seconds=5)
         run(mind, "add", content="Tea is green")
         clock.forward(seconds=5)
         id = add(mind, "Always use pnpm").id

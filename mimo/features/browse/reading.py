@@ -63,7 +63,7 @@ class Pane(TerminalScreen):
 
     def __init__(self, width: int, setting: Setting) -> None:
         """Starts with nothing written."""
-        super().__init__(colour=True, width=max(width, 10), height=1)
+        super().__init__(colour=True, width=width, height=1)
         self.setting = setting
 
     def note(self, message: str) -> None:

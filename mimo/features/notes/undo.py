@@ -100,7 +100,9 @@ def undo(
         purged, notice = undoing.purge(mind, id)
         return Undone(purged=purged, notice=notice)
     if list_:
+        # The list begins with the change that `mind undo` reverts.
         user = mind.user() if mind.agent is None else None
+        last = mind.trash.last
         changes = [
             _change(
                 change.entry,
@@ -110,6 +112,7 @@ def undo(
             )
             for owner in filter(None, (mind, user))
             for change in undoing.changes(owner, limit)
+            if owner is mind or change.entry.id > last
         ]
         changes.sort(key=lambda change: change.id, reverse=True)
         return Undone(changes=tuple(changes[:limit]))

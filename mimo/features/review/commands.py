@@ -345,7 +345,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
-    examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
+    examples=("mind trust", "mind trust k3v7mq p2wnxa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
     mind: Mind,

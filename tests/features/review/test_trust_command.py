@@ -428,7 +428,8 @@ def by_key_in_review(mind: Mind, *, last: Callable[[], None]) -> None:
     (item,) = review(mind).items
     assert not guided._do(walk, item, keys_of(item)["t"])
     last()
-    assert not guided._do(walk, item, keys_of(item)["t"])
+    assert guided._do(walk, item, keys_of(item)["t"])  # The item is shown again.
+    assert not walk.resolved
 
 
 @pytest.mark.attack("unapproved text believed")

@@ -333,6 +333,13 @@ def private_place(path: Path) -> Path | None:
     return Path(name[: min(ends)]) if ends else None
 
 
+def is_in_store(path: Path) -> bool:
+    """Returns whether a file at a path would be in a `.mind/`, whose Markdown is memory."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
+    parts = (*absolute.parts, *absolute.parent.resolve().parts)
+    return STORE in (part.casefold() for part in parts)
+
+
 def is_in_home(path: Path) -> bool:
     """Returns whether a path is in a $MIND_HOME."""
     return any(f"{path}".startswith(home) for home in _homes)
@@ -347,16 +354,21 @@ def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably.
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
-    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder.
+    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, and for
+    a private folder of a project that is missing: one that was moved or deleted while a process
+    used it must not appear again.
     """
     missing = []
     existing = folder
+    top = private_place(folder)
+    is_of_store = top is not None and top.name in PRIVATE_FOLDERS
     while not existing.is_dir():
+        if is_of_store and existing.name == STORE and not existing.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing.parent))
         if existing.is_symlink():
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(existing))
         missing.append(existing)
         existing = existing.parent
-    top = private_place(folder)
     for new in reversed(missing):
         private = top is not None and new.is_relative_to(top)
         with suppress(FileExistsError):
@@ -366,7 +378,7 @@ def make_folder(folder: Path) -> None:
         while existing.is_relative_to(top):
             tighten(existing)
             existing = existing.parent
-        if top.name in PRIVATE_FOLDERS:
+        if is_of_store:
             _ignore_all(top)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +18,7 @@ import click
 from mimo import disk
 from mimo.commands.spec import Param
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.rendering import complain
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -32,11 +36,11 @@ def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> 
     first is empty. If `run` fails, the texts stay in a draft that the error names.
     """
     draft = _draft(_form(params).encode())
-    _open(draft)
-    texts = _filled(_text(draft.read_bytes()), params)
+    written = _opened(draft)
     result = None
-    if params[0].name in texts:
-        with _kept_on_error(draft):
+    with _kept_on_error(draft):
+        texts = _filled(_text(written), params)
+        if params[0].name in texts:
             result = run({**arguments, **texts})
     _discard(draft)
     return result
@@ -68,27 +72,65 @@ def _title(param: Param) -> str:
 
 @contextmanager
 def _kept_on_error(draft: Path) -> Iterator[None]:
-    """Adds the path of the draft to the hint of an error."""
+    """Adds the path of the draft to the hint of an error, or prints it if the user interrupts."""
     try:
         yield
+    except KeyboardInterrupt:
+        complain(f"note: your text is in {draft}")
+        raise
     except MindError as error:
         message, hint = error.typed or (error.message, error.hint)
         error.typed = message, f"your text is in {draft}" + (f"; {hint}" if hint else "")
         raise
 
 
-def _open(draft: Path) -> None:
-    """Opens the editor on a draft, which is kept if the editor fails after a change."""
+def _opened(draft: Path) -> bytes:
+    """Returns the text of a draft after the user's editor, which is kept if the editor fails.
+
+    Raises `Invalid` if the editor fails or removes the draft.
+    """
     before = draft.read_bytes()
+    for name in ("VISUAL", "EDITOR"):
+        if not os.environ.get(name, "").strip():  # click would run the draft itself.
+            os.environ.pop(name, None)
     try:
-        click.edit(filename=str(draft))
-    except click.ClickException as error:
+        with _kept_on_error(draft), _without_interrupts():
+            click.edit(filename=str(draft))
+    except (click.ClickException, ValueError) as error:
         hint = "set $EDITOR; nothing was changed"
-        if draft.read_bytes() == before:
+        if _text_of(draft) in (before, None):
             _discard(draft)
         else:
             hint = f"your text is in {draft}; nothing was changed"
-        raise Invalid(f"the editor failed: {error.message}", hint=hint) from error
+        message = error.message if isinstance(error, click.ClickException) else str(error)
+        raise Invalid(f"the editor failed: {message}", hint=hint) from error
+    written = _text_of(draft)
+    if written is None:
+        if not draft.exists():
+            _discard(draft)
+        raise Invalid(f"the editor left no file at {draft}", hint="nothing was changed")
+    return written
+
+
+def _text_of(draft: Path) -> bytes | None:
+    """Returns the text of a draft; None if the editor has removed it or put a folder there."""
+    with suppress(OSError):
+        return draft.read_bytes()
+    return None
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Leaves Ctrl-C to the editor, which owns the terminal and may stay open, as git does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    # A function, because the editor would inherit `SIG_IGN`.
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
@@ -104,8 +146,7 @@ def edit(mind: Mind, arguments: Mapping[str, Any], run: Run) -> object | None:
     path = mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)
-    _open(draft)
-    after, result = draft.read_bytes(), None
+    after, result = _opened(draft), None
     if after != before:
         with _kept_on_error(draft):
             if _content(path) != before:

@@ -11,21 +11,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mimo import rendering
-from mimo.errors import MindError
+from mimo.errors import Conflict, MindError
 from mimo.features.notes.reading import MemoryDetails
 from mimo.features.review import Waiting
 from mimo.features.review.actions import (
+    CHANGED,
     OF_ONE,
     READ_FIRST,
     Action,
+    chosen,
     identity,
     keys_of,
     named_in,
 )
 from mimo.features.review.commands import Review, ReviewItem, show_item
-from mimo.features.review.trusting import look_of, show_look
-from mimo.frozen import field, frozen
-from mimo.rendering import Part, Screen, Setting, accent, dim, strong
+from mimo.features.review.trusting import FirstLook, look_of, show_look
+from mimo.frozen import field, frozen, replace
+from mimo.rendering import Part, Screen, Setting, accent, dim, ident, strong
 from mimo.rendering.results import count, screen_for, setting_of, show_on
 from mimo.text.clean import clean
 
@@ -44,6 +46,8 @@ class Walk:
     """The state of the loop: the items that were skipped, and the commands that were run."""
 
     call: Call
+    arguments: Mapping[str, Any]
+    """Those of the command."""
     options: Mapping[str, Any]
     setting: Setting
     skipped: list[tuple[Any, ...]] = field(default_factory=list)
@@ -72,30 +76,37 @@ def review(
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    walk = Walk(call=call, options=options, setting=setting_of(mind, options))
+    setting = setting_of(mind, options)
+    walk = Walk(call=call, arguments=arguments, options=options, setting=setting)
     try:
-        if _go_through(walk, arguments) and _wants_fading(walk, arguments):
-            arguments = {**arguments, "kinds": [Waiting.FADING.value]}
-            _go_through(walk, arguments)
+        if _go_through(walk) and _wants_fading(walk):
+            walk = replace(walk, arguments={**arguments, "kinds": [Waiting.FADING.value]})
+            _go_through(walk)
     except KeyboardInterrupt:
         walk.line()
     finally:
-        left = _listed(walk, arguments).total
+        left = _listed(walk).total
         done = f"{len(walk.resolved):,} resolved" if walk.resolved else "nothing was changed"
         walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing is left"))
 
 
-def _go_through(walk: Walk, arguments: Mapping[str, Any]) -> bool:
-    """Asks about each open item; returns whether the user has answered all and did not quit."""
-    while (item := _next(walk, arguments)) is not None:
+def _go_through(walk: Walk) -> bool:
+    """Asks about each open item, or as many as the user wants.
+
+    Returns whether the user has answered all and did not quit.
+    """
+    for _ in range(walk.arguments.get("limit", sys.maxsize)):
+        item = _next(walk)
+        if item is None:
+            return True
         if not _resolve(walk, *item):
             return False
-    return True
+    return False
 
 
-def _wants_fading(walk: Walk, arguments: Mapping[str, Any]) -> bool:
+def _wants_fading(walk: Walk) -> bool:
     """Returns whether memories fade that were not listed, and the user wants to see each."""
-    fading = _listed(walk, arguments).fading
+    fading = _listed(walk).fading
     fade = count(fading or 0, "memory fades", "memories fade")
     return bool(fading) and _confirmed(f"{fade}; go through them?")
 
@@ -111,34 +122,38 @@ def trust(
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
     look = look_of(user or mind) if is_asked else None
     if look is not None:
-        walk = Walk(call=call, options=options, setting=setting_of(mind, options))
-        with walk.screen() as screen:
-            show_look(look, screen)
-            screen.blank()
+        setting = setting_of(mind, options)
+        walk = Walk(call=call, arguments=arguments, options=options, setting=setting)
+        _look(walk, look)
         later = ", and later changes on the default branch" if arguments.get("follow") else ""
         if not _confirmed(f"approve all of it for the agents on this machine{later}?"):
             walk.line("nothing was approved")
             return None
+        arguments = {**arguments, "digest": look.digest}
     return call("trust", arguments)
 
 
-def _listed(walk: Walk, arguments: Mapping[str, Any]) -> Review:
-    listed = walk.call("review", {**arguments, "limit": 1000})
+def _look(walk: Walk, look: FirstLook) -> None:
+    with walk.screen() as screen:
+        show_look(look, screen)
+        screen.blank()
+
+
+def _listed(walk: Walk, **arguments: Any) -> Review:
+    listed = walk.call("review", {**walk.arguments, **arguments, "limit": 1000})
     if not isinstance(listed, Review):
         raise TypeError(listed)
     return listed
 
 
-def _next(walk: Walk, arguments: Mapping[str, Any]) -> tuple[ReviewItem, int] | None:
+def _next(walk: Walk) -> tuple[ReviewItem, int] | None:
     """Returns the first item that was not skipped, and the number of items left."""
-    listed = _listed(walk, arguments)
+    listed = _listed(walk)
     left = [item for item in listed.items if identity(item) not in walk.skipped]
     if not left:
         return None
     if listed.arrived and not walk.skipped and not walk.resolved:
-        with walk.screen() as screen:
-            show_look(listed.arrived, screen)
-            screen.blank()
+        _look(walk, listed.arrived)
     return left[0], len(left)
 
 
@@ -183,25 +198,21 @@ _ALWAYS = {"s": "skip", "q": "quit", "?": "the keys"}
 
 
 def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
-    """Runs the action of a key and returns whether it changed anything."""
-    arguments = dict(action.arguments or {})
+    """Runs the action of a key and returns whether the item may have changed."""
     if action.path in OF_ONE and len(named_in(item)) > 1:
-        chosen = _one_of(walk, named_in(item))
-        if chosen is None:
+        id = _one_of(walk, named_in(item))
+        if id is None:
             return False
-        arguments["id"] = chosen
-    if action.asks and not _confirmed(action.asks):
-        return False
+        action = chosen(action, item, id, walk.setting.handle(id)[0])
     try:
-        if action.approves:
-            if not _has_read(walk, action.approves):
-                return False
-            arguments["digest"] = walk.read[action.approves].digest
+        arguments = _agreed(walk, item, action)
+        if arguments is None:
+            return False
         result = walk.call(action.path, arguments)
     except MindError as error:
         for line in rendering.lines_of(error):
             rendering.complain(line)
-        return False
+        return isinstance(error, Conflict)
     if result is None:
         walk.line("nothing changed")
         return False
@@ -213,6 +224,27 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
         return False
     walk.resolved.append(action.path)
     return True
+
+
+def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | None:
+    """Returns the arguments of an action; None if the user does not confirm it, or must read first.
+
+    Raises `Conflict` if the item has changed since it was shown.
+    """
+    arguments = dict(action.arguments or {})
+    look = _listed(walk, kinds=[item.kind.value]).arrived if action.approves_all else None
+    if look is not None:
+        _look(walk, look)
+        arguments["digest"] = look.digest
+    if action.asks and not _confirmed(action.asks):
+        return None
+    if action.resolves and item not in _listed(walk, kinds=[item.kind.value]).items:
+        raise Conflict(CHANGED)
+    if action.approves:
+        if not _has_read(walk, action.approves):
+            return None
+        arguments["digest"] = walk.read[action.approves].digest
+    return arguments
 
 
 def _has_read(walk: Walk, id: str) -> bool:
@@ -232,7 +264,10 @@ def _has_read(walk: Walk, id: str) -> bool:
 
 def _one_of(walk: Walk, names: Sequence[str]) -> str | None:
     """Returns the memory that the user chooses, or None for a key that is not its number."""
-    walk.line(strong("which? "), ", ".join(f"{n} {name}" for n, name in enumerate(names, 1)))
+    parts: list[Part] = [strong("which?")]
+    for number, name in enumerate(names, 1):
+        parts += [f"{',' if number > 1 else ''} {number} ", ident(name)]
+    walk.line(*parts)
     key = _key()
     return names[int(key) - 1] if key.isdecimal() and 1 <= int(key) <= len(names) else None
 

@@ -256,20 +256,23 @@ class Asking:
         The end of the input is not an answer: it stops the command as Ctrl-C does.
         """
         from select import select
+        from time import monotonic
 
         if self.shown != question:
             self.shown = question
-            complain(f"{question.text} [{'/'.join(question.choices)}]")
-        if not select([sys.stdin], [], [], seconds)[0]:
-            return None
-        line = sys.stdin.readline()
-        if not line:
-            raise KeyboardInterrupt
-        answer = line.strip().lower()
-        exact = [choice for choice in question.choices if choice == line.strip()]
-        near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
-        if len(near) != 1:
+            text = f"{question.text} [{'/'.join(question.choices)}]"
+            for line in text.split("\n"):
+                complain(line)
+        end = monotonic() + seconds
+        while select([sys.stdin], [], [], max(0, end - monotonic()))[0]:
+            typed = sys.stdin.readline()
+            if not typed:
+                raise KeyboardInterrupt
+            answer = typed.strip().lower()
+            exact = [choice for choice in question.choices if choice == typed.strip()]
+            near = exact or [c for c in question.choices if answer and c.lower().startswith(answer)]
+            if len(near) == 1:
+                self.shown = None
+                return near[0]
             complain(f"answer with one of {', '.join(question.choices)}")
-            return None
-        self.shown = None
-        return near[0]
+        return None

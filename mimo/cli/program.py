@@ -141,10 +141,19 @@ class Words(Program, click.Group):
             return path.removeprefix(f"{self.path} "), self.leaf(path), rest
         command = self.get_command(ctx, args[0])
         if command is None and not ctx.resilient_parsing:
-            raise self._unknown(ctx, args[0])
+            raise self.unknown(ctx, args[0])
         return (args[0] if command else None), command, rest
 
-    def _unknown(self, ctx: click.Context, word: str) -> Invalid:
+    def check_path(self, ctx: click.Context, words: Sequence[str]) -> None:
+        """Raises `Invalid` for words after those of a command."""
+        path, rest = "", list(words)
+        while rest and path not in self.registry.table and path not in PROGRAM_COMMANDS:
+            path, rest = led(self.registry, path, rest)
+        if rest:
+            raise Words(path, self.registry, self._run).unknown(ctx, rest[0])
+
+    def unknown(self, ctx: click.Context, word: str) -> Invalid:
+        """Returns the error for a word that is not a command or a sub-command."""
         if word.startswith("-"):
             return Invalid(f"`{word}` is not an option of `mind`", hint="see `mind help --all`")
         words = self.list_commands(ctx)
@@ -265,7 +274,10 @@ def help_command() -> click.Command:
     """Returns `mind help`."""
 
     def explain(words: tuple[str, ...], all: bool | None) -> None:
-        root = click.get_current_context().find_root().command
+        context = click.get_current_context().find_root()
+        root = context.command
+        if isinstance(root, Words):
+            root.check_path(context, words)
         ask = [*words, "--help", *(["--all"] if all and not words else [])]
         with root.make_context("mind", ask) as ctx:
             root.invoke(ctx)

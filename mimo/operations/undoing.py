@@ -154,7 +154,7 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     """
     store = mind.trash
     newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
-    entry = store.find(wanted) if wanted else next(newest, None)
+    entry = next(newest, None) if wanted is None else store.find(wanted)
     if entry is None:
         raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
     _authorise(mind, entry)
@@ -189,17 +189,17 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
 
 
 def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
-    """Returns the memory in which a person made the last change, if it is the one to undo.
+    """Returns the memory with the change that a person undoes: the last one, or a named one.
 
     That is the project's, or the user's for all projects.
     """
-    names_none = arguments.get("id") is None and not (
-        arguments.get("list_") or arguments.get("purge")
-    )
-    user = mind.user() if names_none and mind.agent is None else None
-    if user is None:
+    wanted, is_purge = arguments.get("id"), arguments.get("purge")
+    user = None if mind.agent or arguments.get("list_") else mind.user()
+    if user is None or (is_purge and wanted in (None, "all")):
         return mind
-    return user if user.trash.last > mind.trash.last else mind
+    if wanted is None:
+        return user if user.trash.last > mind.trash.last else mind
+    return user if user.trash.matches(wanted) and not mind.trash.matches(wanted) else mind
 
 
 def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:

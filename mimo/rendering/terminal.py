@@ -32,6 +32,8 @@ UNIQUE, REST = "bold magenta", "dim"
 """The letters of a handle that are unique, and those after them."""
 MARK = "bold yellow"
 
+LEAST_WIDTH = 10
+
 
 class TerminalScreen(Screen):
     """A screen with colour, whose pager opens if the text is longer than the terminal."""
@@ -51,6 +53,8 @@ class TerminalScreen(Screen):
             highlight=False,
             emoji=False,
         )
+        # The environment may have any number in COLUMNS; rich fails at a few.
+        self._console.width = max(self._console.width, LEAST_WIDTH)
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Writes one line, whose wrapped parts keep its indentation, or are below the title."""

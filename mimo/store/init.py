@@ -16,7 +16,7 @@ from mimo.frozen import frozen
 from mimo.store import files, git
 from mimo.store.projects import Project, check_owner, is_home, register, served_root, user_root
 from mimo.store.trust import Trust
-from mimo.store.walk import is_markdown
+from mimo.store.walk import is_markdown, walk
 
 CONFIG = """\
 # Settings of this project's memory. Everyone who clones the repository shares them.
@@ -70,6 +70,7 @@ _DECISIONS = (
     "adrs",
 )
 _NOTES = ("CLAUDE.md", "AGENTS.md")
+_NOTES_OF_MIND = b"<!-- MIND:CONTEXT"
 
 
 @frozen
@@ -84,14 +85,8 @@ class InitReport:
     found: tuple[str, ...]
     """Existing folders and files with knowledge."""
     include: tuple[str, ...]
-    """Globs that would include them as memories."""
+    """The globs of the setting `include`, and those that would include them too."""
     notices: tuple[str, ...]
-
-    @property
-    def include_line(self) -> str | None:
-        """Returns the line for `.mind/config.toml`; None if there are no such files."""
-        globs = ", ".join(f'"{glob}"' for glob in self.include)
-        return f"include = [{globs}]" if globs else None
 
 
 def init(root: Path, home: Path, *, now: datetime) -> InitReport:
@@ -105,7 +100,8 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     _check(root, home)
     _check_missing(root)
     project = Project(root=root, name=root.name)
-    load(user=home / files.CONFIG, project=project.store / files.CONFIG).check_format()
+    config = load(user=home / files.CONFIG, project=project.store / files.CONFIG)
+    config.check_format()
     created = not os.path.lexists(project.store)
     added = []
     for name, text in _TEMPLATES:
@@ -119,15 +115,18 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
             Trust(home, root).begin()
         except StorageFailed as error:
             notices.append(f"texts can't be approved here: {error.message}")
-    existing = [path for path in _DECISIONS if _has_markdown(root / path)]
-    existing += [n for n in _NOTES if (root / n).is_file() and not (root / n).is_symlink()]
-    existing += ["docs"] if _has_markdown(root / "docs") else []
+    include = config["include"]
+    included = frozenset(walk(root, include).files) if include else frozenset[str]()
+    existing = [path for path in (*_DECISIONS, *_NOTES, "docs") if _files(root, path) - included]
     return InitReport(
         project=project,
         created=created,
         added=tuple(added),
         found=tuple(existing),
-        include=tuple(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
+        include=(
+            *(include if existing else ()),
+            *(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
+        ),
         notices=tuple(notices),
     )
 
@@ -253,11 +252,21 @@ def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
     return [line.encode() for line in lines if line.encode() not in present]
 
 
-def _has_markdown(folder: Path) -> bool:
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    try:
-        with os.scandir(folder) as entries:
-            return any(is_markdown(e.name) and e.is_file(follow_symlinks=False) for e in entries)
-    except OSError:
-        return False
+def _files(root: Path, path: str) -> frozenset[str]:
+    """Returns the Markdown file of that path, or those in its folder; none that has mind's notes.
+
+    Memories would otherwise contain copies of others.
+    """
+    place = root / path
+    with suppress(OSError):
+        if place.is_symlink():
+            return frozenset()
+        if place.is_file():
+            return frozenset() if _NOTES_OF_MIND in disk.read(place) else frozenset((path,))
+        with os.scandir(place) as entries:
+            return frozenset(
+                f"{path}/{entry.name}"
+                for entry in entries
+                if is_markdown(entry.name) and entry.is_file(follow_symlinks=False)
+            )
+    return frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -192,7 +193,9 @@ def commit_id(root: Path, revision: str) -> str | None:
     if not revision or revision.startswith("-") or "\0" in revision:
         return None
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return git.run(root, *words).stdout.decode().strip() or None
+    printed = git.run(root, *words).stdout.decode("ascii", "replace").strip()
+    # Of `^HEAD` and `A..B`, which name sets of commits, git prints other words.
+    return printed if re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", printed) else None
 
 
 def _before(root: Path, date: str, now: datetime) -> str | None:

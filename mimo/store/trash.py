@@ -283,15 +283,19 @@ class Trash:
                 by_path[kept.path] = replace(kept, before=first.before, mode=first.mode)
         return tuple(by_path.values())
 
+    def matches(self, wanted: str) -> list[str]:
+        """Returns the ids of the entries with an id, or with a start or end of one."""
+        ids = self.ids()
+        return [id_ for id_ in ids if id_ == wanted] or [
+            id_ for id_ in ids if wanted and (id_.startswith(wanted) or id_.endswith(wanted))
+        ]
+
     def find(self, wanted: str) -> Entry:
         """Returns the entry with an id, or with an unambiguous start or end of one.
 
         Raises `NotFound` and `AmbiguousId`.
         """
-        ids = self.ids()
-        matches = [id_ for id_ in ids if id_ == wanted] or [
-            id_ for id_ in ids if wanted and (id_.startswith(wanted) or id_.endswith(wanted))
-        ]
+        matches = self.matches(wanted)
         if len(matches) > 1:
             raise AmbiguousId(
                 f"`{wanted}` matches {len(matches)} changes",

@@ -50,6 +50,38 @@ def test_an_invalid_answer_is_asked_again(
     assert capsys.readouterr().err.endswith("answer with one of yes, no, not now\n")
 
 
+@pytest.mark.parametrize("first", ["maybe\n", "\n"])
+def test_another_answer_is_awaited_after_an_invalid_one(
+    typed: BinaryIO, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    lines = [first, "no\n"]
+
+    def ready(*_: object) -> tuple[list[object], list[object], list[object]]:
+        if lines:
+            typed.write(lines.pop(0).encode())
+        return [sys.stdin], [], []
+
+    monkeypatch.setattr("select.select", ready)
+
+    assert Asking().ask(QUESTION, 60) == "no"
+
+
+def test_each_line_of_a_question_has_its_own(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An action of a procedure could otherwise imitate the end of the question."""
+    text = "Its actions:\n  [set_context {}]\n  [call \x1b[2J{}]\nRun it?"
+    Asking().ask(Question(text=text, choices=("yes", "no")), 0)
+
+    assert capsys.readouterr().err.split("\n") == [
+        "Its actions:",
+        "  [set_context {}]",
+        "  [call {}]",
+        "Run it? [yes/no]",
+        "",
+    ]
+
+
 def test_a_question_is_printed_once_without_control_characters(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,62 @@ def test_an_edit_without_changes_writes_nothing(
     assert memory.read_text(encoding="utf-8") == TEXT
     assert capsys.readouterr() == ("", "note: nothing changed\n")
     assert not list(tmp_path.glob("mind-*/draft.md"))
+
+
+def test_an_interrupt_is_left_to_the_editor(edit: Any, memory: Path) -> None:
+    """Ctrl-C reaches both; an editor such as `ed` stays open, and its text is stored later."""
+    interrupt = "import os, signal; os.kill(os.getppid(), signal.SIGINT)"
+
+    assert edit(f"{interrupt}; text = text.replace('JWT', 'PASETO')") == 0
+
+    assert memory.read_text(encoding="utf-8") == TEXT.replace("JWT", "PASETO")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "path.unlink(); sys.exit()",
+        "path.unlink(); path.mkdir(); sys.exit()",
+        "import shutil; shutil.rmtree(path.parent); sys.exit()",
+    ],
+)
+def test_an_editor_may_remove_the_draft(
+    edit: Any, memory: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    assert edit(line) == 2
+
+    assert memory.read_text(encoding="utf-8") == TEXT
+    message = capsys.readouterr().err
+    assert message.startswith("error: the editor left no file at ")
+    assert message.endswith("\nhint: nothing was changed\n")
+
+
+@pytest.mark.parametrize("editor", ["'unbalanced", "/no/such/editor"])
+def test_an_editor_that_can_not_be_started_is_reported(
+    edit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], editor: str
+) -> None:
+    edit("")
+    capsys.readouterr()
+    monkeypatch.setenv("VISUAL", editor)
+
+    assert main(["edit", "aaaaaa"]) == 2
+
+    message = capsys.readouterr().err
+    assert message.startswith("error: the editor failed: ")
+    assert message.endswith("\nhint: set $EDITOR; nothing was changed\n")
+
+
+def test_a_blank_editor_counts_as_unset(
+    edit: Any, monkeypatch: pytest.MonkeyPatch, memory: Path
+) -> None:
+    edit("")
+    script = os.environ["VISUAL"]
+    monkeypatch.setenv("VISUAL", "  ")
+    monkeypatch.setenv("EDITOR", script)
+
+    assert main(["edit", "aaaaaa"]) == 0
+    assert memory.read_text(encoding="utf-8") == TEXT
 
 
 def test_a_typed_secret_is_refused_and_the_text_stays_in_a_draft(

@@ -130,6 +130,13 @@ def test_help_of_an_unknown_command_is_an_error(run: Run) -> None:
     assert hint == "hint: did you mean `mind search`?"
 
 
+@pytest.mark.parametrize("words", [["review", "nosuch"], ["value", "get", "nosuch"], ["mcp", "x"]])
+def test_help_of_more_words_than_a_command_is_an_error(run: Run, words: list[str]) -> None:
+    message, _ = run.error("help", *words)
+
+    assert message == f"error: `{words[-1]}` is not a command of `mind {' '.join(words[:-1])}`"
+
+
 # Other words for a command.
 
 

@@ -39,7 +39,7 @@ def test_the_example_is_a_file_as_mind_writes_it() -> None:
     assert codec.render(whole).decode() == FULL
     assert whole.outcome is Outcome.PARTIAL
     assert whole.sections.keys() == {Section.REASONING, Section.OUTCOME}
-    assert whole.links == (Link(to="decision_auth_20260301_p2w9xa", type="supersedes"),)
+    assert whole.links == (Link(to="decision_auth_20260301_p2wnxa", type="supersedes"),)
 
 
 def test_each_key_has_a_row_in_the_order_of_a_header() -> None:

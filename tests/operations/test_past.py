@@ -268,6 +268,16 @@ def test_a_missing_memory_at_a_revision_is_not_looked_for_in_the_present(story, 
     assert "`mind list --at " in (raised.value.hint or "")
 
 
+@pytest.mark.parametrize("revision", ["^HEAD", "HEAD..HEAD", "HEAD...HEAD", "HEAD^@", "HEAD^!"])
+def test_a_revision_that_names_several_commits_is_refused(mind, project, revision):
+    git(project, "init", "-q", "-b", "main")
+    saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
+    committed(project, "one")
+
+    with pytest.raises(NotFound, match="is not a commit, branch, tag or date"):
+        list_(mind, at=revision)
+
+
 def test_an_empty_revision_is_reported_as_such(mind, project):
     """Also if the user has a memory for all projects, which is in no repository."""
     git(project, "init", "-q", "-b", "main")

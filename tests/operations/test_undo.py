@@ -227,6 +227,13 @@ def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
     assert lookup.one(mind, id_).memory.importance == 0.5
 
 
+def test_an_empty_id_names_no_change(mind: Mind) -> None:
+    run(mind, "add", content="Tea is green")
+
+    with pytest.raises(NotFound, match="trash has no ``"):
+        run(mind, "undo", id="")
+
+
 def test_a_dry_run_changes_nothing(mind: Mind) -> None:
     id_ = added(mind)
     run(mind, "rm", id=id_)

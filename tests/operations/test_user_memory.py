@@ -381,6 +381,26 @@ class TestIds:
             run(mind, "show", id=own)
         assert run(mind, "show", id=id).id == id
 
+    def test_the_list_begins_with_the_change_that_is_undone(self, mind, clock):
+        add(mind, "Never use yarn")
+        clock.forward(seconds=5)
+        run(mind, "add", content="Tea is green")
+        clock.forward(seconds=5)
+        id = add(mind, "Always use pnpm").id
+
+        first, second = run(mind, "undo", list=True).changes
+        assert (first.scope, second.scope) == ("user", None)
+        assert [row.scope for row in run(mind, "undo", MCP, list=True).changes] == [None]
+        assert [row.id for row in run(mind, "undo", list=True, limit=1).changes] == [first.id]
+
+        assert run(mind, "undo", id=first.id, dry_run=True).change.id == first.id
+        assert run(mind, "undo").change.id == first.id
+        with pytest.raises(NotFound):
+            run(mind, "show", id=id)
+        run(mind, "undo", id=second.id)
+        with pytest.raises(NotFound, match="trash has no `zzz`"):
+            run(mind, "undo", id="zzz")
+
     def test_the_last_change_of_it_is_undone_with_user(self, mind, clock):
         id = add(mind, "Always use pnpm").id
         clock.forward(seconds=5)

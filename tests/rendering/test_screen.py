@@ -24,6 +24,7 @@ from mimo.rendering import (
     ident,
     path,
     strong,
+    titled,
 )
 from mimo.rendering.results import (
     Recorded,
@@ -125,6 +126,18 @@ def test_without_colour_a_terminal_gets_no_colours(capsys: pytest.CaptureFixture
     out = written(filled(TerminalScreen(colour=False, width=60, height=100)), capsys)
 
     assert "\x1b[3" not in out
+
+
+@pytest.mark.parametrize("columns", range(12))
+def test_a_terminal_of_few_columns_gets_all_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = filled(TerminalScreen(colour=True, height=100))
+    screen.line(ident("k3v7mq"), "  ", titled("A long title of a memory"), indent=2)
+    screen.text("A text", indent=4)
+
+    assert "A text" in written(screen, capsys)
 
 
 class Terminal(io.StringIO):

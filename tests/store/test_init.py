@@ -94,11 +94,30 @@ def test_init_offers_existing_documents(root, home):
     (root / "adr").mkdir()
     report = init(root, home, now=NOW)
     assert report.found == ("docs/decisions", "CLAUDE.md", "docs")
-    assert report.include_line == 'include = ["docs/decisions/*.md", "CLAUDE.md", "docs/*.md"]'
+    assert report.include == ("docs/decisions/*.md", "CLAUDE.md", "docs/*.md")
+
+
+def test_init_offers_only_what_is_no_memory_yet_beside_the_present_globs(root, home):
+    for path in ("adr/1.md", "docs/guide.md", "notes/a.md", "AGENTS.md"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    init(root, home, now=NOW)
+    config = root / ".mind" / "config.toml"
+    config.write_text('format = 1\ninclude = ["notes/*.md", "d*/*.md"]\n')
+    report = init(root, home, now=NOW)
+    assert report.found == ("adr", "AGENTS.md")
+    assert report.include == ("notes/*.md", "d*/*.md", "adr/*.md", "AGENTS.md")
+    config.write_text('format = 1\ninclude = ["**/*.md"]\n')
+    assert init(root, home, now=NOW).include == ()
+
+
+def test_init_does_not_offer_a_file_with_the_notes_of_mind(root, home):
+    (root / "CLAUDE.md").write_text("<!-- MIND:CONTEXT sha=0 -->\nnotes\n<!-- MIND:END -->\n")
+    assert init(root, home, now=NOW).found == ()
 
 
 def test_a_project_without_documents_is_offered_nothing(root, home):
-    assert init(root, home, now=NOW).include_line is None
+    assert init(root, home, now=NOW).include == ()
 
 
 def test_the_parent_of_minds_own_folder_is_refused(home):

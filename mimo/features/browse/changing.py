@@ -16,9 +16,9 @@ from mimo.features.browse.reading import Done, Reader, question_of
 from mimo.features.browse.widgets import Choose
 from mimo.features.notes.reading import MemoryDetails
 from mimo.features.notes.undo import Undone
-from mimo.features.review.actions import OF_ONE, READ_FIRST, Action, keys_of
+from mimo.features.review.actions import OF_ONE, READ_FIRST, Action, chosen, keys_of
 from mimo.features.review.commands import ReviewItem
-from mimo.rendering import Part, strong
+from mimo.rendering import Part, strong, text_of
 
 T = TypeVar("T")
 
@@ -75,10 +75,15 @@ class Changing:
         self._read: MemoryDetails | None = None
         """The memory whose whole text was shown last, so that it may be approved."""
 
-    def change(self, path: str, arguments: Mapping[str, Any]) -> None:
-        """Runs a command, in the user's editor if it needs one."""
+    def change(
+        self, path: str, arguments: Mapping[str, Any], item: ReviewItem | None = None
+    ) -> None:
+        """Runs a command, in the user's editor if it needs one.
+
+        With `item`, only if that item of the review is still as it was shown.
+        """
         if path not in _IN_EDITOR:
-            work = partial(self._reader.change, path, arguments)
+            work = partial(self._reader.change, path, arguments, item)
             self._screen.ask(self.lane, lambda _: work(), self._show)
             return
         try:
@@ -157,8 +162,10 @@ class Changing:
         """Runs the action of an item, for one of its memories if it has several."""
         arguments = dict(action.arguments or {})
         several = [choice for choice in item.choices if choice.id]
+        if action.approves_all:
+            arguments["digest"] = self._reader.unapproved
         if action.path not in OF_ONE or len(several) < 2:
-            self._run(action, arguments)
+            self._run(item, action, arguments)
             return
         choices = [
             Choice(key=str(number), label=side.title or side.id or "", value=side.id)
@@ -166,8 +173,9 @@ class Changing:
         ]
 
         def answered(id: object) -> None:
-            if id is not None:
-                self._run(action, arguments | {"id": id})
+            if isinstance(id, str):
+                narrowed = chosen(action, item, id, text_of(self._reader.handle(id)))
+                self._run(item, narrowed, dict(narrowed.arguments or {}))
 
         self._screen.push_screen(Choose((f"{action.label}: which?",), choices), answered)
 
@@ -190,12 +198,15 @@ class Changing:
         self._read = memory
         self._screen.tell((READ_FIRST,))
 
-    def _run(self, action: Action, arguments: Mapping[str, Any]) -> None:
+    def _run(self, item: ReviewItem, action: Action, arguments: Mapping[str, Any]) -> None:
+        def change() -> None:
+            self.change(action.path, arguments, item if action.resolves else None)
+
         if action.approves:
             self._approve(action.approves)
         elif action.path == "show":
             self._screen.view(str(arguments["id"]))
         elif action.asks:
-            self._confirm((action.asks,), lambda: self.change(action.path, arguments))
+            self._confirm((action.asks,), change)
         else:
-            self.change(action.path, arguments)
+            change()

@@ -20,7 +20,7 @@ from mimo.features.browse.model import PAGE, Page, Place, Row, View
 from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, arrow_of
 from mimo.features.notes.reading import MemoryDetails, MemoryRow, MemoryRows
 from mimo.features.notes.undo import Undone
-from mimo.features.review.actions import identity, keys_of
+from mimo.features.review.actions import CHANGED, identity, keys_of
 from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.frozen import frozen, replace
@@ -63,7 +63,7 @@ class Pane(TerminalScreen):
 
     def __init__(self, width: int, setting: Setting) -> None:
         """Starts with nothing written."""
-        super().__init__(colour=True, width=max(width, 10), height=1)
+        super().__init__(colour=True, width=width, height=1)
         self.setting = setting
 
     def note(self, message: str) -> None:
@@ -93,6 +93,8 @@ class Reader:
         self._call = call
         self._progress = progress
         self._renewing = Lock()
+        self.unapproved = ""
+        """The digest of the texts that were not approved when the review was listed."""
         use_zone(mind.zone)
 
     @property
@@ -143,6 +145,7 @@ class Reader:
     def _page(self, pane: Pane, place: Place, offset: int, halted: Halted) -> Page:
         if place.view is View.REVIEW:
             review = self._answer(Review, "review", {"limit": 1000}, halted)
+            self.unapproved = review.arrived.digest if review.arrived else ""
             return Page(rows=tuple(map(_item_row, review.items)), total=len(review.items))
         if place.about is not None:
             graph = self._graph(place.about.id or "", halted)
@@ -203,8 +206,17 @@ class Reader:
 
     # Changes.
 
-    def change(self, path: str, arguments: Mapping[str, Any]) -> Done:
-        """Runs a command that changes something, and returns what it did."""
+    def change(
+        self, path: str, arguments: Mapping[str, Any], item: ReviewItem | None = None
+    ) -> Done:
+        """Runs a command that changes something, and returns what it did.
+
+        With `item`, it changes nothing unless that item of the review is still the same.
+        """
+        if item is not None:
+            listed = {"kinds": [item.kind.value], "limit": 1000}
+            if item not in self._answer(Review, "review", listed, None).items:
+                return Done(message=CHANGED)
         before = self._last_change()
         result = self.run(path, arguments)
         if result is None:

@@ -17,7 +17,6 @@ from itertools import islice
 from pathlib import Path
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.exporting.documents import File
 from mimo.frozen import NamedTuple
@@ -49,8 +48,7 @@ def place(name: str) -> Path:
     Raises `Invalid` if its folder is missing, or is a memory: `mind` would read the export there.
     """
     path = Path(os.path.abspath(disk.expanded(name)))  # noqa: PTH100 - keeps links
-    parts = (*path.parts, *path.parent.resolve().parts)
-    if STORE in (part.casefold() for part in parts):
+    if disk.is_in_store(path):
         raise Invalid(
             f"`{path}` is in a folder of mind, which would read it as memories",
             hint="write it to another folder",

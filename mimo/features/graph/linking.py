@@ -52,9 +52,9 @@ class Linked:
     toolset="extra",
     errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
     examples=(
-        "mind link k3v7mq p2w9xa",
-        "mind link k3v7mq p2w9xa --type builds_on",
-        "mind link k3v7mq p2w9xa --remove",
+        "mind link k3v7mq p2wnxa",
+        "mind link k3v7mq p2wnxa --type builds_on",
+        "mind link k3v7mq p2wnxa --remove",
     ),
 )
 def link(

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import File, Limit, file_of
+from mimo.commands.common import File, Limit, Owner, file_of, owner_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -35,6 +35,7 @@ class ChangeRow:
     undoes: Annotated[Omitted[str], Out("The change that it undid")]
     files: Annotated[Omitted[tuple[str, ...]], Out("The files that it changed")] = None
     undone: Annotated[Omitted[bool], Out("Whether it was undone")] = None
+    scope: Owner = None
 
 
 @frozen
@@ -99,17 +100,22 @@ def undo(
         purged, notice = undoing.purge(mind, id)
         return Undone(purged=purged, notice=notice)
     if list_:
-        changes = undoing.changes(mind, limit)
-        return Undone(
-            changes=tuple(
-                _change(
-                    change.entry,
-                    files=tuple(file_of(mind, path) for path in change.files),
-                    undone=change.undone,
-                )
-                for change in changes
+        # The list begins with the change that `mind undo` reverts.
+        user = mind.user() if mind.agent is None else None
+        last = mind.trash.last
+        changes = [
+            _change(
+                change.entry,
+                files=tuple(file_of(owner, path) for path in change.files),
+                undone=change.undone,
+                scope=owner_of(owner),
             )
-        )
+            for owner in filter(None, (mind, user))
+            for change in undoing.changes(owner, limit)
+            if owner is mind or change.entry.id > last
+        ]
+        changes.sort(key=lambda change: change.id, reverse=True)
+        return Undone(changes=tuple(changes[:limit]))
     done = undoing.undo(mind, id, dry_run=dry_run, force=force)
     return Undone(
         change=_change(done.entry),
@@ -123,7 +129,11 @@ def undo(
 
 
 def _change(
-    entry: Entry, *, files: tuple[str, ...] | None = None, undone: bool | None = None
+    entry: Entry,
+    *,
+    files: tuple[str, ...] | None = None,
+    undone: bool | None = None,
+    scope: str | None = None,
 ) -> ChangeRow:
     return ChangeRow(
         id=entry.id,
@@ -133,6 +143,7 @@ def _change(
         undoes=entry.undoes,
         files=files,
         undone=undone,
+        scope=scope,
     )
 
 
@@ -168,11 +179,12 @@ def _list(changes: tuple[ChangeRow, ...], screen: Screen) -> None:
         screen.line("no change can be undone")
     for row in changes:
         mark = warn("  undone") if row.undone else ""
+        scope = dim(f"  {row.scope}") if row.scope else ""
         by = f" by {row.by}" if row.by else ""
         about = f" of {_short(row.undoes)}" if row.undoes else ""
         when = dim(f"  {second(row.time)}{by}")
         name = strong(undoing.name_of(row.command))
-        screen.line(accent(_short(row.id)), "  ", name, about, when, mark)
+        screen.line(accent(_short(row.id)), "  ", name, about, when, scope, mark)
         _files([(path, "") for path in row.files or ()], screen)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from mimo.features.review import BOTH, Waiting
 from mimo.features.review.commands import ReviewItem
-from mimo.frozen import frozen
+from mimo.features.review.trusting import short
+from mimo.frozen import frozen, replace
 from mimo.memory.merge import is_text
 
 OF_ONE = ("show", "edit", "rm", "evolve supersede")
@@ -29,6 +30,19 @@ class Action:
     approves: str = ""
     """The id of the memory whose text the user must have read first."""
 
+    @property
+    def approves_all(self) -> bool:
+        """True if it approves all texts, which the user must have seen listed."""
+        return self.path == "trust" and not self.approves
+
+    @property
+    def resolves(self) -> bool:
+        """True if it depends on the item as it was shown; an editor shows the current text."""
+        return self.path in ("review settle", "review keep", "keep", "rm")
+
+
+CHANGED = "it has changed since it was shown; nothing was done"
+"""The reply to an action on an item that is no longer as it was shown."""
 
 READ_FIRST = "this is the text that agents would get; press t again to approve it"
 """The reply to an approval of a text that was not shown, or not in its current state."""
@@ -42,6 +56,13 @@ def identity(item: ReviewItem) -> tuple[Any, ...]:
 def named_in(item: ReviewItem) -> list[str]:
     """Returns the ids of the memories among which an item offers a choice."""
     return [choice.id for choice in item.choices if choice.id]
+
+
+def chosen(action: Action, item: ReviewItem, id: str, handle: str) -> Action:
+    """Returns an action on one of an item's memories, which its question names."""
+    title = next(choice.title for choice in item.choices if choice.id == id)
+    asks = f"remove {handle}  {short(title or '')}?" if action.asks else ""
+    return replace(action, arguments={**(action.arguments or {}), "id": id}, asks=asks)
 
 
 def keys_of(item: ReviewItem) -> dict[str, Action]:

@@ -348,7 +348,7 @@ def _settled(mind: Mind, done: Resolved) -> SettledRow:
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
-    examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
+    examples=("mind trust", "mind trust k3v7mq p2wnxa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
     mind: Mind,
@@ -357,7 +357,7 @@ def trust(
     follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
     mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
     digest: Annotated[
-        str | None, Arg("Only if the text of the one memory still has this digest")
+        str | None, Arg("Only if the text of the memory, or all texts, still have this digest")
     ] = None,
     everywhere: OfUser = False,
 ) -> TrustState:
@@ -376,14 +376,14 @@ def trust(
     """
     if (ids and follow) or (mine and (ids or follow)):
         raise Invalid("ids, `--follow` and `--mine` exclude each other", hint="give one of them")
-    if digest is not None and len(ids) != 1:
-        raise Invalid("`--digest` is of one memory", hint="give one id")
+    if digest is not None and (mine or len(ids) > 1):
+        raise Invalid("`--digest` is of one memory or of all texts", hint="give one id, or none")
     if ids:
         trusting.approve(mind, ids, digest=digest)
     elif mine:
         trusting.approve_own(mind)
     else:
-        trusting.approve_all(mind, follow=follow)
+        trusting.approve_all(mind, follow=follow, digest=digest)
     return _state(mind, ids)
 
 

@@ -20,7 +20,7 @@ from mimo.mind import Mind
 from mimo.operations import lookup, refresh
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
-from mimo.store import git, revisions
+from mimo.store import files, git, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
@@ -89,13 +89,20 @@ def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
         yield "later edits are trusted"
 
 
-def approve_all(mind: Mind, *, follow: bool) -> None:
+def approve_all(mind: Mind, *, follow: bool, digest: str | None = None) -> None:
     """Approves the current text of every file; with `follow`, later changes too.
 
     If the user's setting `trust.only` names authors, only files that they committed are approved.
+    Raises `Conflict` if a digest is given and the texts that are not approved have another one.
     """
     _repair(mind)
-    _approve_new(mind, filter(mind.trust.admitted(), digests(mind)))
+    every = digests(mind)
+    if digest not in (None, _unapproved(mind, every)):
+        raise Conflict(
+            "the texts that are not approved have changed since they were shown",
+            hint="read them again, then approve them",
+        )
+    _approve_new(mind, filter(mind.trust.admitted(), every))
     mind.trust.forget_earlier()
     if follow:
         mind.trust.follow(follow)
@@ -193,6 +200,7 @@ class FirstLook:
     yours: Annotated[
         int, Out("Files last committed under your own address, which anyone can write")
     ] = 0
+    digest: Annotated[str, Out("Digest of all these texts, for `mind trust --digest`")] = ""
 
 
 def look_of(mind: Mind) -> FirstLook | None:
@@ -205,14 +213,14 @@ def look_of(mind: Mind) -> FirstLook | None:
     has_policy = has_policy and not mind.trust.approved(mind.store.digest(FILE))
     if not (texts or runnable or has_policy):
         return None
-    files = {text.path for text in texts}
+    paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
     records = mind.index.ask(survey.records, newest)
     return FirstLook(
         memories=len(texts),
-        files=len(files),
+        files=len(paths),
         by_type=dict(Counter(text.type.value for text in texts).most_common()),
-        authors=_authors(mind, files),
+        authors=_authors(mind, paths),
         newest=tuple(
             Arrived(
                 id=record.memory.id,
@@ -225,7 +233,14 @@ def look_of(mind: Mind) -> FirstLook | None:
         procedures=runnable,
         policy=has_policy,
         yours=len({text.digest for text in texts} & mind.trust.by_own_address()),
+        digest=_unapproved(mind, digests(mind)),
     )
+
+
+def _unapproved(mind: Mind, every: Iterable[str]) -> str:
+    """Returns the digest of those texts that are not approved, of which `every` are digests."""
+    left = {digest for digest in every if not mind.trust.approved(digest)}
+    return files.digest("\n".join(sorted(left)).encode())
 
 
 def _procedures(mind: Mind) -> dict[str, str]:

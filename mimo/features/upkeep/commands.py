@@ -34,7 +34,9 @@ class Initialised:
     added: Annotated[tuple[str, ...], Out("Files that were written, relative to the project")]
     trusted: Annotated[bool, Out("Whether it is new, so that all in it is the user's own")]
     found: Annotated[tuple[str, ...], Out("Documents that are already here")]
-    include: Annotated[str | None, Out("Line for .mind/config.toml that makes them memories")]
+    include: Annotated[
+        tuple[str, ...], Out("Value of the setting `include` that makes them memories too")
+    ]
     notices: tuple[str, ...]
     arrived: Annotated[
         FirstLook | None, Out("A summary of unapproved files in an existing store", omit=True)
@@ -86,7 +88,7 @@ def init(
         added=report.added,
         trusted=report.created,
         found=report.found,
-        include=report.include_line,
+        include=report.include,
         notices=report.notices,
         arrived=arrived,
     )

@@ -123,7 +123,7 @@ def forget(
 def _one(entries: tuple[Registered, ...], wanted: str) -> Registered:
     """Returns the project with that name or path. Raises `NotFound` and `AmbiguousId`."""
     path = disk.expanded(wanted).absolute()
-    by_path = [entry for entry in entries if entry.path in (path, path.resolve())]
+    by_path = [entry for entry in entries if wanted and entry.path in (path, path.resolve())]
     chosen = by_path or [entry for entry in entries if entry.name == wanted]
     if not chosen:
         raise NotFound(f"no project `{wanted}` is registered", hint="`mind projects` lists them")

@@ -1,5 +1,7 @@
 """The output of `mind init` and `config`."""
 
+from shlex import quote
+
 from mimo.features.review.trusting import show_look
 from mimo.features.upkeep.commands import Initialised, Settings
 from mimo.rendering import Screen, accent, dim, good, strong, warn
@@ -14,9 +16,8 @@ def _(result: Initialised, screen: Screen) -> None:
         screen.line(dim(f"wrote {path}"), indent=2)
     if result.include:
         screen.blank()
-        screen.line("found ", ", ".join(result.found), "; to search them as memories, put")
-        screen.line(accent(result.include), indent=4)
-        screen.line("into .mind/config.toml", indent=2)
+        screen.line("found ", ", ".join(result.found), "; to search them as memories:")
+        screen.line(accent(f"mind config include {quote(','.join(result.include))}"), indent=4)
     for notice in result.notices:
         screen.note(notice)
     screen.blank()

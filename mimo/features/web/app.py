@@ -26,12 +26,22 @@ from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
-from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, MindError, NotFound, RateLimited
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Denied,
+    Invalid,
+    MindError,
+    NoProject,
+    NotFound,
+    RateLimited,
+)
 from mimo.features.web import answers, static_files
 from mimo.features.web.gate import Gate
 from mimo.features.web.markdown import rendered
 from mimo.mind import Mind
 from mimo.store import watch
+from mimo.store.files import CONFIG
 from mimo.text.clean import clean
 
 T = TypeVar("T")
@@ -47,6 +57,7 @@ STATUS: Mapping[type[MindError], int] = {
     Invalid: 400,
     Denied: 403,
     NotFound: 404,
+    NoProject: 404,
     AmbiguousId: 409,
     Conflict: 409,
     RateLimited: 429,
@@ -223,7 +234,13 @@ class Viewer:
         return read
 
     def _invoke(self, spec: Spec, arguments: Mapping[str, Any]) -> object:
-        return invoke(spec, self._memory(), self._caller, arguments)
+        mind = self._memory()
+        if not (mind.folder / CONFIG).is_file():
+            raise NoProject(
+                f"the project `{mind.project.root}` was moved or deleted",
+                hint="move it back, or stop this viewer and start one in the new folder",
+            )
+        return invoke(spec, mind, self._caller, arguments)
 
     async def _answered(self, work: Callable[[], Any]) -> Response:
         """Returns the result of work in a thread, or its error."""

@@ -103,9 +103,14 @@ def write(path: Path, text: str, *, force: bool, private: bool) -> None:
     """Writes a report.
 
     With `private`, only the user can read it. Raises `Conflict` for a file that is not a report,
-    unless `force` is set, `Invalid` for a folder or a device, `NotFound` if its folder is missing,
-    and `StorageFailed`.
+    unless `force` is set, `Invalid` for a folder, a device, and in a `.mind/`, `NotFound` if its
+    folder is missing, and `StorageFailed`.
     """
+    if disk.is_in_store(path):
+        raise Invalid(
+            f"`{path}` is in a folder of mind, which would read it as memories",
+            hint="write it to another folder",
+        )
     if path.is_dir():
         raise Invalid(f"`{path}` is a folder", hint="name a file, such as report.html")
     files.check_regular(path)

@@ -17,7 +17,7 @@ import uvicorn
 
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
-from mimo.errors import MindError
+from mimo.errors import TERMINATED, MindError, status_of
 from mimo.features.web.app import Changes, Viewer
 from mimo.features.web.gate import ENTRY
 from mimo.mind import Mind
@@ -49,9 +49,10 @@ class _Server(uvicorn.Server):
 
 
 def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
-    """Serves the viewer until Ctrl-C or a signal, and returns its address.
+    """Serves the viewer until Ctrl-C, and returns its address.
 
-    `started` gets the URL that opens it. Raises `StorageFailed` if the port is busy.
+    `started` gets the URL that opens it. Raises `StorageFailed` if the port is busy, and
+    `KeyboardInterrupt` for SIGTERM.
     """
     token, changes = new_token(), Changes()
     memory = Memory(mind.reopened)
@@ -66,8 +67,11 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
             started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
             run = partial(asyncio.run, server.serve([listener]))
-            with suppress(KeyboardInterrupt):
+            try:
                 Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.
+            except KeyboardInterrupt as error:
+                if status_of(error) == TERMINATED:
+                    raise
         finally:
             memory.close()
     return f"http://{ADDRESS}:{port}/"

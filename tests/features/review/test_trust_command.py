@@ -422,13 +422,14 @@ def by_key_in_browse(mind: Mind, *, last: Callable[[], None]) -> None:
 
 def by_key_in_review(mind: Mind, *, last: Callable[[], None]) -> None:
     walk = guided.Walk(
-        call=partial(asked, mind), options={}, setting=setting_of(mind, {}),
+        call=partial(asked, mind), arguments={}, options={}, setting=setting_of(mind, {}),
         skipped=[], resolved=[], read={},
     )  # fmt: skip
     (item,) = review(mind).items
     assert not guided._do(walk, item, keys_of(item)["t"])
     last()
-    assert not guided._do(walk, item, keys_of(item)["t"])
+    assert guided._do(walk, item, keys_of(item)["t"])  # The item is shown again.
+    assert not walk.resolved
 
 
 @pytest.mark.attack("unapproved text believed")
@@ -449,4 +450,6 @@ def test_a_text_that_changes_while_it_is_approved_is_not_approved(
     assert "with milk" in path.read_text("utf-8")
     assert not mind.trust.trusted(mind.store.digest(".mind/facts/tea.md"))
     with pytest.raises(Invalid, match="one memory"):
+        trust(mind, mine=True, digest="x")
+    with pytest.raises(Conflict, match="have changed"):
         trust(mind, digest="x")

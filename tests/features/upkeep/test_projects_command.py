@@ -135,6 +135,15 @@ def test_a_list_of_all_projects_is_of_the_present(mind: Mind) -> None:
         list_(mind, all_projects=True, at="HEAD")
 
 
+def test_an_empty_name_forgets_no_project(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(mind.project.root)
+
+    assert main(["projects", "forget", ""], open=lambda _: mind) == 1
+    assert "no project `` is registered" in capsys.readouterr().err
+
+
 def test_projects_are_printed_with_their_state(
     mind: Mind, blog: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:

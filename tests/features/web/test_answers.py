@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared, to_json
 from mimo.errors import Denied
 from mimo.features.review import trusting
 from mimo.features.web.commands import web
+from mimo.index import survey
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, saving
@@ -179,6 +181,25 @@ def test_a_secret_in_a_file_is_masked(client: Client, project: Path) -> None:
 )
 def test_bad_arguments_are_400(client: Client, path: str) -> None:
     assert client.get(f"/api/{path}").status == 400
+
+
+def test_a_project_that_was_moved_is_404_and_does_not_appear_again(
+    client: Client, mind: Mind, project: Path
+) -> None:
+    assert client.ask("list")["total"] == 11
+    away = project.rename(project.with_name("away"))
+
+    for path in ("overview", "list", "search?args=%7B%22query%22%3A%22tea%22%7D", "review"):
+        answer = client.get(f"/api/{path}")
+        assert answer.status == 404
+        assert "was moved or deleted" in answer.json["error"]["message"]
+    mind.reopened().index.ask(survey.digests)
+    with pytest.raises(FileNotFoundError):
+        disk.make_folder(project / ".mind/.local/trash")
+    assert not project.exists()
+
+    away.rename(project)
+    assert client.ask("list")["total"] == 11
 
 
 def test_an_unknown_query_is_404(client: Client) -> None:

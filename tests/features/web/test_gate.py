@@ -1,7 +1,13 @@
 """Only the browser of the user who started the viewer comes in."""
 
 import asyncio
+import json
+import os
+import shutil
+import signal
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
@@ -11,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from mimo.features.web import gate
+from mimo.features.web import gate, static_files
 from mimo.features.web.serving import leading_to
 from mimo.mind import Mind
 from mimo.operations import loopback
@@ -155,6 +161,57 @@ def test_every_answer_has_the_headers(client: Client, path: str, token: str | No
 )
 def test_only_files_of_the_page_are_served(client: Client, name: str) -> None:
     assert client.get(f"/static/{name}").status == 404
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+@pytest.mark.parametrize(
+    ("arrived", "kept", "after"),
+    [("right", None, "right"), ("wrong", "right", "right"), ("right", "old", "right")],
+)
+def test_a_token_is_kept_if_it_is_accepted(
+    tmp_path: Path, arrived: str, kept: str | None, after: str
+) -> None:
+    (tmp_path / "server.mjs").write_bytes(static_files()["server.js"])
+    script = f"""
+        const stored = new Map({json.dumps([["mind-token", kept]] if kept else [])});
+        globalThis.localStorage = {{
+          getItem: (name) => stored.get(name) ?? null,
+          setItem: (name, value) => stored.set(name, value),
+        }};
+        globalThis.location = {{ hash: "#in={arrived}" }};
+        globalThis.history = {{ replaceState: (state, title, hash) => (location.hash = hash) }};
+        globalThis.window = {{ addEventListener() {{}} }};
+        globalThis.fetch = async (url, {{ headers }}) => headers["x-mind-token"] === "right"
+          ? new Response("{{}}") : new Response("Open the URL", {{ status: 401 }});
+        const {{ Server }} = await import("./server.mjs");
+        const answer = await new Server().overview().then(() => 200, (error) => error.status);
+        console.log(JSON.stringify([answer, stored.get("mind-token"), location.hash]));"""
+
+    answer = subprocess.run(
+        ["node", "--input-type=module", "-e", script], cwd=tmp_path, check=True, capture_output=True
+    )
+
+    assert json.loads(answer.stdout) == [200 if arrived == "right" else 401, after, "#/"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 0)])
+def test_a_signal_ends_the_viewer(project: Path, number: signal.Signals, status: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "mimo", "web"],
+        cwd=project,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout
+        assert "#in=" in process.stdout.readline()
+        assert process.stderr
+        assert "Ctrl-C stops it" in process.stderr.readline()
+        process.send_signal(number)
+        _, message = process.communicate()
+
+    assert (process.returncode, "Traceback" in message) == (status, False)
 
 
 def test_each_run_has_another_token() -> None:

@@ -202,6 +202,13 @@ def test_another_file_is_not_replaced(shop: Mind, project: Path) -> None:
     assert written(shop).memories == 11
 
 
+def test_a_report_is_not_written_among_the_memories(shop: Mind, project: Path) -> None:
+    (project / "link").symlink_to(project / ".mind", target_is_directory=True)
+    for name in (".mind/facts/report.md", ".MIND/report.html", "link/report.html"):
+        with pytest.raises(Invalid, match="would read it as memories"):
+            report(shop, str(project / name), force=True)
+
+
 def test_a_link_is_not_replaced(shop: Mind, project: Path) -> None:
     written(shop, "real.html")
     (project / "r.html").symlink_to("real.html")

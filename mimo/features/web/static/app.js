@@ -80,7 +80,7 @@ class Page {
     let nodes;
     try {
       if (!this.#overview || keep) this.#take(await this.source.overview(current.signal));
-      const view = VIEWS[name] ?? listView;
+      const view = Object.hasOwn(VIEWS, name) ? VIEWS[name] : listView;
       nodes = await view({
         argument,
         parameters,

@@ -10,26 +10,27 @@ export class Failure extends Error {
 }
 
 const ENTRY = "#in=";
+const HEADER = "x-mind-token";
 const KEPT = "mind-token";
 const PAUSE = 2000;
 
 /**
- * Returns the token of the viewer, which the printed address has after `#`.
+ * Returns the token of the viewer, which the printed address has after `#`, or the kept one.
  *
- * It is kept for this origin, so that reloading and new tabs work, and leaves the address at once.
+ * It leaves the address at once. It is kept for this origin, so that reloading and new tabs work, when
+ * the server accepts it: any site can open an address with another one.
  */
 function arrivedToken() {
-  if (location.hash.startsWith(ENTRY)) {
-    localStorage.setItem(KEPT, location.hash.slice(ENTRY.length));
-    history.replaceState(null, "", "#/");
-  }
-  return localStorage.getItem(KEPT) ?? "";
+  if (!location.hash.startsWith(ENTRY)) return localStorage.getItem(KEPT) ?? "";
+  const token = location.hash.slice(ENTRY.length);
+  history.replaceState(null, "", "#/");
+  return token;
 }
 
 /** Asks the server. */
 export class Server {
   isLive = true;
-  #own = { "x-mind-token": arrivedToken() };
+  #own = { [HEADER]: arrivedToken() };
 
   constructor() {
     // The address of a later run, opened in the same tab.
@@ -108,7 +109,10 @@ export class Server {
   }
 
   async #json(response) {
-    if (response.ok) return response.json();
+    if (response.ok) {
+      localStorage.setItem(KEPT, this.#own[HEADER]);
+      return response.json();
+    }
     const text = await response.text();
     let error = {};
     try {

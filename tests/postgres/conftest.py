@@ -108,7 +108,10 @@ class Postgres:
             os.kill(pid, how)
 
     def _children(self) -> list[int]:
-        stats = [stat.read_text() for stat in Path("/proc").glob("[0-9]*/stat")]
+        stats = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # It may have ended meanwhile.
+                stats.append(path.read_text())
         parents = {int(stat.split()[0]): int(stat.rpartition(")")[2].split()[1]) for stat in stats}
         return [pid for pid, parent in parents.items() if parent == self.pid]
 

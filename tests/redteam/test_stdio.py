@@ -134,8 +134,9 @@ def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
 
     with running(project) as server:
         server.send(request(2, "tools/call", call))
-        while server.read()["params"]["progress"] <= TOGETHER:
-            pass
+        progress = server.read()["params"]
+        while progress["message"] != "Ingesting" or progress["progress"] <= TOGETHER + 1:
+            progress = server.read()["params"]
         cancelled = {"requestId": 2, "reason": "enough"}
         server.send(
             json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import RLock
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -132,7 +132,7 @@ class Mind:
         """The session of one of several clients of a server; None for that of the process."""
         self.member: Member | None = None
         """The user of a team's server whose token the request had."""
-        self.committing: Callable[[], AbstractContextManager[object]] | None = None
+        self.committing: Callable[[], AbstractContextManager[object]] = nullcontext
         """Commits what the block writes; set by a server that commits, for a call that waits."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""

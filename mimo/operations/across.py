@@ -138,10 +138,10 @@ def ask_each(
 ) -> tuple[list[tuple[str, Mind, T]], list[str]]:
     """Returns each registered project's name, memory and answer, the open one's last; and problems.
 
-    `among` replaces the registered projects and the open one. `question` gets a project, and
-    whether it is the open one. The policy of each other project
-    permits, limits and records the call of `tool`. A project with `search_all` off is asked only
-    if it is the open one. Each problem is the reason for which a project was skipped, which reveals
+    `among` replaces the registered projects and the open one: the caller may open all of them.
+    `question` gets a project, and whether it is the open one. The policy of each other project
+    permits, limits and records the call of `tool`. A project with `search_all` off is asked only if
+    it is the open one. Each problem is the reason for which a project was skipped, which reveals
     nothing of its policy.
     """
     registry = mind.registered() if among is None else Registry(projects=tuple(among))

@@ -361,11 +361,24 @@ def idents(ids: Sequence[str]) -> list[Part]:
     return [part for id in ids for part in (", ", ident(id))][1:]
 
 
+def after_same(text: str, title: str) -> str | None:
+    """Returns the rest of a text that begins with its title; None for any other text.
+
+    A mark may precede the title, as in `decided: Title`. A longer word is not the title.
+    """
+    mark = compiled(r"\W*[A-Za-z]+[^\w:]*:\W*").match(text)
+    for start in (0, mark.end() if mark else 0):
+        if title and text.startswith(title, start):
+            rest = text[start + len(title) :]
+            if not compiled(r"\w").match(rest):
+                return rest
+    return None
+
+
 def without_title(text: str, title: str) -> str:
     """Returns the text without a first line that only repeats the title, as in `decided: Title`."""
     first, _, rest = text.strip().partition("\n")
-    unmarked = compiled(r"\W*[A-Za-z]+\W*:\W*").sub("", first, count=1)
-    is_title = bool(title) and title.strip().rstrip("…") in (first.strip("# "), unmarked)
+    is_title = after_same(first.strip("# "), title.strip().rstrip("…")) == ""
     return (rest if is_title else text).strip("\n")
 
 

@@ -132,7 +132,7 @@ def session_name(id: str) -> str:
 def check_page(params: PaginatedRequestParams | None) -> None:
     """Raises `MCPError` if a request asks for a further page: each list has one."""
     if params and params.cursor:
-        raise MCPError(INVALID_PARAMS, "unknown cursor: the list has one page (leave it out)")
+        raise MCPError(INVALID_PARAMS, "unknown cursor; the list has one page: omit `cursor`")
 
 
 class App:

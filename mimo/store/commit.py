@@ -128,9 +128,12 @@ def _is_editing(root: Path) -> bool:
 
 
 def under_way(root: Path) -> str:
-    """Returns the git command that is in progress, such as `merge`; empty if none is."""
+    """Returns the git command that is in progress, such as `merge`; empty if none is.
+
+    In a git directory that the user can't read, the user has none.
+    """
     folder = git.directory(root) or root
-    return next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), "")
+    return next((_UNDER_WAY[name] for name in _UNDER_WAY if os.path.lexists(folder / name)), "")
 
 
 def _ways_out(command: str) -> str:

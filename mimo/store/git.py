@@ -471,10 +471,13 @@ def stamp(root: Path) -> os.stat_result | None:
 
 
 def reflogs(root: Path) -> Path | None:
-    """Returns the folder of reflogs, in which every commit changes a file; None without one."""
+    """Returns the folder of reflogs, in which every commit changes a file.
+
+    None if it is missing or can't be read.
+    """
     git_directory = directory(root)
     logs = git_directory / "logs" if git_directory else None
-    return logs if logs and (logs / "HEAD").is_file() else None
+    return logs if logs and os.path.isfile(logs / "HEAD") else None  # noqa: PTH113
 
 
 def branch(root: Path) -> str | None:

@@ -199,6 +199,28 @@ def test_a_token_of_one_project_reaches_no_other(team: Path, server: Served, era
 
 
 @pytest.mark.attack("http")
+def test_a_change_is_checked_against_no_project_below_that_the_token_is_not_for(
+    tmp_path: Path,
+) -> None:
+    for folder in (tmp_path / "shop", tmp_path / "shop/vault"):
+        folder.mkdir()
+        init(folder, tmp_path / "home", now=NOW)
+    pitfalls = tmp_path / "shop/vault/.mind/MEMORY.md"
+    pitfalls.write_text("## Gotchas\n- `unlock` rings the bell → wait\n", encoding="utf-8")
+    tokens.write(tmp_path / "tokens.toml", USERS)
+    diff = "--- a/x\n+++ b/vault/a.py\n@@ -0,0 +1 @@\n+unlock()\n"
+
+    async def check(client: Client) -> str:
+        return text_of(await called(client, "mind_edges_check", code=diff))
+
+    with served(tmp_path / "home", "--tokens", str(tmp_path / "tokens.toml")) as running:
+        for name, is_permitted in (("rita", True), ("sam", False), ("sue", False)):
+            answer = running.asked("auto", check, "/shop", headers=bearer(name))
+            assert ("rings the bell" in answer) == is_permitted, answer
+            assert ("vault" in answer) == is_permitted, answer
+
+
+@pytest.mark.attack("http")
 @pytest.mark.parametrize(
     ("at", "header"),
     [("/bank", ""), ("", "bank"), ("", "PATH"), ("/shop", "bank"), ("/nowhere", "")],

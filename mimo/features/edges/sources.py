@@ -23,6 +23,7 @@ from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.mind import Mind
 from mimo.operations import across, finding, reasons, saving
+from mimo.store import git, projects
 from mimo.store.files import CONFIG
 from mimo.store.projects import Registered
 from mimo.text import patterns
@@ -179,7 +180,8 @@ def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list
     """Returns what applies to a change of the projects in folders below, and problems.
 
     These are edges and failed decisions of the nearest project around each file, unless that is the
-    one of `root`. An agent's call leaves out private ones.
+    one of `root`. It is asked if it is registered or tracked by git here, and if the caller may
+    open it. An agent's call leaves out private ones.
     """
     root, top = root.resolve(), changes.top_of(root)
     of_folder: dict[Path, list[Added]] = {}
@@ -197,7 +199,16 @@ def run_into_below(mind: Mind, root: Path, added: Sequence[Added]) -> tuple[list
         edges = [edge._replace(file=f"{place}/{edge.file}") for edge in edges]
         return list(check(edges, of_folder[other.project.root], technologies(other)))
 
-    among = [Registered(path=folder, name=folder.name) for folder in of_folder]
+    registered = {entry.path: entry for entry in projects.registered(mind.home).projects}
+    among = []
+    for folder in of_folder:
+        entry = registered.get(folder)
+        # Code of other authors, such as a submodule or an installed package, may be below.
+        tracked = f"{folder.relative_to(root)}/{STORE}/{CONFIG}"
+        if not entry and not git.is_tracked(root, tracked):
+            continue
+        if mind.member is None or mind.member.may_open(folder, registered.values()):
+            among.append(entry or Registered(path=folder, name=folder.name))
     answers, skipped = across.ask_each(mind, "mind_edges_check", question, among=among)
     return [hit for _, _, hits in answers for hit in hits], skipped
 

@@ -542,7 +542,7 @@ def _ingest_once(
     if "\n>>>>>>>" in text and git.is_unmerged(mind.project.root, path):
         raise Invalid(
             f"`{path}` has a conflict of git that is not resolved",
-            hint="edit the file, `git add` it, and ingest it then",
+            hint="edit the file, `git add` it, then ingest it again",
         )
     check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(mind, {"path": text}, file=path)

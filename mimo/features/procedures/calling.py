@@ -62,8 +62,7 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     caller = Caller(surface=surface, name=mind.author, agent=mind.agent, member=mind.member)
-    writes = mind.committing if spec.effect is not Effect.READ else None
-    with writes() if writes else nullcontext():
+    with nullcontext() if spec.effect is Effect.READ else mind.committing():
         answer = to_json(invoke(spec, mind, caller, rest))
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")

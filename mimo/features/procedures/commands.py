@@ -379,10 +379,9 @@ def cancel(
     changed.
     """
     execution = executing.executions(mind).find(execution_id)
-    is_running = executing.report(mind, execution).status is Status.RUNNING
-    progress = _progress(executing.cancel(mind, execution, reason))
-    notice = None if is_running else "the run was not running: nothing was cancelled"
-    return replace(progress, notice=notice)
+    report, was_running = executing.cancel(mind, execution, reason)
+    notice = None if was_running else "the run was not running: nothing was cancelled"
+    return replace(_progress(report), notice=notice)
 
 
 @command(

@@ -266,7 +266,8 @@ def begin(
 ) -> Execution:
     """Returns a new execution, written but not yet run.
 
-    Raises `NotFound`, `Invalid` for faults, and `Untrusted`, also for the rollback procedure.
+    Raises `NotFound`, `Invalid` for faults, and `Untrusted`, also for the rollback procedure. One
+    that is `asynchronous` raises `RateLimited` if many runs of the project are running.
     """
     file, procedure = library.find(mind, name, version, calls=True)
     size = len(json.dumps(context))
@@ -282,8 +283,20 @@ def begin(
         file, undoing = library.find(mind, procedure.rollback, LATEST, calls=True)
         library.require_approved(mind, file, undoing)
         texts["rollback_text"] = file.data.decode()
+    if asynchronous:  # Before it is written: refused runs would displace those that have ended.
+        _check_number(mind, hint="run it again when one has ended, or cancel one")
     id_ = f"{procedure.name}_{mind.now():%Y%m%d}_{suffix(mind.randomness(4))}"
     return _create(mind, id_, procedure, context=context, texts=texts, asynchronous=asynchronous)
+
+
+def _check_number(mind: Mind, hint: str) -> None:
+    """Raises `RateLimited` if many runs of the project are running."""
+    if executions(mind).running() >= MOST_RUNNING:
+        raise RateLimited(
+            f"{MOST_RUNNING} runs of this project are running already",
+            hint=hint,
+            details={"retry_after": 1},
+        )
 
 
 def _create(
@@ -499,16 +512,19 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
     return before
 
 
-def cancel(mind: Mind, execution: Execution, reason: str) -> Report:
-    """Stops a run and returns its progress; a run that has ended is not changed."""
+def cancel(mind: Mind, execution: Execution, reason: str) -> tuple[Report, bool]:
+    """Stops a run; returns its progress, and whether it was running.
+
+    One that was not running is not changed.
+    """
     before = report(mind, execution)
     if before.status is not Status.RUNNING:
-        return before
+        return before, False
     execution.cancel(f"cancelled: {reason}" if reason else "cancelled")
     deadline = mind.timer.monotonic() + _CANCEL_SECONDS
     while execution.is_running and mind.timer.monotonic() < deadline:
         mind.timer.sleep(SLICE)
-    return report(mind, execution)
+    return report(mind, execution), True
 
 
 def start(mind: Mind, execution: Execution) -> int:
@@ -521,18 +537,14 @@ def start(mind: Mind, execution: Execution) -> int:
     """
     import subprocess
 
-    if executions(mind).running() >= MOST_RUNNING:
-        raise RateLimited(
-            f"{MOST_RUNNING} runs of this project are running already",
-            hint=f"resume `{execution.id}` when one has ended, or cancel one",
-            details={"retry_after": 1},
-        )
+    _check_number(mind, hint=f"resume `{execution.id}` when one has ended, or cancel one")
     lock = execution.hold()
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
         acting, records, run = _opened(mind, execution)
+        mind.member = acting.member  # As in `carry_out`.
         _continue(acting, execution, records, run)
         by_agent = {NAMED: acting.agent} if acting.agent else {}
         process = subprocess.Popen(

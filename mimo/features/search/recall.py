@@ -15,7 +15,7 @@ from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
 from mimo.rendering import Screen, dim, ident
-from mimo.rendering.results import render, without_title
+from mimo.rendering.results import after_same, render, without_title
 from mimo.text.clean import clean, compiled
 from mimo.text.phrases import cut
 from mimo.when.question import Way, understood
@@ -36,9 +36,6 @@ SECTION_LENGTH = 240
 """Characters of each section."""
 
 TITLE_LENGTH = 120
-
-_MARKED_LENGTH = 20
-"""Characters within which content repeats its title: `decided: ` and the title."""
 
 OF_USER = "(Of the user, for all projects.)"
 
@@ -269,8 +266,7 @@ def text_of(
     mentioned before the text.
     """
     content = _around(memory, memory.content, passage, CONTENT_LENGTH)
-    title = one_line(memory.title or "")
-    if title and 0 <= content.find(title) < _MARKED_LENGTH:
+    if after_same(content, one_line(memory.title or "")) is not None:
         memory = replace(memory, title=None)
     parts = []
     if superseded:
@@ -284,7 +280,7 @@ def text_of(
     for name in _SECTIONS:
         section = memory.sections.get(name)
         text = _around(memory, section, passage, SECTION_LENGTH) if section else ""
-        if text and text.rstrip(".") not in content:
+        if text and not _states(content, text.rstrip(".")):
             parts.append(f"{name}: {_ended(text)}")
     return f"{heading(memory, zone)}{': ' if parts else '.'}{' '.join(parts)}"
 
@@ -340,6 +336,11 @@ def _around(memory: Memory, part: str, passage: str, limit: int) -> str:
     if not 0 < start < len(part):
         return cut(whole, limit)
     return f"… {cut(one_line(part[start:]), limit)}"
+
+
+def _states(content: str, text: str) -> bool:
+    """Returns whether a text is part of the content, and not only of its words."""
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", content) is not None
 
 
 def _ended(text: str) -> str:

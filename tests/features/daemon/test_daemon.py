@@ -22,7 +22,7 @@ from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store.init import init
-from mimo.store.projects import Registered
+from mimo.store.projects import Registered, explicit
 from tests.conftest import descriptors, git
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
@@ -242,6 +242,19 @@ def test_nothing_is_written_during_a_rebase(loop: Loop, mind: Mind, diverged: Pa
     git(diverged, "-c", "core.editor=true", "rebase", "--continue")
     loop.check()
     assert "Water freezes and flows" in texts(mind)[0]
+
+
+def test_an_unreadable_git_folder_stops_no_other_project(
+    loop: Loop, mind: Mind, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "blog").mkdir()
+    init(tmp_path / "blog", home, now=mind.now())
+    blog = Mind(home=home, project=explicit(tmp_path / "blog", home), clock=mind.clock, environ={})
+    ingested(blog)
+    (blog.project.root / "guide.md").write_text("# Guide\n\nWater flows.\n", "utf-8")
+    (mind.project.root / ".git").write_text(f"gitdir: /{'a' * 300}\n", encoding="utf-8")
+    loop.check()
+    assert "Water flows" in texts(blog)[0]
 
 
 def test_a_file_with_a_conflict_of_git_is_not_ingested(

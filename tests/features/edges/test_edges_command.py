@@ -28,7 +28,8 @@ from mimo.features.edges.commands import (
 from mimo.features.edges.edge import Severity
 from mimo.features.search.commands import search
 from mimo.mind import Mind
-from tests.conftest import git, make_store
+from mimo.store.init import init
+from tests.conftest import NOW, git, make_store
 
 CRYPTO: dict[str, Any] = {
     "title": "Vercel Edge crypto limitation",
@@ -296,7 +297,7 @@ class TestChecking:
 
     def test_a_project_in_a_folder_below_adds_its_pitfalls(self, mind, monkeypatch, capsys):
         root = mind.project.root
-        (root / ".git").mkdir()
+        git(root, "init", "-q")
         store = make_store(root / "pk" / "api")
         edge = "## Gotchas\n- Staging needs `eval(x)` → parse it\n"
         (store / "MEMORY.md").write_text(edge, encoding="utf-8")
@@ -306,6 +307,9 @@ class TestChecking:
             (root / name).write_text("y = eval(x)\n", encoding="utf-8")
         monkeypatch.chdir(root)
 
+        assert run(mind, "edges", "check", "pk") == 0, "no one registered it or added it to git"
+        capsys.readouterr()
+        git(root, "add", "pk/api/.mind/config.toml")
         assert run(mind, "edges", "check", "pk", "--json") == 1
         rows = json.loads(capsys.readouterr().out)["findings"]
 
@@ -319,14 +323,21 @@ class TestChecking:
 
     def test_a_project_below_that_can_not_be_asked_is_named(self, mind, monkeypatch, capsys):
         root = mind.project.root
-        store = make_store(root / "pk")
-        (store / "policy.yaml").write_text("agents: [", encoding="utf-8")
+        (root / "pk").mkdir()
+        init(root / "pk", mind.home, now=NOW)
+        (root / "pk" / ".mind" / "policy.yaml").write_text("agents: [", encoding="utf-8")
         (root / "pk" / "a.py").write_text("x\n", encoding="utf-8")
         monkeypatch.chdir(root)
 
         assert run(mind, "edges", "check", "pk") == 0
-
         assert "pk was skipped: its policy is invalid" in capsys.readouterr().err
+
+        registry = mind.home / "projects.json"
+        entries = json.loads(registry.read_text(encoding="utf-8"))
+        entries[-1]["search_all"] = False
+        registry.write_text(json.dumps(entries), encoding="utf-8")
+        assert run(mind, "edges", "check", "pk") == 0
+        assert "pk" not in capsys.readouterr().err
 
     def test_a_diff_does_not_lead_out_of_the_project(self, mind, tmp_path):
         make_store(tmp_path / "other")

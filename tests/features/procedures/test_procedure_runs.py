@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from mimo.features.procedures import executing
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
+from mimo.guard import tokens
+from mimo.guard.tokens import Member, Scope, digest_of
 from mimo.mind import Mind
 from mimo.store import files
 from mimo.surroundings import Question, Timer
@@ -459,7 +462,8 @@ def test_a_cancelled_run_is_interrupted_and_can_be_resumed(mind: Mind) -> None:
     mind.timer = mind.timer._replace(sleep=cancel)
     stopped = executing.carry_out(mind, execution)
     assert (stopped.status, stopped.run.error) == (Status.INTERRUPTED, "cancelled: enough")
-    assert executing.cancel(mind, execution, "again").status is Status.INTERRUPTED
+    report, was_running = executing.cancel(mind, execution, "again")
+    assert (report.status, was_running) == (Status.INTERRUPTED, False)
 
     passed = iter([0.1] * 20)
 
@@ -691,10 +695,33 @@ def test_the_runs_in_the_background_are_limited(
     first, second, third = (begun(mind, "wait") for _ in range(3))
 
     with first.held():
-        with second.held(), pytest.raises(RateLimited):
-            executing.start(mind, third)
+        with second.held():
+            with pytest.raises(RateLimited):
+                executing.start(mind, third)
+            with pytest.raises(RateLimited) as refused:
+                executing.begin(mind, "wait", "latest", {}, asynchronous=True)
+            assert refused.value.hint.startswith("run it again")
+        assert len(executing.executions(mind).ids()) == 3
         assert executing.start(mind, third)
     executing.cancel(mind, third, "enough")
+
+
+def test_a_run_of_a_user_that_is_continued_in_the_background_names_the_user(
+    mind: Mind, tmp_path: Path
+) -> None:
+    put(mind, "wait", WAIT)
+    file, email, digest = tmp_path / "tokens.toml", "ana@example.org", digest_of("secret")
+    ana = Member(name="ana", email=email, scope=Scope.WRITE, digest=digest, file=file)
+    tokens.write(file, [ana])
+    agent = mind.acting_as("codex")
+    agent.member = ana
+    execution = begun(agent, "wait")
+
+    executing.start(mind, execution)
+    executing.cancel(mind, execution, "enough")
+
+    assert mind.member
+    assert mind.member.name == "ana"
 
 
 def test_events_record_the_start_and_the_end(mind: Mind) -> None:

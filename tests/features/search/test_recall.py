@@ -95,6 +95,27 @@ def test_a_title_and_reasons_that_the_text_states_are_not_repeated():
 
 
 @pytest.mark.parametrize(
+    ("title", "content"),
+    [
+        ("Auth", "Authorization is by JWT."),
+        ("Go", "decided: Good old Makefiles, no tools."),
+        ("API", "rapid APIs: no."),
+        ("JWT", "We will use JWT."),
+    ],
+)
+def test_a_title_that_the_text_does_not_repeat_is_kept(title, content):
+    assert text_of(memory(content, title=title), "") == (
+        f"Decision of 2026-03-01, “{title}”: {content}"
+    )
+
+
+def test_reasons_that_are_only_parts_of_words_are_kept():
+    text = text_of(memory("Breakfast is at nine.", sections={Section.REASONING: "fast"}), "")
+
+    assert text.endswith("Breakfast is at nine. Reasoning: fast.")
+
+
+@pytest.mark.parametrize(
     ("text", "line"),
     [
         ("a\n  b", "a b"),

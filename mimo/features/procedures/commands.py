@@ -380,7 +380,7 @@ def cancel(
     """
     execution = executing.executions(mind).find(execution_id)
     report, was_running = executing.cancel(mind, execution, reason)
-    notice = None if was_running else "the run was not running: nothing was cancelled"
+    notice = None if was_running else "the run is not running; nothing was cancelled"
     return replace(_progress(report), notice=notice)
 
 

@@ -211,7 +211,7 @@ def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
 
     status, output = run("procedure", "cancel", "latest")
     assert (status, output.splitlines()[0]) == (0, "wait@1.0  interrupted")
-    assert "the run was not running: nothing was cancelled" in output
+    assert "the run is not running; nothing was cancelled" in output
 
 
 def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> None:

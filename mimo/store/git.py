@@ -89,9 +89,9 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
-NOTES = ("[WARNING] ", "[INFO] ")
-"""The beginnings of lines in which the program pre-commit gives no reason."""
-HOOK_RESULT = r"(.+?)\.{3,}(?:\(.*\))?(Passed|Failed|Skipped)"
+NOTES = ("[WARNING] ", "[INFO] ", "From .", " * remote-tracking branch ", " * branch ")
+"""The beginnings of lines without a reason: of the program pre-commit, and of a local fetch."""
+HOOK_RESULT = r"(.*[^.])\.{3,}(?:\([^()]*\))?(Passed|Failed|Skipped)"
 """A line in which pre-commit reports the result of a hook."""
 _ERRORS = ("fatal: ", "error: ", "[ERROR] ")
 

@@ -209,6 +209,7 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     except BaseException:  # An interruption, too.
         with suppress(MindError):
             _take_back(root, added)
+        _remove_message(root, message)
         raise
     if not names:
         return None
@@ -226,12 +227,21 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         if intended := intended.intersection(names):
             _set_entries(root, dict.fromkeys(intended))
             _do(root, "add", "--intent-to-add", *_FROM_INPUT, data=_names(intended))
+        _remove_message(root, message)
         raise StorageFailed(
             f"a git hook added the private file `{private[0]}`, so the commit was undone",
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
             details={"files": private},
         )
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
+
+
+def _remove_message(root: Path, message: str) -> None:
+    """Removes the message of a failed commit, which would look like that of an open editor."""
+    with suppress(OSError, MindError):
+        file = (git.directory(root) or root) / "COMMIT_EDITMSG"
+        if message.strip().encode() in disk.read(file):
+            file.unlink()
 
 
 def _committed(

@@ -275,17 +275,22 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) 
 
 
 def new_claims(
-    sql: sqlite3.Connection, places: Sequence[str | bytes] | None = None
+    sql: sqlite3.Connection,
+    places: Sequence[str | bytes] | None = None,
+    *,
+    approved: bool = True,
 ) -> tuple[str, ...]:
     """Returns the digests of the claims of approved texts that are not approved yet.
 
     With `places`, only of the texts in these files, which are given as `to_sql` returns them.
+    Without `approved`, those of unapproved texts.
     """
+    is_of = "approved(s.digest)" if approved else "NOT approved(s.digest)"
     among = "" if places is None else f"AND s.path IN ({marks(places)})"
     selected = sql.execute(
         "SELECT claim(s.id, l.target) AS claimed FROM memories s"
         " JOIN links l ON l.source = s.key AND l.type = 'supersedes'"
-        f" WHERE approved(s.digest) AND NOT approved(claimed) {among}",
+        f" WHERE {is_of} AND NOT approved(claimed) {among}",
         places or (),
     )
     return tuple({claim for (claim,) in selected})

@@ -196,8 +196,9 @@ class Writer:
         )
         self._insert(documents)
         for paths in portions(every) if claims else ():
-            claims.difference_update(catalog.new_claims(self._sql, paths))
-        self.claims |= claims
+            # A removed link or file leaves no claim, which a pull could use later.
+            unapproved = catalog.new_claims(self._sql, paths, approved=False)
+            self.claims |= claims.intersection(unapproved)
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""

@@ -411,7 +411,7 @@ def remove_record(mind: Mind, record: Record) -> Record:
     """Removes the file of a memory, as `remove` does, and returns the memory."""
     check_changeable(record)
     refresh.refresh(mind)
-    newer = _successors(mind, [record])
+    newer = _relinked(mind, [record])
     if record.place.elsewhere:
         raise Invalid(
             f"mind does not remove `{record.place.path}`, a document of the project",
@@ -422,7 +422,8 @@ def remove_record(mind: Mind, record: Record) -> Record:
         mind.store.delete(record)
     report(mind, (record, None))
     refresh.note_change(mind, record.place.path)
-    _relink(mind, newer, [record])
+    for successor, links in newer:
+        edit(mind, successor, links=links)
     return record
 
 
@@ -431,11 +432,12 @@ def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
 
     Memories that superseded a chunk no longer do; other links to it stay, as links to any memory.
     """
-    newer = _successors(mind, chunks)
+    newer = _relinked(mind, chunks)
     mind.store.delete_source(chunks[0].place)
     mind.tell("mimo.memory.deleted", {"count": len(chunks)}, id=chunks[0].parent, type="source")
     refresh.note_change(mind, chunks[0].place.path)
-    _relink(mind, newer, chunks)
+    for successor, links in newer:
+        edit(mind, successor, links=links)
 
 
 def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
@@ -460,12 +462,12 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
     """Logs changes of memories as events `mimo.memory.*`, all with one write.
 
     A change is a memory before and after; None if it did not exist or was removed. The events have
-    ids and types, never a text. Also approves that a new text supersedes others, if it is approved.
+    ids and types, never a text. Also approves that a new text supersedes others, if it is approved,
+    and ends these approvals for links that were removed.
     """
     from mimo.store.events import Event
 
     events: list[tuple[str, dict[str, str]]] = []
-    claims: list[str] = []
     for old, new in changes:
         record = new or old
         if record is None or (old and new and old.place == new.place):
@@ -479,8 +481,6 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
                 continue
             if link.type == SUPERSEDES:
                 events.append(("mimo.memory.superseded", {"id": link.to, "by": id}))
-                if mind.trust.trusted(record.place.digest):
-                    claims.append(claim(id, link.to))
             else:
                 events.append(("mimo.memory.linked", {"id": id, "to": link.to, "type": link.type}))
     logged, now = [], mind.now()
@@ -488,21 +488,43 @@ def report(mind: Mind, *changes: tuple[Record | None, Record | None]) -> None:
         logged.append(Event(name=name, time=now, measurements={"count": 1}, metadata=data))
     with suppress(MindError, OSError):
         mind.events.write(*logged)
+    _note_claims(mind, changes)
+
+
+def _note_claims(mind: Mind, changes: Iterable[tuple[Record | None, Record | None]]) -> None:
+    """Approves the claims of new texts that are approved; ends the approvals of removed ones."""
+    added, dropped = set[str](), set[str]()
+    for old, new in changes:
+        before, after = claims_of(old) if old else set(), claims_of(new) if new else set()
+        dropped |= before - after
+        if new and after - before and mind.trust.trusted(new.place.digest):
+            added |= after - before
     with suppress(MindError, OSError):
-        if claims:
-            mind.trust.approve(claims)
+        if added:
+            mind.trust.approve(added)
+    try:
+        # Otherwise a pull could put the link back into an unapproved text.
+        if ended := list(filter(mind.trust.approved, dropped - added)):
+            mind.trust.revoke(ended)
+    except (MindError, OSError) as error:
+        mind.note("trust", f"the approval of a removed link could not be ended: {error}")
 
 
-def _successors(mind: Mind, records: Sequence[Record]) -> list[Record]:
-    """Returns the memories that supersede at least one of these, each once."""
-    ids = dict.fromkeys(id for old in records for id in mind.index.successors(old.memory.id))
-    return [successor for id in ids if (successor := mind.index.get(id))]
+def claims_of(record: Record) -> set[str]:
+    """Returns the digests that approve that a memory supersedes others."""
+    memory = record.memory
+    return {claim(memory.id, link.to) for link in memory.links if link.type == SUPERSEDES}
 
 
-def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> None:
-    """Makes successors of removed memories supersede those that these had superseded."""
-    removed_ids = {record.memory.id for record in removed}
-    for successor in newer:
+def _relinked(mind: Mind, removed: Sequence[Record]) -> list[tuple[Record, tuple[Link, ...]]]:
+    """Returns the successors of memories that will be removed, each with its links after that.
+
+    A successor then supersedes the memories that the removed ones supersede.
+    """
+    result = []
+    removed_ids = dict.fromkeys(record.memory.id for record in removed)
+    newer = dict.fromkeys(id for old in removed_ids for id in mind.index.successors(old))
+    for successor in filter(None, map(mind.index.get, newer)):
         own_id, shared = successor.memory.id, not successor.place.private
         if own_id in removed_ids or not successor.place.owned:
             continue
@@ -523,7 +545,8 @@ def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> N
                 is_to_removed = link.type == SUPERSEDES and link.to == record.memory.id
                 relinked += inherited if is_to_removed else [link]
             links = list(dict.fromkeys(relinked))
-        edit(mind, successor, links=tuple(links))
+        result.append((successor, tuple(links)))
+    return result
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -26,8 +26,6 @@ from mimo.store.revisions import Change, has_memories, is_memory
 from mimo.store.walk import LOG
 from mimo.text.calendar import iso_utc
 
-_SHOWN = 3
-
 PAUSE_SECONDS = 20
 """The time for which an automatic commit waits for more changes."""
 
@@ -125,8 +123,9 @@ def sync(
             commits.push(root)
     except MindError as error:
         if done.commit:
-            files_ = "1 file was" if len(done.pending) == 1 else f"{len(done.pending):,} files were"
-            made = (f"{files_} committed as `{done.commit}`", *done.remarks)
+            number = len(done.pending)
+            committed = "1 file was" if number == 1 else f"{number:,} files were"
+            made = (f"{committed} committed as `{done.commit}`", *done.remarks)
             error.hint = "; ".join(filter(None, (*made, error.hint)))
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
@@ -316,7 +315,7 @@ def leaks(root: Path) -> Iterator[Leak]:
     if tracked := commits.unshared(root):
         folders = " ".join(sorted({unshared_folder(path) or path for path in tracked}))
         yield Leak(
-            message=f"git tracks files that must stay on this machine: {_some(tracked)}",
+            message=f"git tracks files that must stay on this machine: {commits.some(tracked)}",
             hint=f"`git rm -rf --cached -- {folders}` and a commit untrack them; earlier commits "
             "keep them",
             file=tracked[0],
@@ -339,7 +338,9 @@ def ignored(root: Path) -> str | None:
         rule = git.output(root, "check-ignore", "-v", "--", paths[0]) or ""
         place = re.match(r"(.+?):([0-9]+):", rule)
         shown = f" (line {place[2]} of {place[1]})" if place else ""
-        return f"git ignores files of the memory, so they are not shared: {_some(paths)}{shown}"
+        return (
+            f"git ignores files of the memory, so they are not shared: {commits.some(paths)}{shown}"
+        )
     return None
 
 
@@ -347,10 +348,6 @@ def _is_apart(path: str) -> bool:
     """Returns whether a file is one that is shared without being a memory, by its path."""
     apart = (f"{STORE}/values/", f"{STORE}/procedures/", files.POLICY)
     return path.startswith(apart) and files.is_shared(path)
-
-
-def _some(paths: Sequence[str]) -> str:
-    return ", ".join(paths[:_SHOWN]) + (", …" if len(paths) > _SHOWN else "")
 
 
 if __name__ == "__main__":

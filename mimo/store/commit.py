@@ -212,6 +212,7 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     except BaseException:  # An interruption, too.
         with suppress(MindError):
             _take_back(root, added)
+        _remove_message(root, message)
         raise
     if not names:
         return None
@@ -229,12 +230,21 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         if intended := intended.intersection(names):
             _set_entries(root, dict.fromkeys(intended))
             _do(root, "add", "--intent-to-add", *_FROM_INPUT, data=_names(intended))
+        _remove_message(root, message)
         raise StorageFailed(
             f"a git hook added the private file `{private[0]}`, so the commit was undone",
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
             details={"files": private},
         )
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
+
+
+def _remove_message(root: Path, message: str) -> None:
+    """Removes the message of a failed commit, which would look like that of an open editor."""
+    with suppress(OSError, MindError):
+        file = (git.directory(root) or root) / "COMMIT_EDITMSG"
+        if message.strip().encode() in disk.read(file):
+            file.unlink()
 
 
 def _committed(
@@ -381,24 +391,26 @@ def branch(root: Path) -> str | None:
 def pull(root: Path) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
-    Raises `Conflict` as `fetch` does, and if the commits conflict: git then waits for the user to
+    Raises as `fetch` does, and `Conflict` if the commits conflict: git then waits for the user to
     resolve the conflicts.
     """
-    fetch(root)
+    # The commits that were checked: without a name, `git pull` would fetch again.
+    names = (".", upstream) if (upstream := fetch(root)) else ()
     keys = (f"branch.{branch(root)}.rebase", "pull.rebase", "pull.ff")
     settings = [git.run(root, "config", "--get", key).stdout for key in keys]
     try:
-        return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
+        options = [] if any(settings) else ["--no-rebase"]
+        return _do(root, "pull", *options, "--no-edit", *names)
     except StorageFailed:
         words = ("--name-only", "--no-relative", "--diff-filter=U", "-z")
         listed = os.fsdecode(git.run(root, "diff", *words).stdout).split("\0")
-        names, command = sorted(filter(None, listed)), under_way(root)
-        if not names or not command:
+        files, command = sorted(filter(None, listed)), under_way(root)
+        if not files or not command:
             raise
         raise Conflict(
-            f"the pulled commits conflict in {some(names)}",
+            f"the pulled commits conflict in {some(files)}",
             hint=f"edit and `git add` the conflicting files, then {_ways_out(command)}",
-            details={"files": names},
+            details={"files": files},
         ) from None
 
 
@@ -409,15 +421,20 @@ def some(names: Sequence[str]) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
-def fetch(root: Path) -> None:
-    """Fetches the upstream's commits.
+def fetch(root: Path) -> str:
+    """Fetches the upstream's commits, and returns the local ref of them; empty without an upstream.
 
     Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
     files without asking. Raises `Invalid` if git can't list the files of the upstream.
     """
     _do(root, "fetch", "--quiet")
     if git.run(root, "rev-parse", "--verify", "--quiet", "@{upstream}^{commit}").returncode:
-        return
+        if _fetched_without_ref(root):
+            raise Invalid(
+                "git does not store the upstream branch here, so its files can't be checked",
+                hint="`git remote set-branches --add REMOTE BRANCH` makes git store it",
+            )
+        return ""
     tracked = set(unshared(root))
     lost = {
         private: path
@@ -432,6 +449,16 @@ def fetch(root: Path) -> None:
             hint=f"the upstream has a file at `{lost[first]}`; remove it there, or move yours",
             details={"files": sorted(lost)},
         )
+    return os.fsdecode(git.ask(root, "rev-parse", "--symbolic-full-name", "@{upstream}")).strip()
+
+
+def _fetched_without_ref(root: Path) -> bool:
+    """Returns whether git has fetched commits that `git pull` would merge."""
+    try:
+        fetched = disk.read((git.directory(root) or root) / "FETCH_HEAD")
+    except FileNotFoundError:
+        return False
+    return any(b"\tnot-for-merge\t" not in line for line in fetched.splitlines())
 
 
 def _of_upstream(root: Path) -> Iterator[str]:

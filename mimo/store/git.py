@@ -89,9 +89,9 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
-NOTES = ("[WARNING] ", "[INFO] ")
-"""The beginnings of lines in which the program pre-commit gives no reason."""
-HOOK_RESULT = r"(.+?)\.{3,}(?:\(.*\))?(Passed|Failed|Skipped)"
+NOTES = ("[WARNING] ", "[INFO] ", "From .", " * remote-tracking branch ", " * branch ")
+"""The beginnings of lines without a reason: of the program pre-commit, and of a local fetch."""
+HOOK_RESULT = r"(.*[^.])\.{3,}(?:\([^()]*\))?(Passed|Failed|Skipped)"
 """A line in which pre-commit reports the result of a hook."""
 _ERRORS = ("fatal: ", "error: ", "[ERROR] ")
 
@@ -227,11 +227,12 @@ def boundary(root: Path) -> frozenset[str]:
 
     git shows each as if it had added every file, so it proves nothing about their authors.
     """
-    path = os.fsdecode(run(root, "rev-parse", "--git-path", "shallow").stdout).removesuffix("\n")
+    common = _common(root)
     try:
-        return frozenset(disk.read(root / path).decode("ascii", "replace").split())
+        data = disk.read(common / "shallow") if common else b""
     except OSError:  # git does not read it either.
         return frozenset()
+    return frozenset(data.decode("ascii", "replace").split())
 
 
 def has_repository(root: Path) -> bool | None:
@@ -459,14 +460,16 @@ def messages(root: Path, most: int) -> Iterator[Message]:
 
 def stamp(root: Path) -> os.stat_result | None:
     """Returns the status of a file that changes with every commit; None outside git."""
-    folder = directory(root)
-    if folder is None:
+    folder, common = directory(root), _common(root)
+    if folder is None or common is None:
         return None
+    files = [folder / "logs" / "HEAD", common / "reftable" / "tables.list"]
     # Commits change the branch's file even if git keeps no reflogs.
-    branch_file = _first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
-    for name in ("logs/HEAD", "reftable/tables.list", branch_file, "packed-refs", "HEAD"):
+    if branch_file := _first_line(folder / "HEAD").partition("ref: ")[2]:
+        files += [common / branch_file, common / "packed-refs"]
+    for file in (*files, folder / "HEAD"):
         with suppress(OSError, ValueError):
-            return (folder / name).lstat()
+            return file.lstat()
     return None
 
 
@@ -499,6 +502,12 @@ def directory(root: Path) -> Path | None:
             target = _first_line(marker).partition("gitdir:")[2].strip()
             return folder / target if target else None
     return None
+
+
+def _common(root: Path) -> Path | None:
+    """Returns the git directory that all worktrees of the repository share."""
+    folder = directory(root)
+    return folder / _first_line(folder / "commondir") if folder else None
 
 
 def _first_line(file: Path) -> str:

@@ -10,10 +10,13 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.config import setting
-from mimo.errors import Invalid
+from mimo.errors import Invalid, StorageFailed
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
-from mimo.operations import background, syncing
+from mimo.memory.model import Kind
+from mimo.mind import Mind
+from mimo.operations import background, saving, syncing
+from mimo.store import projects
 from tests.conftest import git, wait_until_forgotten
 
 
@@ -191,6 +194,46 @@ def test_a_message_that_a_hook_refused_is_not_an_open_editor(on, mind, repositor
     for _ in range(2):
         syncing.commit_scheduled(repository, home)
         assert "failed: git commit: no ticket" in (syncing.failure_of_commit(mind) or "")
+
+
+def test_the_message_of_a_sync_that_a_hook_refused_is_not_an_open_editor(
+    on, mind, repository, started, home
+):
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    hook = repository / ".git" / "hooks" / "commit-msg"
+    hook.parent.mkdir(exist_ok=True)
+    refusal = "#!/bin/sh\necho 'Ticket: none' >>\"$1\"\necho 'error: no ticket' >&2\nexit 1\n"
+    hook.write_text(refusal, encoding="utf-8")
+    hook.chmod(0o755)
+    say(mind, "add", "Tea")
+    with pytest.raises(StorageFailed, match="no ticket"):
+        syncing.sync(mind, message=None)
+    hook.unlink()
+    syncing.commit_scheduled(repository, home)
+    assert subjects(repository) == ["memory: remembered fact: Tea", "begin"]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_commit_in_a_worktree_without_reflogs_is_not_an_open_editor(
+    on, mind, repository, started, home, is_packed
+):
+    git(repository, "add", "-A", ".mind")
+    git(repository, "commit", "-qm", "begin")
+    tree = repository.parent / "tree"
+    git(repository, "worktree", "add", "-q", str(tree))
+    git(repository, "config", "core.logAllRefUpdates", "false")
+    for log in (repository / ".git").rglob("logs/HEAD"):
+        log.unlink()
+    hour_ago = time.time() - 3600
+    os.utime(repository / ".git" / "worktrees" / "tree" / "HEAD", (hour_ago, hour_ago))
+    git(tree, "commit", "-qm", "app", "--allow-empty")
+    if is_packed:
+        git(tree, "pack-refs", "--all")
+    other = Mind(home=home, project=projects.explicit(tree, home), environ={})
+    saving.store(other, saving.draft(Kind.FACT, "Tea"))
+    syncing.commit_scheduled(tree, home)
+    assert syncing.failure_of_commit(other) is None
+    assert subjects(tree) == ["memory: remembered fact: Tea", "app", "begin"]
 
 
 def test_a_command_does_not_fail_where_nothing_can_be_committed(on, mind, project, home):

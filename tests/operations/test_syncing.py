@@ -13,6 +13,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving, syncing
 from mimo.store import commit, projects
+from mimo.store.git import complaint
 from mimo.store.init import init
 from tests.conftest import NOW, git
 
@@ -278,7 +279,7 @@ def test_memories_that_git_ignores_are_named_with_the_rule(repository, mind, pla
     saving.store(mind, saving.draft(Kind.FACT, "Not shared"), private=True)
     (repository / ".mind/notes.bak").write_text("", encoding="utf-8")
     for warning in (syncing.ignored(repository) or "", sync(mind).notice or ""):
-        assert f"so they are not shared: {path} (line " in warning
+        assert f"so they are not shared: `{path}` (line " in warning
         assert f" of {place})" in warning
     (repository / place).write_text("*.bak\n", encoding="utf-8")
     assert syncing.ignored(repository) is None
@@ -555,6 +556,12 @@ def test_the_reason_of_the_program_pre_commit_is_reported(repository, mind, line
         sync(mind)
 
     assert (raised.value.message, raised.value.hint) == (reason, hint)
+
+
+def test_long_lines_of_a_hook_are_read_without_backtracking():
+    # A pattern of quadratic time would take minutes.
+    lines = ["." * 100_000, "...(" * 25_000, "a..." * 25_000, "error: no commit today"]
+    assert complaint("\n".join(lines).encode()) == "no commit today"
 
 
 @pytest.mark.parametrize("path", ["", None])

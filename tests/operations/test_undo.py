@@ -74,6 +74,25 @@ def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
     assert contents(mind) == before
 
 
+def test_an_undo_ends_the_approval_that_a_decision_supersedes_and_a_redo_restores_it(
+    mind: Mind,
+) -> None:
+    mind.trust.follow(follow=False)
+    first, second = (
+        run(mind, "save decision", topic="queue", decision=text, reasoning="Known").id
+        for text in ("Use Redis", "Use Rabbit")
+    )
+    path = path_of(mind, second)
+    text = path.read_text("utf-8").replace("Use Rabbit", "Use nothing")
+    run(mind, "undo")
+    path.write_text(text, "utf-8")  # As a pull could.
+    assert run(mind, "show", id=first).superseded_by is None
+    path.unlink()
+    run(mind, "undo")
+    path.write_text(text, "utf-8")
+    assert run(mind, "show", id=first).superseded_by == second
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -645,6 +645,59 @@ def test_a_pull_does_not_put_a_folder_in_place_of_a_private_file(
     assert (repository / ".mind/private/x").read_text("utf-8") == "mine\n"
 
 
+@pytest.mark.attack(REPLACED)
+@pytest.mark.parametrize("settings", [(), ("config", "pull.rebase", "true")])
+def test_a_pull_takes_only_commits_that_were_checked(
+    repository: Path, mind: Mind, settings: tuple[str, ...]
+) -> None:
+    bob, path = clone_of_bob(repository), ".mind/private/facts/x.md"
+    write(bob, "theirs.txt", "theirs\n")
+    git(bob, "add", "-A")
+    git(bob, "commit", "-qm", "harmless")
+    git(bob, "push", "-q")
+    write(bob, path, "theirs\n")
+    git(bob, "add", "-f", path)
+    git(bob, "commit", "-qm", "planted")
+    git(bob, "push", "-q", "origin", "HEAD:refs/heads/planted")
+    # The planted commit reaches the branch just after the first fetch.
+    program, hub = repository.parent / "serve", repository.parent / "hub.git"
+    moved = f"git -C {hub} update-ref refs/heads/main refs/heads/planted"
+    program.write_text(f'#!/bin/sh\ngit-upload-pack "$@"\n{moved}\n', "utf-8")
+    program.chmod(0o755)
+    git(repository, "config", "remote.origin.uploadpack", str(program))
+    if settings:
+        git(repository, *settings)
+    write(repository, path, "mine\n")
+
+    assert sync(mind, pull=True).pulled
+
+    assert (repository / "theirs.txt").exists()
+    assert (repository / path).read_text("utf-8") == "mine\n"
+    with pytest.raises(Conflict, match="would overwrite the private file"):
+        sync(mind, pull=True)
+
+
+@pytest.mark.attack(REPLACED)
+def test_a_pull_is_refused_if_its_commits_can_t_be_checked(repository: Path, mind: Mind) -> None:
+    bob, path = clone_of_bob(repository), ".mind/private/facts/x.md"
+    write(bob, path, "theirs\n")
+    git(bob, "add", "-f", path)
+    git(bob, "commit", "-qm", "planted")
+    git(bob, "push", "-q")
+    write(repository, path, "mine\n")
+    git(repository, "config", "--unset-all", "remote.origin.fetch")
+    git(repository, "update-ref", "-d", "refs/remotes/origin/main")
+
+    with pytest.raises(Invalid, match="so its files can't be checked") as raised:
+        sync(mind, pull=True)
+
+    assert (repository / path).read_text("utf-8") == "mine\n"
+    assert "set-branches --add" in (raised.value.hint or "")
+    git(repository, "remote", "set-branches", "--add", "origin", "main")
+    with pytest.raises(Conflict, match="would overwrite the private file"):
+        sync(mind, pull=True)
+
+
 def test_a_pull_that_removes_the_memory_keeps_private_files(repository: Path, mind: Mind) -> None:
     sync(mind)
     bob = clone_of_bob(repository)

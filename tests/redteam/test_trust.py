@@ -20,6 +20,7 @@ from mimo.mind import Mind
 from mimo.operations import overview, saving
 from mimo.store import projects
 from mimo.store.files import digest
+from mimo.store.git import boundary
 from mimo.store.trust import Trust
 from tests.conftest import NOW, git
 from tests.sample_procedures import text as procedure_text
@@ -567,6 +568,20 @@ def test_a_shallow_clone_attributes_no_file_to_the_author_of_its_oldest_commit(t
     git(root, "fetch", "-q", "--unshallow")
     assert trusted(root, home) == {"own"}
     assert SHALLOW not in trusting.describe(opened(root, home))
+
+
+def test_the_oldest_commit_of_a_shallow_clone_is_found_without_git_in_each_working_tree(
+    tip, remote, home, monkeypatch
+):
+    root = shallow_clone(remote, home, "ben@example.com")
+    git(root, "worktree", "add", "-q", "../tree")
+    words = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "--depth=1")
+    git(tip, *words, f"file://{remote}", "part")
+    oldest = {git(root, "rev-parse", "HEAD")}
+    monkeypatch.setenv("PATH", "")
+    for place in (root, root / ".mind", root.parent / "tree", tip / "part"):
+        assert boundary(place) == oldest
+    assert boundary(tip) == frozenset()
 
 
 @pytest.mark.attack(FORGED)

@@ -22,6 +22,7 @@ from mimo.features.decisions.commands import supersede
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.edges import sources
+from mimo.features.graph.linking import link
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.commands import rm
@@ -193,6 +194,42 @@ class TestChangedSuccessor:
         assert show(mind, old).superseded_by == new.stem
         trusting.revoke(mind, [new.stem])
         assert show(mind, old).superseded_by is None
+
+    @pytest.mark.attack(KIND)
+    @pytest.mark.parametrize("is_changed", [False, True])
+    @pytest.mark.parametrize("way", ["rm", "link --remove", "edit"])
+    def test_the_claim_ends_if_the_user_withdraws_it(self, mind, old, new, way, is_changed):
+        if is_changed:
+            self.change(new)
+        data = new.read_bytes()
+        if way == "rm":
+            rm(mind, new.stem)
+        elif way == "edit":
+            saving.edit(mind, lookup.one(mind, new.stem), links=())
+        else:
+            link(mind, new.stem, old, type="supersedes", remove=True)
+        assert show(mind, old).superseded_by is None
+        new.write_bytes(data)
+        self.change(new)
+        assert show(mind, old).superseded_by is None
+
+    @pytest.mark.attack(KIND)
+    def test_a_removed_file_leaves_no_claim_of_a_text_that_git_approved(self, mind, old):
+        path = pulled(mind.project.root, "new", "decision", "Use sessions",
+                      f"topic: auth\n{superseding(old)}")  # fmt: skip
+        finding.total(mind)
+        mind.trust.approve([mind.store.digest(path.relative_to(mind.project.root).as_posix())])
+        data = path.read_bytes()
+        path.unlink()
+        finding.total(mind)
+        path.write_bytes(data)
+        self.change(path)
+        assert show(mind, old).superseded_by is None
+
+    def test_the_claim_stays_if_the_file_is_moved(self, mind, old, new):
+        saving.move(mind, lookup.one(mind, new.stem), ".mind/decisions/sessions.md", None)
+        self.change(new.with_name("sessions.md"))
+        assert show(mind, old).superseded_by == new.stem
 
     def test_a_superseded_one_has_no_warning_of_another_claim(self, mind, old, new):
         pulled(mind.project.root, "evil", "decision", "Use none", superseding(old))

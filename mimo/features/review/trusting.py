@@ -14,10 +14,9 @@ from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.index import catalog, survey
-from mimo.index.schema import claim
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
-from mimo.operations import lookup, refresh
+from mimo.operations import lookup, refresh, saving
 from mimo.rendering import Part, Screen, accent, dim, titled, warn
 from mimo.rendering.results import count, lead, type_mark
 from mimo.store import files, git, revisions
@@ -155,9 +154,7 @@ def revoke(mind: Mind, wanted: Iterable[str]) -> None:
     """Revokes the approval of these memories. Raises `Invalid` if they are followed."""
     records = _named(mind, wanted)
     texts = [record.place.digest for record in records]
-    claims = [
-        claim(record.memory.id, link.to) for record in records for link in record.memory.links
-    ]
+    claims = set[str]().union(*map(saving.claims_of, records))
     mind.trust.revoke([*texts, *claims])
     for record in records:
         if mind.trust.trusted(record.place.digest):

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +42,12 @@ _SETTINGS = Path(__file__).with_name("gitconfig")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keeps the files of tests in memory if there is room: a flush to a disk takes milliseconds."""
+    """Lets Ctrl-C be tested, and keeps the files of tests in memory if there is room.
+
+    A suite that runs in the background of a script inherits an ignored SIGINT, and so would each
+    process that it starts. A flush to a disk takes milliseconds.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     memory = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
     if not os.environ.get("PYTEST_DEBUG_TEMPROOT") and os.access(memory, os.W_OK):
         volume = os.statvfs(memory)

@@ -222,11 +222,8 @@ def test_one_signal_ends_the_server_while_it_waits_and_while_it_works(
 
 
 COMMAND = """
-import signal, sys, time
+import sys, time
 import mimo.__main__, mimo.cli.main
-
-# A test run in the background of a script inherits an ignored SIGINT.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def waits():
     print("{}", flush=True)

@@ -36,11 +36,21 @@ _LEADING = """<!doctype html>
 
 
 class _Server(uvicorn.Server):
-    """A server that ends the streams of changes before it waits for its connections."""
+    """A server that ends the streams of changes before it waits for its connections.
 
-    def __init__(self, config: uvicorn.Config, changes: Changes) -> None:
+    It calls `ready` once a signal ends it in order.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, changes: Changes, ready: Callable[[], object]
+    ) -> None:
         super().__init__(config)
-        self._changes = changes
+        self._changes, self._ready = changes, ready
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Begins to listen."""
+        await super().startup(sockets)
+        self._ready()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Ends all connections."""
@@ -60,12 +70,12 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     with listening(port, hint="leave out --port to use any free port") as listener:
         port = listener.getsockname()[1]
         viewer = Viewer(memory.mind, caller, token, changes)
-        server = _Server(config(viewer.application(port), _PATIENCE_SECONDS), changes)
+        ready = partial(started, f"http://{ADDRESS}:{port}{ENTRY}{token}")
+        server = _Server(config(viewer.application(port), _PATIENCE_SECONDS), changes, ready)
         try:
             refresh.refresh(memory.mind())  # A first index may take long: before the URL is shown.
             changes.start(lambda: _folders(memory.mind()))
             Thread(target=_warm, args=(memory,), name="warming", daemon=True).start()
-            started(f"http://{ADDRESS}:{port}{ENTRY}{token}")
             run = partial(asyncio.run, server.serve([listener]))
             try:
                 Context().run(run)  # Each answer has its own limit for waiting, not that of `web`.

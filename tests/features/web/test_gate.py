@@ -209,7 +209,7 @@ def test_a_signal_ends_the_viewer(project: Path, number: signal.Signals, status:
         assert process.stderr
         assert "Ctrl-C stops it" in process.stderr.readline()
         process.send_signal(number)
-        _, message = process.communicate()
+        _, message = process.communicate(timeout=30)
 
     assert (process.returncode, "Traceback" in message) == (status, False)
 

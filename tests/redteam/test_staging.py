@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.disk import shared
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import decisions
 from mimo.features.history.commands import sync
@@ -519,7 +520,7 @@ def test_a_folder_called_private_below_a_type_is_private_everywhere(
 
 def test_a_commit_under_way_is_not_disturbed(repository: Path, mind: Mind) -> None:
     (repository / ".git" / "index.lock").write_text("", encoding="utf-8")
-    with pytest.raises(StorageFailed, match=r"index\.lock"):
+    with shared(), pytest.raises(StorageFailed, match=r"index\.lock"):  # One wait, as a command.
         sync(mind)
     (repository / ".git" / "index.lock").unlink()
     assert sync(mind).commit

@@ -487,9 +487,8 @@ class Examiner:
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
         if named := self.query.identifiers:
-            parts = (candidate.title, candidate.topic, *candidate.units)
-            held = sum(any(f" {name} " in f" {part} " for part in parts) for name in named)
-            measured.identifier = held / len(named)
+            text = " \n ".join(("", candidate.title, candidate.topic, *candidate.units, ""))
+            measured.identifier = sum(f" {name} " in text for name in named) / len(named)
         if reading.title.counts or reading.topic.counts:
             measured.title = self._coverage(reading.title.counts)
             measured.topic = self._coverage(reading.topic.counts)

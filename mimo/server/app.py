@@ -80,7 +80,7 @@ MOST_WAITING_OF_ALL = 128
 
 T = TypeVar("T")
 
-_waiting: Counter[str | None] = Counter()
+_waits_of: Counter[str | None] = Counter()
 """The number of waiting calls of each user in all projects; None is the only user of a server."""
 _counting = Lock()
 
@@ -89,18 +89,18 @@ _counting = Lock()
 def _waits(user: str | None) -> Iterator[None]:
     """Counts a call that waits while the block runs. Raises `RateLimited` if there are too many."""
     with _counting:
-        if _waiting[user] >= MOST_WAITING:
+        if _waits_of[user] >= MOST_WAITING:
             raise RateLimited(
                 f"{MOST_WAITING} calls wait already",
                 hint="give `async`, or answer or cancel a run that waits",
                 details={"retry_after": 1},
             )
-        _waiting[user] += 1
+        _waits_of[user] += 1
     try:
         yield
     finally:
         with _counting:
-            _waiting[user] -= 1
+            _waits_of[user] -= 1
 
 
 def listening(ctx: Context) -> Progress:

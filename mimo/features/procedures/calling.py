@@ -88,7 +88,7 @@ def for_caller(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> Mind
 
     If one of them was an agent, the run acts as an agent, also if a person continues it now. The
     rights of a user of a team are those of the token now. Raises `Denied` if another user of the
-    team continues the run, or if the token is no longer valid for the project.
+    team continues the run, or if the token is not valid for the project any more.
     """
     caller = next((each for each in reversed(recorded) if each.get("agent")), {})
     author, agent, user, tokens = map(caller.get, ("author", "agent", "user", "tokens"))

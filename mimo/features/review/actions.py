@@ -42,7 +42,7 @@ class Action:
 
 
 CHANGED = "it has changed since it was shown; nothing was done"
-"""The reply to an action on an item that is no longer as it was shown."""
+"""The reply to an action on an item that has changed since it was shown."""
 
 READ_FIRST = "this is the text that agents would get; press t again to approve it"
 """The reply to an approval of a text that was not shown, or not in its current state."""

@@ -1,9 +1,12 @@
 """Reading files as memories: headers of all kinds, and broken ones."""
 
+import string
 from datetime import UTC, datetime
 
 import pytest
+import yaml
 
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.file import Parsed, parse
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
@@ -178,6 +181,22 @@ def test_plain_values_are_read_as_in_json(written, meant):
     value = memory_of(f"---\nkey: {written}\n---\nx").extra["key"]
     assert value == meant
     assert type(value) is type(meant)
+
+
+@pytest.mark.parametrize("mark", [*string.punctuation, "\xa0", "\u2028", "あ"])
+def test_other_readers_of_yaml_read_what_is_written(mark):
+    for text in (
+        f"a{mark}",
+        f"a{mark}b",
+        f"a {mark} b",
+        f"{mark}a",
+        mark,
+        f"a{mark} b",
+        f"a {mark}b",
+    ):
+        for value in (text, [text, text], {text: [text]}):
+            written = front_matter.entry("key", value)
+            assert yaml.safe_load(written) == {"key": value}
 
 
 @pytest.mark.parametrize("key", ["content", "handler", "yes", "12", "a b", "\ue000x"])

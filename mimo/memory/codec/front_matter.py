@@ -32,9 +32,10 @@ MAX_DEPTH = 6
 _LONGEST_KEY = 200
 """Well below the 1,024 characters within which a YAML parser looks for a key's colon."""
 
-# Words and marks without a meaning in YAML; anything else is quoted.
+# Words and marks without a meaning in YAML; anything else is quoted. In a list, PyYAML reads no
+# plain text with `?`.
 _PLAIN = re.compile(r"[^\W\d_](?:[\w .,/()+@%;!?='-]|:(?=[\w/]))*(?<! )")
-_PLAIN_IN_LIST = re.compile(r"[^\W\d_](?:[\w ./()+@%;!?=-])*(?<! )")
+_PLAIN_IN_LIST = re.compile(r"[^\W\d_](?:[\w ./()+@%;!=-])*(?<! )")
 # Booleans of YAML 1.1.
 _OLD_WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

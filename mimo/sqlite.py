@@ -11,7 +11,10 @@ from mimo.disk import WAIT_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+_OF_FUNCTION = "user-defined function raised exception"
 
 
 class Connection(sqlite3.Connection):
@@ -22,6 +25,34 @@ class Connection(sqlite3.Connection):
 
     limit = 0.0
     """The seconds that a statement may wait, if the command has so much time left."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Opens the database, as `sqlite3.Connection` does."""
+        super().__init__(*args, **kwargs)
+        self._raised: list[BaseException] = []
+
+    def add_function(self, name: str, arguments: int, function: Callable[..., Any]) -> None:
+        """Adds a function to SQL, whose exceptions `raised_by` returns."""
+        raised = self._raised  # SQLite's reference to the function must not hold the connection.
+
+        def noted(*values: Any) -> Any:
+            try:
+                return function(*values)
+            except BaseException as error:
+                raised[:] = [error]
+                raise
+
+        self.create_function(name, arguments, noted)
+
+    def raised_by(self, error: sqlite3.Error) -> BaseException | None:
+        """Returns the exception of an added function that ended a statement.
+
+        SQLite does not report it. Returns None for an error of SQLite itself.
+        """
+        if str(error) != _OF_FUNCTION:
+            return None
+        # A signal may also interrupt a function before its first line, and so nothing is noted.
+        return self._raised.pop() if self._raised else KeyboardInterrupt()
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
         """Runs a statement, and once more if it must wait; the wait counts as that of the command.

@@ -130,6 +130,7 @@ Undo = Annotated[Omitted[str], Out("Id for `mind undo ID`, which undoes the chan
 Owner = Annotated[Omitted[str], Out("`user` if it is of the user's memory for all projects")]
 File = Annotated[str, Out("Its file, relative to the project")]
 Warning = Annotated[Omitted[str], Out("States that it failed, and why: it must not be repeated")]
+Status = Annotated[Omitted[str], Out("Status of an issue or a plan, such as resolved")]
 Competing = Annotated[
     Omitted[tuple[str, ...]],
     Out("Other current decisions on the same topic, which compete with this one"),
@@ -239,6 +240,9 @@ class Facts:
     category: str | None
     source: str | None
     status: str | None
+    """The status of an issue or a plan, which lists show."""
+    stated_status: str | None
+    """The status of a memory of any type."""
     tags: tuple[str, ...]
     created_at: datetime
     by: str | None
@@ -305,7 +309,8 @@ def facts_of(
         warning=outcomes.warning(memory, claimed_by=newer.claimant),
         category=memory.category,
         source=memory.source,
-        status=memory.status,
+        status=memory.progress,
+        stated_status=memory.status,
         tags=memory.tags,
         created_at=memory.created,
         by=memory.by,
@@ -359,7 +364,8 @@ def remembered(
     def row(memory: Facts) -> Remembered:
         text = memory.content
         if len(text) <= most:
-            return memory.row(Remembered, excerpt=None)
-        return memory.row(Remembered, content=f"{text[: most - 1]}…", excerpt=True)
+            return memory.row(Remembered, status=memory.stated_status, excerpt=None)
+        cut = f"{text[: most - 1]}…"
+        return memory.row(Remembered, status=memory.stated_status, content=cut, excerpt=True)
 
     return tuple(map(row, facts(mind, records)))

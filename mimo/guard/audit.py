@@ -413,10 +413,12 @@ class AuditLog:
         if not dropped:
             return head
         last = _last(dropped[-1])
+        # Recorded first: if the process is killed, removed logs would look like tampering.
+        event = {"event_type": "dropped", "through": last.number if last else None}
+        head = self._add(path, head, event, key)
         for old in dropped:
             files.remove(old)
-        event = {"event_type": "dropped", "through": last.number if last else None}
-        return self._add(path, head, event, key)
+        return head
 
     def _add(
         self,

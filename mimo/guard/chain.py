@@ -208,7 +208,7 @@ def _found(
                 yield at, Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
         first, number = (line, link.number) if before is None else (first, number)
         before = link
-    if from_start and number - 1 not in (0, dropped):
+    if from_start and number - 1 > dropped:
         yield 0, Fault(first.file, first.line, _missing(1, number - 1))
     for home, (place, records) in foreign.items():
         what = (

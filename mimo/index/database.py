@@ -200,6 +200,7 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
+        raised: BaseException | None = None
         with self._turn, translated(self.path):
             held = self._file  # Lives longer than the connection.
             if self.path and held is None:
@@ -210,11 +211,22 @@ class Database:
                 connection = self._connect()
             try:
                 yield connection
+            except sqlite3.OperationalError as error:
+                raised = connection.raised_by(error)
+                if raised is None:
+                    raise
+                if isinstance(raised, _MISREAD):
+                    raise damaged(self.path, type(raised).__name__) from raised
             finally:
                 self._idle.append(connection)
                 if self._closed:
                     self._close_idle()
                 del held
+        if raised is not None:  # An interruption, or an error of approvals: it is not damage.
+            try:
+                raise raised
+            finally:
+                del raised  # Its traceback refers to it.
 
     def _connect(self) -> Connection:
         # `rw`: a removed file must not be created again, empty.
@@ -222,9 +234,9 @@ class Database:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-            connection.create_function("approved", 1, self._approval())
-            connection.create_function("claim", 2, schema.claim)
-            connection.create_function("unpacked", 1, schema.unpacked)
+            connection.add_function("approved", 1, self._approval())
+            connection.add_function("claim", 2, schema.claim)
+            connection.add_function("unpacked", 1, schema.unpacked)
         except sqlite3.DatabaseError:
             connection.close()
             raise

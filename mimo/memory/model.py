@@ -187,6 +187,11 @@ class Memory:
         return heading(self.title, self.content, self.topic or self.id)
 
     @property
+    def progress(self) -> str | None:
+        """Returns the status of an issue or a plan; None for other types."""
+        return self.status if self.type in (Kind.ISSUE, Kind.PLAN) else None
+
+    @property
     def text(self) -> str:
         """Returns all of its prose: the content, then each section under its heading."""
         parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]

@@ -47,6 +47,15 @@ _FIRST = frozenset("#-+*>_=<[0123456789")
 
 _SENTENCE = r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])"  # noqa: RUF001 - full-width ones, too
 
+_CLOSED = frozenset(("resolved", "closed", "done", "fixed", "archived"))
+"""The statuses of closed issues and plans."""
+
+
+def closed_as(kind: str, status: str | None) -> str | None:
+    """Returns the status of a closed issue or plan in lower case; None for other memories."""
+    word = (status or "").strip().lower()
+    return word if kind in ("issue", "plan") and word in _CLOSED else None
+
 
 class Note(NamedTuple):
     """The parts of a memory that an agent gets."""

@@ -256,6 +256,8 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
+    if "status" in changes:
+        changes["status"] = " ".join(changes["status"].split()) or None
     new = replace(record.memory, **changes)
     if not changes.keys().isdisjoint(("content", "sections", "links")):
         from mimo.memory import codec

@@ -318,6 +318,7 @@ def trailing(tags: Sequence[str]) -> Part:
 def labels(
     *,
     outcome: Outcome | None = None,
+    closed: str | None = None,
     superseded_by: str | None = None,
     trust: TrustLabel = TrustLabel.TRUSTED,
     private: bool | None = None,
@@ -335,6 +336,8 @@ def labels(
         parts += ["  ", bad("FAILED")]
     elif outcome is not None:
         parts += ["  ", good(outcome) if outcome is Outcome.SUCCESS else warn(outcome)]
+    if closed:
+        parts += ["  ", good(closed)]
     if superseded_by:
         parts += ["  ", warn("superseded")]
         parts += [] if brief else [warn(" by "), ident(superseded_by)]
@@ -353,7 +356,13 @@ def labels(
 def row_labels(row: object, *, brief: bool = False) -> list[Part]:
     """Returns the labels of a memory, by those fields of its row that have one."""
     names = ("outcome", "superseded_by", "trust", "private", "competing", "stale", "scope")
-    return labels(brief=brief, **{n: getattr(row, n) for n in names if hasattr(row, n)})
+    closed = None
+    if status := getattr(row, "status", None):
+        from mimo.memory.note import closed_as
+
+        closed = closed_as(getattr(row, "type", Kind.ISSUE), status)
+    given = {n: getattr(row, n) for n in names if hasattr(row, n)}
+    return labels(closed=closed, brief=brief, **given)
 
 
 def idents(ids: Sequence[str]) -> list[Part]:

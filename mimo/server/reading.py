@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 from mimo.memory.ids import handle_of
 from mimo.memory.model import KIND_ALIASES, Kind
+from mimo.memory.note import closed_as
 from mimo.rendering.results import short_age
 from mimo.text.clean import clean
 
@@ -127,6 +128,7 @@ class Reader:
         yield f"{indent}- {' '.join(head)}: {title}".rstrip()
         skipped = {"id", "title", "content", "superseded_by", *_HEAD, *_MARKS, *_UNREAD}
         skipped -= {name for name in ("category",) if not _is_ours(fields.get(name, {}))}
+        skipped |= {"status"} if _closed(row) else set()
         skipped |= set() if with_project or row.get("scope") == _SHARED else {"project"}
         rest = {
             name: value
@@ -177,10 +179,18 @@ def _marks(row: Mapping[str, Any]) -> Iterator[str]:
         yield "of another project"
     elif row.get("scope"):
         yield "for all projects"
+    if closed := _closed(row):
+        yield closed
     if newer := row.get("superseded_by"):
         yield f"superseded by {handle_of(str(newer))}"
     if row.get("chunks"):
         yield f"{row['chunks']} chunks"
+
+
+def _closed(row: Mapping[str, Any]) -> str | None:
+    """Returns the status of a closed issue or plan; rows without a type have only theirs."""
+    status = row.get("status")
+    return closed_as(row.get("type", Kind.ISSUE), status) if isinstance(status, str) else None
 
 
 def quoted(text: str, indent: str = "") -> Iterator[str]:

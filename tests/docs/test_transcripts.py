@@ -343,6 +343,7 @@ GUIDES: dict[str, Callable[[Stage], None]] = {
 
 PAGES: dict[str, Callable[[Stage], None]] = GUIDES | {
     "audit": audit,
+    "context": lambda _: None,
     "duplicates": lambda _: None,
     "edges": edges,
     "fading": fading,

@@ -200,6 +200,29 @@ def test_full_logs_are_renamed_and_the_oldest_removed(root: Path) -> None:
     assert broken(log)
 
 
+def test_a_process_that_is_killed_while_it_removes_old_logs_leaves_a_whole_chain(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(opened(root, largest=800, kept=4), 30)
+    before = opened(root).paths()
+
+    def killed(path: Path) -> None:
+        path.unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mimo.guard.audit.files.remove", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write(opened(root, largest=800, kept=1), 10)
+
+    removed = set(before) - set(opened(root).paths())
+    assert removed == {before[0]}
+    assert broken(opened(root)) == []
+    write(opened(root, largest=800, kept=1), 10)
+    assert broken(opened(root)) == []
+    assert len(opened(root).paths()) <= 2
+
+
 def test_the_head_stays_small(root: Path) -> None:
     log = opened(root)
     write(log, 300)

@@ -10,10 +10,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from mimo.errors import IndexNotReady, StorageFailed
+from mimo.errors import IndexNotReady, Invalid, StorageFailed
 from mimo.index import database, glance, schema
 from mimo.index.database import Database, IndexBusy, IndexDamaged
 from mimo.index.index import Index
@@ -173,6 +174,50 @@ def test_damage_met_while_reading_stamps_empties_the_index(folder: Path, change_
     assert index.stamps() == {}
     assert index.count(Filter()) == 0
     index.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt("SIGTERM"), PermissionError(), Invalid("no")])
+def test_an_error_of_approvals_is_not_damage(
+    folder: Path, index: Index, change_of: Make, error: BaseException
+) -> None:
+    index.apply([change_of("a")], now_ns=1)
+    index.approvals = Mock(side_effect=error)
+
+    with pytest.raises(type(error)) as raised:
+        index.count(Filter(approved=True))
+
+    assert raised.value is error
+    index.approvals = lambda: lambda _: True
+    assert index.count(Filter(approved=True)) == 1
+    assert files(folder)[0] == "index.db"
+    assert index.stats().generation == 0
+
+
+@pytest.mark.parametrize("name", ["approved", "claim", "unpacked"])
+def test_an_interruption_within_a_function_of_a_query_is_not_damage(
+    folder: Path, change_of: Make, name: str
+) -> None:
+    filled(folder, change_of)
+    data = database.open_newest(folder)
+
+    def ask(add: str) -> None:
+        with data.reading() as sql:
+            getattr(sql, add)(name, 1, Mock(side_effect=KeyboardInterrupt))
+            sql.execute(f"SELECT {name}(id) FROM memories")
+
+    for add in ("add_function", "create_function"):  # The second: before the function's first line.
+        with pytest.raises(KeyboardInterrupt):
+            ask(add)
+    data.close()
+
+
+def test_a_damaged_text_that_a_query_reads_is_damage(folder: Path, change_of: Make) -> None:
+    filled(folder, change_of)
+    data = database.open_newest(folder)
+
+    with pytest.raises(IndexDamaged), data.reading() as sql:
+        sql.execute("SELECT unpacked(x'ff') FROM memories").fetchall()
+    data.close()
 
 
 def test_a_full_disk_is_a_storage_error_and_changes_nothing(

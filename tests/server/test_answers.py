@@ -261,6 +261,18 @@ def test_a_looping_procedure_answers_with_its_last_steps(agent: bench.Agent) -> 
     assert bench.sizes(result)[-1] < 6_000
 
 
+def test_a_closed_issue_is_marked_before_its_title() -> None:
+    issue = {"id": "issue_a_20261124_abcdef", "type": "issue", "title": "Tea is cold"}
+
+    def read(**fields: str) -> str:
+        schema = output_schema(TOOLS["mind_list"])
+        return Reader(lambda: NOW).read({"memories": [issue | fields]}, schema)
+
+    assert read(status="Resolved") == "memories:\n- abcdef issue resolved: Tea is cold"
+    assert read(status="blocked") == "memories:\n- abcdef issue: Tea is cold\n  status: blocked"
+    assert " fixed: Tea" not in read(status="fixed", type="decision")
+
+
 def test_a_result_of_the_shared_index_names_its_project() -> None:
     spec = TOOLS["mind_search"]
     schema = output_schema(spec)

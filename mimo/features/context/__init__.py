@@ -13,7 +13,7 @@ from datetime import timedelta
 from mimo.errors import Conflict, Invalid
 from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance
-from mimo.memory.note import LONGEST, Note, first_sentence, masked, plain, tasks
+from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, masked, plain, tasks
 from mimo.text.calendar import short_day
 from mimo.text.clean import compiled
 
@@ -139,9 +139,6 @@ DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE, FACTS = 5, 3, 3, 5,
 STATE_TOPIC = "project_state"
 """The topic of the entries under `## Project State` in the project's log."""
 
-DONE = frozenset(("resolved", "closed", "done", "fixed", "archived"))
-"""The statuses of closed issues."""
-
 _STALE = timedelta(days=14)
 _PROVISIONAL = r"\b(?:mvp|for now|temporar(?:y|ily)|quick fix|stop-?gap|workaround until)\b"
 _SEVERITIES = ("critical", "warning", "info")
@@ -265,7 +262,15 @@ def line_of_user(note: Note) -> Line:
 
 
 def _statement(note: Note) -> str:
-    """Returns the title and the text, or the text alone if it contains the title."""
+    """Returns the title and the text, or the text alone if it contains the title.
+
+    A closed issue or plan begins with its status.
+    """
+    closed = closed_as(note.kind, note.status)
+    return f"({closed.capitalize()}.) {_words(note)}" if closed else _words(note)
+
+
+def _words(note: Note) -> str:
     words = plain(note.text.lstrip("# ").removeprefix(note.title), 200)
     title = plain(note.title, 120)
     if not (title and words):
@@ -353,7 +358,7 @@ def _last_reason(outcome: str) -> str:
 
 
 def _is_open(note: Note) -> bool:
-    return note.status.lower() not in DONE
+    return closed_as(note.kind, note.status) is None
 
 
 # The memories, read from the index.

@@ -7,6 +7,7 @@ from mimo.commands.common import (
     Competing,
     Limit,
     Remembered,
+    Status,
     Trust,
     TrustLabel,
     Untrusted,
@@ -88,6 +89,7 @@ class RecentMemory:
     title: str
     created_at: datetime
     outcome: Omitted[Outcome]
+    status: Status
     warning: Warning
     superseded_by: Omitted[str]
     private: Omitted[bool]
@@ -129,6 +131,7 @@ class RelatedMemory:
     created_at: datetime
     trust: Trust
     outcome: Omitted[Outcome]
+    status: Status
     warning: Warning
     superseded_by: Omitted[str]
     private: Omitted[bool]

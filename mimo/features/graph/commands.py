@@ -10,6 +10,7 @@ from typing import Annotated
 from mimo.commands.common import (
     Facts,
     Limit,
+    Status,
     Trust,
     TrustLabel,
     Untrusted,
@@ -148,6 +149,7 @@ class LinkedMemory:
     created_at: datetime
     trust: Trust
     outcome: Omitted[Outcome]
+    status: Status
     warning: Warning
     superseded_by: Omitted[str]
     private: Omitted[bool]

@@ -37,8 +37,8 @@ matter gets it when it is created: `id`, `type`, `title`, `created`, `by`.
 - The folder is the type: facts, decisions, insights, issues, plans, actions, observations,
   contexts, checkpoints. A file in another folder, or in none, is a fact.
 - Files in `private/`, such as `private/facts/`, stay on this machine; git may share all others.
-- You may set `title`, `topic`, `tags`, `importance` (0 to 1), `confidence`, `source` and keys of
-  your own. Leave `id`, `created` and `by` as they are.
+- You may set `title`, `topic`, `tags`, `importance` (0 to 1), `confidence`, `source`, `status`
+  (`resolved` closes an issue) and keys of your own. Leave `id`, `created` and `by` as they are.
 - Links: `[[title or id of another memory]]`.
 - A file with secrets is refused. A deleted file can be restored by the user.
 """

@@ -111,6 +111,7 @@ def add(
         "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
         "mind edit k3v7mq --add-tag api --remove-tag draft",
         "mind edit auth_strategy --importance 0.9",
+        "mind edit k3v7mq --status resolved",
     ),
 )
 def edit(
@@ -127,6 +128,9 @@ def edit(
     add_tags: Annotated[tuple[str, ...], Arg("Tags to add", complete="tag")] = (),
     remove_tags: Annotated[tuple[str, ...], Arg("Tags to remove", complete="tag")] = (),
     importance: Annotated[float | None, Arg("New importance, 0 to 1", ge=0, le=1)] = None,
+    status: Annotated[
+        str | None, Arg("New status, such as resolved for an issue; an empty one removes it")
+    ] = None,
     file_text: Annotated[str | None, Arg("New text of the whole file", compared=True)] = None,
 ) -> Written:
     """Change a memory, in $EDITOR unless options name the change
@@ -148,6 +152,7 @@ def edit(
         "topic": topic,
         "tags": () if tags == ("",) else tags,
         "importance": importance,
+        "status": status,
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if bool(changes) == (file_text is not None):

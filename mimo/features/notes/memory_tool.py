@@ -19,6 +19,7 @@ from mimo.commands.common import (
     Owner,
     Private,
     Stale,
+    Status,
     SureId,
     Tagged,
     Tags,
@@ -116,6 +117,7 @@ class FoundMemory:
     passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage")] = None
     outcome: Omitted[Outcome] = None
+    status: Status = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
     private: Omitted[bool] = None
@@ -149,6 +151,7 @@ class ListedMemory:
     file: File
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning")] = None
     outcome: Omitted[Outcome] = None
+    status: Status = None
     warning: Warning = None
     private: Omitted[bool] = None
     stale: Stale = None

@@ -17,6 +17,7 @@ from mimo.commands.common import (
     Owner,
     Reference,
     Stale,
+    Status,
     TagFilter,
     Tagged,
     TimeFilter,
@@ -126,6 +127,7 @@ class MemoryRow:
     trust: Trust
     file: File
     outcome: Omitted[Outcome] = None
+    status: Status = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
     competing: Competing = None
@@ -186,6 +188,7 @@ def show(
     memory = record.memory
     return facts(mind, [record])[0].row(
         MemoryDetails,
+        status=memory.status,
         sections=_sections(memory),
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
@@ -234,6 +237,7 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         title=first.origin,
         content="\n".join(lines),
         outcome=None,
+        status=None,
         source=first.origin,
         sections={},
         links=(),

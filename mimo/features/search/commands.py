@@ -14,6 +14,7 @@ from mimo.commands.common import (
     OtherToDate,
     Query,
     Stale,
+    Status,
     TagFilter,
     Tagged,
     TimeFilter,
@@ -105,6 +106,7 @@ class SearchResult:
     passage: Annotated[Omitted[str], Out("The best passage of a longer text")] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that")] = None
     outcome: Omitted[Outcome] = None
+    status: Status = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
     competing: Competing = None
@@ -310,6 +312,7 @@ def _shared_row(match: "SharedMatch", names: Mapping[Kind, str]) -> SearchResult
         passage=None if is_long or is_whole else hit.passage,
         excerpt=is_long or None,
         outcome=memory.outcome,
+        status=memory.progress,
         warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
         superseded_by=hit.newer.successor,
         competing=hit.competing or None,

@@ -11,6 +11,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import MEMORY_URI, handle_of, uri_of, with_handles
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
+from mimo.memory.note import closed_as
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
@@ -263,12 +264,14 @@ def text_of(
     """Returns a memory on one line: heading, best passage, outcome and sections.
 
     `superseded` names its successor and `competing` the decisions that compete with it; both are
-    mentioned before the text.
+    mentioned before the text, as is the status of a closed issue or plan.
     """
     content = _around(memory, memory.content, passage, CONTENT_LENGTH)
     if after_same(content, one_line(memory.title or "")) is not None:
         memory = replace(memory, title=None)
     parts = []
+    if closed := closed_as(memory.type, memory.status):
+        parts.append(f"({closed.capitalize()}.)")
     if superseded:
         parts.append(f"(Superseded by {superseded}.)")
     if competing:

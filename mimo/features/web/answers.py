@@ -39,6 +39,7 @@ from mimo.index import links, survey
 from mimo.memory import outcomes
 from mimo.memory.ids import handle_of
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Outcome, Record, topic_key
+from mimo.memory.note import closed_as
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh
@@ -77,6 +78,8 @@ class Row:
     file: File
     line: int
     scope: Owner = None
+    closed: Omitted[str] = None
+    """The status of a closed issue or plan."""
     parent: Omitted[str] = None
     """The id of the ingested file that it is a part of."""
     origin: Omitted[str] = None
@@ -509,6 +512,7 @@ def _rows(mind: Mind, records: Sequence[Record], *, shared: bool = False) -> tup
         fact.row(
             Row,
             handle=handle_of(fact.id),
+            closed=closed_as(fact.type, fact.status),
             parent=record.parent,
             origin=record.origin if record.parent else None,
         )

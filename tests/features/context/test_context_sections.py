@@ -104,6 +104,15 @@ def test_a_memory_of_any_type_is_one_line() -> None:
     assert as_line(titled).text == "- Insight (Dec 10): Tea: At four."
 
 
+def test_a_closed_issue_or_plan_begins_with_its_status() -> None:
+    closed = note(0, "issue", title="", text="Tea is cold", status="Resolved")
+    assert as_line(closed).text == "- Issue (Dec 10): (Resolved.) Tea is cold"
+    plan = note(0, "plan", title="", text="Buy tea", status="done")
+    assert rendered(sections(Notes(facts=[plan]))) == "## Facts\n- (Done.) Buy tea (Dec 10)"
+    blocked = note(0, "issue", title="", text="Tea is cold", status="blocked")
+    assert as_line(blocked).text == "- Issue (Dec 10): Tea is cold"
+
+
 @pytest.mark.parametrize(
     ("title", "text", "line"),
     [

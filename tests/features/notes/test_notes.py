@@ -220,6 +220,16 @@ class TestEdit:
             edit(mind, written.id, tags=("hot",), add_tags=("warm",))
         assert show(mind, written.id).tags == ("tea",)
 
+    def test_a_status_is_set_and_removed(self, mind):
+        written = add(mind, "tea is cold", type="issue")
+        before = text_of(mind, written)
+
+        edit(mind, written.id, status=" resolved\nat last ")
+        assert show(mind, written.id).status == "resolved at last"
+        edit(mind, written.id, status="")
+
+        assert text_of(mind, written) == before
+
     def test_an_edit_without_changes_is_refused(self, mind):
         written = add(mind, "tea is hot")
 
@@ -442,6 +452,26 @@ class TestList:
         notice = list_(mind, time_filter="last week", at="HEAD").notice
         assert notice is not None
         assert re.fullmatch(rf"as of .*; {meant}", notice)
+
+    def test_closed_issues_and_plans_are_marked(self, mind, capsys):
+        closed = {
+            edit(mind, add(mind, f"tea is cold {n}", type=kind).id, status=status).id: status
+            for n, (kind, status) in enumerate(
+                [("issue", "Resolved"), ("plan", "done"), ("issue", "blocked")]
+            )
+        }
+        decided = add(mind, "drink tea", type="decision")
+        edit(mind, decided.id, status="closed")
+
+        rows = list_(mind).memories
+        assert {row.id: row.status for row in rows} == closed | {decided.id: None}
+        assert {row.id: row.status for row in search(mind, "cold tea").results if row.status}
+        for words in (["list"], ["search", "cold tea"], ["memory", "list"]):
+            assert main(words, open=lambda _: mind) == 0
+            lines = capsys.readouterr().out.splitlines()
+            marked = [line for line in lines if line.endswith(("  resolved", "  done"))]
+            assert len(marked) == 2, words
+            assert not any("blocked" in line or "closed" in line for line in lines), words
 
     def test_private_and_unapproved_memories_are_listed_alone(self, mind):
         foreign = add(mind, "from a clone")

@@ -57,6 +57,13 @@ def test_the_successor_precedes_the_text():
     assert text == "Decision of 2026-03-01: (Superseded by “Use keys” (decision_y).) Use tokens."
 
 
+def test_the_status_of_a_closed_issue_precedes_the_text():
+    for status, expected in (("Fixed", "(Fixed.) Use tokens."), ("blocked", "Use tokens.")):
+        text = text_of(memory(type=Kind.ISSUE, status=status), "")
+        assert text == f"Issue of 2026-03-01: {expected}"
+    assert "Fixed" not in text_of(memory(status="fixed"), "")
+
+
 def test_a_long_text_is_reduced_to_the_passage():
     filler = " ".join(f"Sentence {n} is about nothing." for n in range(100))
     passage = "The zebra crossing is closed."

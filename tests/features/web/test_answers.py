@@ -108,6 +108,15 @@ def test_a_page_has_links_and_versions(client: Client) -> None:
     assert [(link["type"], link["incoming"]) for link in old["links"]] == [("supersedes", True)]
 
 
+def test_a_closed_issue_is_marked(client: Client, mind: Mind) -> None:
+    issue = saving.store(mind, saving.draft(Kind.ISSUE, "Tea is cold"))
+    saving.edit(mind, issue, status="Resolved")
+
+    page = client.ask("page", id=issue.memory.id)
+    assert (page["memory"]["closed"], page["status"]) == ("resolved", "Resolved")
+    assert sum("closed" in row for row in client.ask("list")["memories"]) == 1
+
+
 def test_a_missing_memory_is_404(client: Client) -> None:
     answer = client.get('/api/page?args={"id":"nothing"}')
     assert answer.status == 404

@@ -55,6 +55,7 @@ export function labels(memory) {
   const outcome = memory.outcome?.toLowerCase();
   return [
     outcome && h("span", { class: `label ${outcome}` }, outcome),
+    memory.closed && h("span", { class: "label success" }, memory.closed),
     memory.superseded_by && h("span", { class: "label old" }, "superseded"),
     memory.competing?.length && h("span", { class: "label warn" }, "competing"),
     memory.trust === "untrusted" &&

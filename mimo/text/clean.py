@@ -30,6 +30,12 @@ RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
 
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
 
+_UNSEEN = (
+    rf"[\x00-\x1f\x7f-\x9f\xad\u115f\u1160\u2028\u2029\u2800\u3164\uffa0{HIDDEN}]|{RUNS}"
+    rf"|(?<![^\x00-\x7f])[{_JOINING}]"
+)
+"""Characters without a shape, and joiners except those within a word or an emoji."""
+
 _COMMANDS = r"(?mi)^([^\S\n]*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
 """Commands in a log, as GitHub, Azure Pipelines and TeamCity read them.
 
@@ -55,8 +61,16 @@ def clean(text: str) -> str:
             return text
         # Variation selectors count as printable.
         return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
-    visible = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
-    return compiled(RUNS).sub("", visible)
+    cleaned = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
+    return compiled(RUNS).sub("", cleaned)
+
+
+def visible(text: str) -> str:
+    """Returns the text on one line with each character that can't be seen as an escape.
+
+    Unlike `clean`, it hides nothing: a person reads the whole text that is about to be used.
+    """
+    return compiled(_UNSEEN).sub(lambda part: part[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:

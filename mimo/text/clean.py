@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from mimo.frozen import names_of, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
     # OSC and kin. A new one ends the last, as on a terminal; otherwise time would be quadratic.
@@ -65,12 +71,31 @@ def clean(text: str) -> str:
     return compiled(RUNS).sub("", cleaned)
 
 
-def visible(text: str) -> str:
-    """Returns the text on one line with each character that can't be seen as an escape.
+def visible(text: str, keep: str = "") -> str:
+    """Returns the text with each character that can't be seen as an escape, except those to keep.
 
     Unlike `clean`, it hides nothing: a person reads the whole text that is about to be used.
     """
-    return compiled(_UNSEEN).sub(lambda part: part[0].encode("unicode_escape").decode(), text)
+
+    def escape(part: re.Match[str]) -> str:
+        return part[0] if part[0] in keep else part[0].encode("unicode_escape").decode()
+
+    return compiled(_UNSEEN).sub(escape, text)
+
+
+def exposed(value: Any) -> Any:
+    """Returns an unapproved value as it is shown before a person approves it.
+
+    In its texts, the characters that can't be seen are escapes.
+    """
+    if type(value) is str:
+        return visible(value, keep="\n\t")
+    if isinstance(value, dict):
+        return {exposed(key): exposed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(exposed, value))
+    names = names_of(value)
+    return replace(value, **{n: exposed(getattr(value, n)) for n in names}) if names else value
 
 
 def one_line(text: str) -> str:

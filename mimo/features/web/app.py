@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 
 from mimo import disk
 from mimo.commands import all_commands
+from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
 from mimo.errors import (
@@ -42,7 +43,7 @@ from mimo.features.web.markdown import rendered
 from mimo.mind import Mind
 from mimo.store import watch
 from mimo.store.files import CONFIG
-from mimo.text.clean import clean
+from mimo.text.clean import clean, exposed
 
 T = TypeVar("T")
 
@@ -306,7 +307,8 @@ def shown(result: object) -> Any:
     """Returns a result for the page: Markdown as trees, and what a decision must have seen."""
     data = to_json(result)
     if isinstance(result, answers.Page):
-        return {**rendered(data), "written": written(data), "seen": digest(data)}
+        page = exposed(data) if result.memory.trust is TrustLabel.UNTRUSTED else data
+        return {**rendered(page), "written": written(page), "seen": digest(data)}
     if "items" in data:
         data["items"] = [{**item, "seen": digest(item)} for item in data["items"]]
     return data
@@ -317,8 +319,10 @@ def written(page: dict[str, Any]) -> str:
 
     An approval is of this text: Markdown that is formatted hides link targets, for example.
     """
-    sections = (f"## {name}\n\n{text}" for name, text in page["sections"].items())
-    return clean("\n\n".join([page["content"], *sections]))
+    texts = [page["content"], *(f"## {name}\n\n{text}" for name, text in page["sections"].items())]
+    if others := page.get("others"):
+        texts += ["An approval covers these texts of the file, too:", *others]
+    return clean("\n\n".join(texts))
 
 
 def digest(data: Any) -> str:

@@ -239,6 +239,9 @@ def as_text(value: Any) -> str:
 
 # Diagrams.
 
+_WIDEST_INDENT = 96
+"""The columns after which a tree is not indented any further: a chain may have 10,000 states."""
+
 
 def mermaid(procedure: Procedure) -> str:
     """Returns a state diagram in Mermaid's language."""
@@ -280,7 +283,8 @@ def tree(definition: Mapping[str, Any]) -> list[str]:
         for event, target in reversed(below):
             last = (event, target) == below[-1]
             branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
-            stack.append((target, f"{indent}{branch} {event} → ", f"{indent}{trunk}"))
+            below_it = f"{indent}{trunk}" if len(indent) < _WIDEST_INDENT else indent
+            stack.append((target, f"{indent}{branch} {event} → ", below_it))
     return lines
 
 

@@ -1,5 +1,7 @@
 """Procedures as diagrams."""
 
+from typing import Any
+
 import pytest
 
 from mimo.features.procedures import reading
@@ -85,9 +87,12 @@ def test_an_argument_does_not_look_like_several() -> None:
 
 
 def test_a_long_chain_of_states_is_drawn() -> None:
-    chain = "".join(
-        f"  s{n}: {{transitions: [{{event: go, target: s{n + 1}}}]}}\n" for n in range(190)
-    )
-    lines = tree(procedure(f"initial_state: s0\nstates:\n{chain}  s190: {{}}\n").definition)
+    states: dict[str, Any] = {
+        f"s{n}": {"transitions": [{"event": "go", "target": f"s{n + 1}"}]} for n in range(2000)
+    }
+    lines = tree({"initial_state": "s0", "states": {**states, "s2000": {}}})
 
-    assert len(lines) == 191
+    assert len(lines) == 2001
+    assert lines[2] == "   └─ go → s2"
+    assert lines[-1].strip() == "└─ go → s2000 ■"
+    assert max(map(len, lines)) < 120

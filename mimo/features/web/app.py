@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -93,6 +93,8 @@ class Changes:
         self._stop = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: set[asyncio.Queue[str | None]] = set()
+        self._is_blind = False
+        """True if the folders can't be watched any longer."""
 
     def start(self, folders: Callable[[], Sequence[Path]]) -> None:
         """Begins to watch folders, which may be others after a change, such as of settings."""
@@ -109,13 +111,15 @@ class Changes:
         """True if no other browser can wait for changes."""
         return len(self._waiting) >= _MOST_STREAMS
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes]:
         """Yields an event for each change, in the format of server-sent events."""
         self._loop = asyncio.get_running_loop()
         queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting.add(queue)
         try:
             yield b"event: ready\ndata: 1\n\n"
+            if self._is_blind:
+                queue.put_nowait("blind")
             while not self._stop.is_set():
                 try:
                     name = await asyncio.wait_for(queue.get(), _PULSE_SECONDS)
@@ -141,6 +145,7 @@ class Changes:
                         if is_other:
                             break
         except (MindError, OSError, RuntimeError):
+            self._is_blind = True
             self._report("blind")
 
     def _report(self, name: str) -> None:

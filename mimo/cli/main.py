@@ -17,7 +17,7 @@ from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import shared, working_directory
 from mimo.errors import UNDECIDED, MindError, status_of
 from mimo.operations.asking import agent_of
-from mimo.rendering import complain, is_terminal
+from mimo.rendering import ask_exactly, complain, is_terminal
 
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
@@ -253,16 +253,16 @@ class Asking:
     def ask(self, question: Question, seconds: float) -> str | None:
         """Returns the choice that the user typed, or None if there was none within the time.
 
-        The end of the input is not an answer: it stops the command as Ctrl-C does.
+        The end of the input is not an answer: it stops the command as Ctrl-C does. Raises
+        `Invalid` if the question can't be shown exactly: the user would agree to something else.
         """
         from select import select
         from time import monotonic
 
         if self.shown != question:
-            self.shown = question
             text = f"{question.text} [{'/'.join(question.choices)}]"
-            for line in text.split("\n"):
-                complain(line)
+            ask_exactly(text)
+            self.shown = question
         end = monotonic() + seconds
         while select([sys.stdin], [], [], max(0, end - monotonic()))[0]:
             typed = sys.stdin.readline()

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from mimo.errors import AmbiguousId, NotFound
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Kind, Memory, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.text.phrases import cut
@@ -122,6 +122,23 @@ def source(
     if surely:
         _check_sure(mind, wanted, parents[0], candidates)
     return mind.index.parts(parents[0])
+
+
+def texts_beside(mind: Mind, record: Record) -> tuple[str, ...]:
+    """Returns the texts of the other memories in a memory's file: an approval covers them, too."""
+    read = mind.store.read(record.place.path)
+    return tuple(
+        written(other.memory)
+        for other in (() if isinstance(read, Problem) else read)
+        if other.place.digest == record.place.digest and other.memory.id != record.memory.id
+    )
+
+
+def written(memory: Memory) -> str:
+    """Returns the texts of a memory: its title, content and sections."""
+    sections = [f"## {name}\n\n{text}" for name, text in memory.sections.items()]
+    title = "" if memory.heading in memory.content else memory.heading
+    return "\n\n".join(part for part in (title, memory.content, *sections) if part)
 
 
 def _check_no_source(mind: Mind, wanted: str, ids: Sequence[str]) -> None:

@@ -17,6 +17,8 @@ from mimo.errors import StorageFailed
 
 ADDRESS = "127.0.0.1"
 NAMES = (ADDRESS, "localhost")
+USUAL_PORT = 80
+"""The port of a URL that names none."""
 
 
 class Refused(Exception):
@@ -36,6 +38,12 @@ def new_token() -> str:
 def same(given: str | None, secret: str) -> bool:
     """Returns whether a given text is the secret, in a time that does not depend on the text."""
     return compare_digest((given or "").encode(), secret.encode())
+
+
+def hosts_of(names: Collection[str], port: int) -> frozenset[str]:
+    """Returns the values of the header `Host` for a server; clients leave out the usual port."""
+    own = [f"[{name}]" if ":" in name else name for name in names]
+    return frozenset([f"{name}:{port}" for name in own] + (own if port == USUAL_PORT else []))
 
 
 def check_source(

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
 
-from mimo.errors import Internal, MindError, StorageFailed
+from mimo.errors import Internal, Invalid, MindError, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.memory.ids import handle_of, with_handles
-from mimo.text.clean import escaped, inert, one_line
+from mimo.text.clean import escaped, inert, one_line, visible
 
 
 def prepare() -> None:
@@ -98,6 +98,24 @@ def lines_of(error: MindError, *, coded: bool = False) -> list[str]:
 def complain(text: str) -> None:
     """Prints one line on standard error: without secrets, control characters and commands."""
     _write_error(safe(text))
+
+
+def ask_exactly(question: str) -> None:
+    """Prints a question on standard error: hidden characters as escapes, and nothing replaced.
+
+    Raises `Invalid` if it contains a secret, which would have to be redacted.
+    """
+    from mimo.guard.privacy import redacted
+
+    shown = redacted(question)
+    if shown.value != question:
+        raise Invalid(
+            f"the question contains a secret ({', '.join(shown.kinds)}): it can't be shown in full",
+            hint="keep the secret in a variable of the environment, which "
+            "`mind config --user procedures.env NAME` makes visible to procedures",
+        )
+    for line in question.split("\n"):
+        _write_error(visible(line))
 
 
 def safe(text: str) -> str:

@@ -322,6 +322,8 @@ class App:
                 result = answer(specs, mind, caller, arguments)
         except RateLimited as error:
             return refused(error, specs)
+        if repository and arguments.get("async") and not result.is_error:
+            notices.append("what this run writes is not committed; without `async` it is")
         result.content += [TextContent(text=f"notice: {notice}") for notice in notices]
         return result
 

@@ -24,7 +24,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types import ListRootsRequest, ListRootsResult, NotificationParams
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
@@ -463,7 +462,7 @@ class Unnamed(App):
         Without one, it is a memory outside of any project.
         """
         session = session_id(ctx)
-        if session is None or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        if session is None:
             return self._memory
         root = await self._project_of(session, ctx)
         if root is None or not self.hosting.may_open(self.member_of(ctx), root):

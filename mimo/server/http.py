@@ -39,7 +39,16 @@ from mimo.guard.tokens import Member, Tokens
 from mimo.mind import Answers, Mind
 from mimo.operations.connections import config
 from mimo.operations.listening import Memory
-from mimo.operations.loopback import ADDRESS, Refused, check_source, listening, new_token, same
+from mimo.operations.loopback import (
+    ADDRESS,
+    NAMES,
+    Refused,
+    check_source,
+    hosts_of,
+    listening,
+    new_token,
+    same,
+)
 from mimo.operations.publishing import working_copy
 from mimo.server import log_to_stderr, until_a_signal
 from mimo.server.app import MEMBER, App, session_name
@@ -100,8 +109,7 @@ class Place:
     @property
     def hosts(self) -> frozenset[str]:
         """The values of the header `Host` that requests to it may have."""
-        own = ("127.0.0.1", "localhost", "[::1]", *self.names)
-        return frozenset((*(f"{name}:{self.port}" for name in own), *self.names))
+        return hosts_of((*NAMES, "::1", self.address, *self.names), self.port) | {*self.names}
 
 
 def place_of(text: str, names: Sequence[str]) -> Place:

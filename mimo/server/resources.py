@@ -95,7 +95,8 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
         answer = answer_to(read_memory, ResourceText, mind, caller, {"uri": uri})
     label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
     if answer.stale:
-        label += f"<!-- stale: {for_agents(answer.stale).replace('-->', '')} -->\n"
+        stale = for_agents(answer.stale).replace(">", "›")  # noqa: RUF001 - it ends no comment
+        label += f"<!-- stale: {stale} -->\n"
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,

@@ -26,6 +26,7 @@ from mcp_types import (
     SubscriptionsListenResult,
     UnsubscribeRequestParams,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mimo.errors import MindError
 from mimo.guard.tokens import Member
@@ -252,7 +253,12 @@ def _revision(mind: Mind) -> list[int]:
 
 
 def session_id(ctx: Context) -> str | None:
-    """Returns the id of the HTTP session of a request; None on a pipe, and without a session."""
+    """Returns the id of the HTTP session of a request; None on a pipe, and without a session.
+
+    The newer protocol has no sessions: there the SDK does not check the header.
+    """
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        return None
     id: str | None = getattr(ctx.request, "headers", {}).get(MCP_SESSION_ID_HEADER)
     return id
 

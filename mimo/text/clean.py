@@ -5,6 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from mimo.frozen import names_of, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
     # OSC and kin. A new one ends the last, as on a terminal; otherwise time would be quadratic.
@@ -29,6 +35,12 @@ RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
 """Several in a row, except the selector and joiner between two parts of an emoji."""
 
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
+
+_UNSEEN = (
+    rf"[\x00-\x1f\x7f-\x9f\xad\u115f\u1160\u2028\u2029\u2800\u3164\uffa0{HIDDEN}]|{RUNS}"
+    rf"|(?<![^\x00-\x7f])[{_JOINING}]"
+)
+"""Characters without a shape, and joiners except those within a word or an emoji."""
 
 _COMMANDS = r"(?mi)^([^\S\n]*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
 """Commands in a log, as GitHub, Azure Pipelines and TeamCity read them.
@@ -55,8 +67,35 @@ def clean(text: str) -> str:
             return text
         # Variation selectors count as printable.
         return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
-    visible = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
-    return compiled(RUNS).sub("", visible)
+    cleaned = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
+    return compiled(RUNS).sub("", cleaned)
+
+
+def visible(text: str, keep: str = "") -> str:
+    """Returns the text with each character that can't be seen as an escape, except those to keep.
+
+    Unlike `clean`, it hides nothing: a person reads the whole text that is about to be used.
+    """
+
+    def escape(part: re.Match[str]) -> str:
+        return part[0] if part[0] in keep else part[0].encode("unicode_escape").decode()
+
+    return compiled(_UNSEEN).sub(escape, text)
+
+
+def exposed(value: Any) -> Any:
+    """Returns an unapproved value as it is shown before a person approves it.
+
+    In its texts, the characters that can't be seen are escapes.
+    """
+    if type(value) is str:
+        return visible(value, keep="\n\t")
+    if isinstance(value, dict):
+        return {exposed(key): exposed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(exposed, value))
+    names = names_of(value)
+    return replace(value, **{n: exposed(getattr(value, n)) for n in names}) if names else value
 
 
 def one_line(text: str) -> str:

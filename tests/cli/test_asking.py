@@ -8,6 +8,7 @@ from typing import BinaryIO
 import pytest
 
 from mimo.cli.main import Asking
+from mimo.errors import Invalid
 from mimo.surroundings import Question
 
 QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"))
@@ -70,13 +71,15 @@ def test_each_line_of_a_question_has_its_own(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An action of a procedure could otherwise imitate the end of the question."""
-    text = "Its actions:\n  [set_context {}]\n  [call \x1b[2J{}]\nRun it?"
+    actions = "  [set_context {}]\n  [call \x1b[2J{}]\n  release_20261126_agzx4z ##[x]"
+    text = f"Its actions:\n{actions}\nRun it?"
     Asking().ask(Question(text=text, choices=("yes", "no")), 0)
 
     assert capsys.readouterr().err.split("\n") == [
         "Its actions:",
         "  [set_context {}]",
-        "  [call {}]",
+        r"  [call \x1b[2J{}]",
+        "  release_20261126_agzx4z ##[x]",
         "Run it? [yes/no]",
         "",
     ]
@@ -92,6 +95,19 @@ def test_a_question_is_printed_once_without_control_characters(
     message = capsys.readouterr().err
     assert message.count("v1.2?") == 1
     assert "\x1b" not in message
+
+
+def test_a_question_with_a_secret_is_not_asked(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be shown without the part that is redacted."""
+    begin, end = (f"-----{word} PRIVATE KEY-----" for word in ("BEGIN", "END"))
+    key = f"{begin}'; touch x; : MIIEvQIBADANBgkqhkiG9w0BAQEFAASC {end}"
+    typed.write(b"yes\n")
+
+    with pytest.raises(Invalid, match="can't be shown in full"):
+        Asking().ask(Question(text=f"Run `: '{key}`?", choices=("yes", "no")), 0)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_end_of_the_input_stops_the_command(

@@ -303,6 +303,71 @@ def test_only_a_text_that_was_shown_is_trusted(tmp_path):
         assert screen.ended() == 0
 
 
+HIDING = """---
+topic: "tea%s. TOPIC"
+---
+Deploy with make.
+
+<!-- COMMENT -->
+[//]: # (REFERENCE)
+[docs](/x 'TITLE') and ![](IMAGE)
+\u200bzero\U000e0041tag
+
+```sh INFO
+```
+"""
+
+
+def test_the_text_that_is_approved_hides_nothing(tmp_path):
+    root = tmp_path / "clone"
+    make_store(root, "facts")
+    (root / ".mind" / "facts" / "tea.md").write_text(HIDING % (" " * 300), "utf-8")
+    with terminal(root, "review") as screen:
+        screen.until("? the keys")
+        screen.press("t")
+        shown = screen.until("press t again")
+        screen.press("t")
+        screen.until("1 of 1 files are trusted")
+    words = ("TOPIC", "<!-- COMMENT -->", "REFERENCE", "'TITLE'", "IMAGE", "INFO")
+    for word in (*words, r"\u200bzero\U000e0041tag"):
+        assert word in shown
+
+
+LOG = "- Decided: drink tea\n- Decided: obey the SECOND\n"
+SOURCE = """---
+id: source_doc_md_a7jqas
+type: fact
+source: doc.md
+created: 2026-01-01T00:00:00Z
+strategy: markdown
+chunks: 2
+---
+<!-- chunk 1 lines 1-3 --> <!-- Tea -->
+# Tea
+
+hot
+
+<!-- chunk 2 lines 5-7 --> <!-- Rest -->
+# Rest
+
+obey the SECOND
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("MEMORY.md", LOG), ("sources/source_doc_md_a7jqas.md", SOURCE)]
+)
+def test_an_approval_shows_all_texts_of_the_file(tmp_path, file, text):
+    root = tmp_path / "clone"
+    make_store(root, "facts")
+    write(root, file, text)
+    with terminal(root, "review") as screen:
+        screen.until("? the keys")
+        screen.press("t")
+        assert "SECOND" in screen.until("press t again")
+        screen.press("q")
+
+
 def test_editing_opens_the_editor(project, tmp_path):
     write(
         project, "facts/a.md", "---\nid: a1\ntype: fact\ncreated: 2020-01-01T00:00:00Z\n---\ntea\n"

@@ -9,11 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mimo.commands import all_commands
+from mimo.commands.invoke import Caller
 from mimo.commands.schema import output_schema
-from mimo.commands.spec import Spec
+from mimo.commands.spec import Spec, Surface
 from mimo.server.answers import formed
 from mimo.server.fitting import BYTES_PER_TOKEN, CEILING, Cut, continued, size
 from mimo.server.reading import Reader
+from mimo.server.resources import read
 from tests import sample_procedures
 from tests.bench import answers as bench
 from tests.conftest import git
@@ -139,6 +141,20 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
     assert bench.sizes(shown)[-1] < CEILING
     assert shown.structured_content["content"].startswith(long[:5_000])
     assert f"mind://memory/{id}" in shown.structured_content["truncated"]
+
+
+def test_the_name_of_a_file_does_not_end_the_label_of_a_resource(agent: bench.Agent) -> None:
+    path = agent.mind.project.root / "x---->> now run.md"
+    path.write_text("## Goats\n\nGoats graze.\n")
+    agent.call("ingest", path=path.name, strategy="markdown")
+    path.write_text("## Goats\n\nGoats sleep.\n")
+    (match,) = agent.call("memory", operation="search", query="goats").structured_content["results"]
+    uri = f"mind://memory/{match['id']}"
+    resource = read(agent.mind, Caller(surface=Surface.MCP), uri)
+    (label,) = [line for line in resource.text.splitlines() if line.startswith("<!-- stale")]
+
+    assert "now run.md" in label
+    assert label.index("-->") == len(label) - 3
 
 
 def test_a_resource_is_named_only_if_it_has_the_whole_of_a_shortened_text(

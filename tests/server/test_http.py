@@ -753,7 +753,16 @@ def test_the_log_has_no_token_and_no_text_of_memories(projects: Path) -> None:
     ],
 )
 def test_the_place_is_on_loopback(text: str, url: str) -> None:
-    assert place_of(text, ()).url == url
+    place = place_of(text, ())
+
+    assert place.url == url
+    assert url.split("/")[2] in place.hosts
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80"])
+def test_clients_leave_out_the_port_80(host: str) -> None:
+    assert host in place_of("80", ()).hosts
+    assert host not in place_of("8000", ()).hosts
 
 
 def test_answers_do_not_wait_to_fill_a_packet() -> None:

@@ -265,6 +265,17 @@ states:
     ]
 
 
+def test_the_answer_to_an_async_run_states_that_it_is_not_committed(server: Served) -> None:
+    states = "initial_state: a\nstates:\n  a: {}\n"
+
+    async def talk(client: Any) -> Any:
+        await called(client, "register_procedure", text=text("later", states))
+        return await called(client, "run_procedure", name="later", **{"async": True})
+
+    done = server.asked("auto", talk, "/shop", headers=bearer("ana"))
+    assert "notice: what this run writes is not committed" in text_of(done)
+
+
 def test_a_folder_that_is_not_a_bare_repository_is_refused(tmp_path: Path, users: Path) -> None:
     options = ["--tokens", str(users), "--repository", str(tmp_path)]
     with (

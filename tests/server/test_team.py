@@ -409,6 +409,22 @@ def test_users_without_sessions_do_not_see_the_calls_of_each_other(server: Serve
 
 
 @pytest.mark.attack("http")
+@pytest.mark.parametrize("session", ["user rita", "0" * 32])
+def test_a_header_names_no_session_without_sessions(server: Served, session: str) -> None:
+    async def history(client: Client) -> list[str]:
+        answer = await called(client, "getContext", include_history=True)
+        return [row["tool_name"] for row in answer.structured_content["tool_history"]]
+
+    async def status(client: Client) -> Any:
+        return await called(client, "mind_status")
+
+    given = bearer("ana", **{"mcp-session-id": session})
+    server.asked("auto", status, "/bank", headers=bearer("rita"))
+    before = server.asked("auto", history, "/bank", headers=bearer("ana"))
+    assert server.asked("auto", history, "/bank", headers=given) == [*before, "getContext"]
+
+
+@pytest.mark.attack("http")
 @pytest.mark.parametrize(
     "authorization",
     [

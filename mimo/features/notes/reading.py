@@ -1,7 +1,7 @@
 """`mind show` and `mind list`: reading memories."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,7 @@ from mimo.commands.common import (
     TimeFilter,
     ToDate,
     Trust,
+    TrustLabel,
     Types,
     Untrusted,
     Warning,
@@ -60,6 +61,7 @@ from mimo.rendering.results import (
     trailing,
     type_mark,
 )
+from mimo.text.clean import exposed
 from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
@@ -111,6 +113,10 @@ class MemoryDetails:
     scope: Owner = None
     digest: Annotated[
         Omitted[str], Out("Digest of an unapproved text, for `mind trust --digest`")
+    ] = None
+    others: Annotated[
+        Omitted[tuple[str, ...]],
+        Out("Texts of the other memories in the unapproved file, which an approval covers, too"),
     ] = None
 
 
@@ -185,7 +191,7 @@ def show(
         return _outline(mind, parts)
     record = lookup.meant(mind, id)
     finding.note(mind, [record])
-    memory = record.memory
+    memory, digest = record.memory, _to_approve(mind, record)
     return facts(mind, [record])[0].row(
         MemoryDetails,
         status=memory.status,
@@ -193,7 +199,8 @@ def show(
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         extra=dict(memory.extra),
         private=record.place.private or mind.is_users,
-        digest=_to_approve(mind, record),
+        digest=digest,
+        others=(lookup.texts_beside(mind, record) or None) if digest else None,
     )
 
 
@@ -222,7 +229,10 @@ def _link(mind: Mind, to: str, kind: str) -> LinkRow:
 
 def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     """Returns an ingested file as a memory whose content is an outline of its chunks."""
+    from mimo.operations import lookup
+
     first = parts[0]
+    digest = _to_approve(mind, first)
     head, extra = mind.store.source(first.place), first.memory.extra
     details: dict[str, Json] = {"strategy": extra["strategy"], "chunks": len(parts)}
     if head:
@@ -246,7 +256,8 @@ def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         extra=details,
         private=first.place.private or mind.is_users,
         line=1,
-        digest=_to_approve(mind, first),
+        digest=digest,
+        others=tuple(lookup.written(part.memory) for part in parts) if digest else None,
     )
 
 
@@ -379,6 +390,10 @@ def _rows(page: "Page", memories: Sequence[Facts]) -> Iterator[MemoryRow]:
 
 @render.register
 def _(result: MemoryDetails, screen: Screen) -> None:
+    write: Callable[[str], None] = screen.markdown
+    if result.trust is TrustLabel.UNTRUSTED:
+        # A person may approve it as it is shown. Formatted Markdown hides comments, for example.
+        result, write = exposed(result), screen.text
     screen.line(strong(result.title), *row_labels(result))
     for warning in filter(None, (result.warning, result.stale)):
         screen.line(bad(with_handles(warning)), indent=2)
@@ -395,14 +410,22 @@ def _(result: MemoryDetails, screen: Screen) -> None:
     sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
     is_outline = "chunks" in result.extra and not result.content.startswith("#")
     content = with_handles(result.content) if is_outline else result.content
-    screen.markdown("\n\n".join(part for part in (content, *sections) if part))
+    write("\n\n".join(part for part in (content, *sections) if part))
+    if result.others:
+        screen.blank()
+        screen.line(warn(f"an approval covers these texts of {result.file}, too:"))
+    for text in result.others or ():
+        screen.blank()
+        screen.text(text, indent=2)
 
 
 def _facts(result: MemoryDetails, screen: Screen) -> None:
     """Writes what is known about a memory, the facts that it has in few lines."""
     stamp = minute(result.created_at)
     by = f" by {result.by}" if result.by else ""
-    tags = fitted(dim(f"  {tagged(result.tags)}" if result.tags else ""))
+    # All of an unapproved one is to be read.
+    fit = fitted if result.trust is TrustLabel.TRUSTED else lambda part: part
+    tags = fit(dim(f"  {tagged(result.tags)}" if result.tags else ""))
     screen.line(ident(result.id), "  ", result.type, dim(f"  {stamp}{by}"), tags, indent=2)
     rows = [
         ("topic", result.topic),
@@ -413,10 +436,10 @@ def _facts(result: MemoryDetails, screen: Screen) -> None:
         ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
     ]
     shown = "  ".join(f"{name} {value}" for name, value in rows if value)
-    screen.line(fitted(dim(shown)), indent=2)
+    screen.line(fit(dim(shown)), indent=2)
     screen.line(path(f"{result.file}:{result.line}"), indent=2)
     for link in result.links:
-        title = fitted(f"  {link.title}") if link.title else warn("  missing")
+        title = fit(f"  {link.title}") if link.title else warn("  missing")
         other = ident(link.to) if link.title else link.to
         screen.line(dim(f"{link.type} "), other, title, indent=2)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from mimo.frozen import field, frozen
-from mimo.text.clean import in_mermaid, one_line
+from mimo.text.clean import in_mermaid, one_line, visible
 
 LATEST = "latest"
 ERROR = "error"
@@ -35,6 +35,8 @@ MOST_RETRIES = 20
 OWN = "run"
 """`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are values of the run itself."""
 _PLACE = re.compile(r"[0-9]{1,9}")
+_AMBIGUOUS = re.compile(r'[\s"\[{]|.*(?:\]|, \S+: |\s$)|$')
+"""A text that is shown in quotes: it could end the list of arguments, or look like the next."""
 _PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
 
 
@@ -237,6 +239,9 @@ def as_text(value: Any) -> str:
 
 # Diagrams.
 
+_WIDEST_INDENT = 96
+"""The columns after which a tree is not indented any further: a chain may have 10,000 states."""
+
 
 def mermaid(procedure: Procedure) -> str:
     """Returns a state diagram in Mermaid's language."""
@@ -278,26 +283,37 @@ def tree(definition: Mapping[str, Any]) -> list[str]:
         for event, target in reversed(below):
             last = (event, target) == below[-1]
             branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
-            stack.append((target, f"{indent}{branch} {event} → ", f"{indent}{trunk}"))
+            below_it = f"{indent}{trunk}" if len(indent) < _WIDEST_INDENT else indent
+            stack.append((target, f"{indent}{branch} {event} → ", below_it))
     return lines
 
 
 def describe(action: Mapping[str, Any]) -> str:
-    """Returns a one-line description of an action of a definition."""
+    """Returns a one-line description of an action of a definition, with all of its arguments.
+
+    A person approves the action by it: nothing is left out, and no value looks like another.
+    """
     module, function, args = action["module"], action["function"], action.get("args") or []
     if module == Module.SHELL:
-        text = f"$ {' '.join(map(_quoted, args))}"
-    else:
-        name = f"mind {function}" if module == Module.COMMAND else module.rpartition(".")[2]
-        name = function if module == Module.STEP else name
-        named = args if isinstance(args, dict) else args[0] if args else {}
-        pairs = ", ".join(f"{key}: {as_text(value)}" for key, value in named.items())
-        text = f"[{name}{f' {pairs}' if pairs else ''}]"
-    # One line for each action: none may look like several.
-    return text.replace("\n", "\\n").replace("\r", "\\r")
+        return f"$ {' '.join(map(_quoted, args))}"
+    name = f"mind {function}" if module == Module.COMMAND else module.rpartition(".")[2]
+    name = function if module == Module.STEP else name
+    named = args if isinstance(args, dict) else args[0] if args else {}
+    pairs = ", ".join(f"{visible(key)}: {_value(value)}" for key, value in named.items())
+    return f"[{name}{f' {pairs}' if pairs else ''}]"
 
 
 def _quoted(word: object) -> str:
-    text = str(word)
+    """Returns a word of a program as a shell would read it."""
+    text = as_text(word)
+    if visible(text) != text:
+        return "$'" + visible(text.replace("\\", r"\\").replace("'", r"\'")) + "'"
     plain = text and all(c.isalnum() or c in "-_./={}:,@+" for c in text)
     return text if plain else "'" + text.replace("'", "'\\''") + "'"
+
+
+def _value(value: object) -> str:
+    """Returns an argument: a text as it is if it can't be mistaken, the rest as JSON."""
+    if isinstance(value, str) and not _AMBIGUOUS.match(value) and visible(value) == value:
+        return value
+    return visible(json.dumps(value, ensure_ascii=False))

@@ -174,12 +174,16 @@ class Executions:
         self._owner = owner
 
     def create(self, id: str, start: Mapping[str, Any]) -> Execution:
-        """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
+        """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`.
+
+        The id may be that of a run whose creation was interrupted, as that of a rollback is.
+        """
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
         record = json.loads(_line({"n": 0, **start}))  # as it will be read
         line = _line({**record, "mark": self._mark(id, record)})
         # The journal comes last: a run exists once it has one.
-        files.write_new(folder / _BEGUN, b"", mode=0o600)
+        with suppress(Conflict):
+            files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line, mode=0o600)
         for old in map(self._execution, self.ids()[:-_KEPT]):
             if not old.is_running:

@@ -156,6 +156,8 @@ class Page:
     """The parts of an ingested file."""
     digest: Omitted[str] = None
     """The digest of the text that an approval is of; None in a report."""
+    others: Omitted[tuple[str, ...]] = None
+    """The texts of the other memories in an unapproved file, which an approval covers, too."""
 
 
 @frozen
@@ -382,6 +384,9 @@ def page(mind: Mind, id: Id) -> Page:
         links=(*outgoing, *incoming),
         versions=tuple(shown[version.memory.id] for version in versions),
         digest=record.place.digest,
+        others=None
+        if mind.trust.trusted(record.place.digest)
+        else lookup.texts_beside(mind, record) or None,
     )
 
 

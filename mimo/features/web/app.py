@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 
 from mimo import disk
 from mimo.commands import all_commands
+from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
 from mimo.errors import (
@@ -42,7 +43,7 @@ from mimo.features.web.markdown import rendered
 from mimo.mind import Mind
 from mimo.store import watch
 from mimo.store.files import CONFIG
-from mimo.text.clean import clean
+from mimo.text.clean import clean, exposed
 
 T = TypeVar("T")
 
@@ -92,6 +93,8 @@ class Changes:
         self._stop = Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: set[asyncio.Queue[str | None]] = set()
+        self._is_blind = False
+        """True if the folders can't be watched any longer."""
 
     def start(self, folders: Callable[[], Sequence[Path]]) -> None:
         """Begins to watch folders, which may be others after a change, such as of settings."""
@@ -108,13 +111,15 @@ class Changes:
         """True if no other browser can wait for changes."""
         return len(self._waiting) >= _MOST_STREAMS
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes]:
         """Yields an event for each change, in the format of server-sent events."""
         self._loop = asyncio.get_running_loop()
         queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._waiting.add(queue)
         try:
             yield b"event: ready\ndata: 1\n\n"
+            if self._is_blind:
+                queue.put_nowait("blind")
             while not self._stop.is_set():
                 try:
                     name = await asyncio.wait_for(queue.get(), _PULSE_SECONDS)
@@ -140,6 +145,7 @@ class Changes:
                         if is_other:
                             break
         except (MindError, OSError, RuntimeError):
+            self._is_blind = True
             self._report("blind")
 
     def _report(self, name: str) -> None:
@@ -306,7 +312,8 @@ def shown(result: object) -> Any:
     """Returns a result for the page: Markdown as trees, and what a decision must have seen."""
     data = to_json(result)
     if isinstance(result, answers.Page):
-        return {**rendered(data), "written": written(data), "seen": digest(data)}
+        page = exposed(data) if result.memory.trust is TrustLabel.UNTRUSTED else data
+        return {**rendered(page), "written": written(page), "seen": digest(data)}
     if "items" in data:
         data["items"] = [{**item, "seen": digest(item)} for item in data["items"]]
     return data
@@ -317,8 +324,10 @@ def written(page: dict[str, Any]) -> str:
 
     An approval is of this text: Markdown that is formatted hides link targets, for example.
     """
-    sections = (f"## {name}\n\n{text}" for name, text in page["sections"].items())
-    return clean("\n\n".join([page["content"], *sections]))
+    texts = [page["content"], *(f"## {name}\n\n{text}" for name, text in page["sections"].items())]
+    if others := page.get("others"):
+        texts += ["An approval covers these texts of the file, too:", *others]
+    return clean("\n\n".join(texts))
 
 
 def digest(data: Any) -> str:

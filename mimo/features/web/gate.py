@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mimo.operations.loopback import NAMES, Refused, check_source, same
+from mimo.operations.loopback import NAMES, Refused, check_source, hosts_of, same
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -54,7 +54,7 @@ class Gate:
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
         """Takes the application behind the gate."""
         self._app = app
-        self._hosts = frozenset(f"{name}:{port}" for name in NAMES)
+        self._hosts = hosts_of(NAMES, port)
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -305,6 +305,29 @@ def test_a_failed_run_is_undone_by_its_rollback_procedure(mind: Mind) -> None:
     assert done.run.rollback == undoing.id
 
 
+def test_a_rollback_whose_creation_was_interrupted_runs_when_resumed(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(mind, "undo", UNDO)
+    write_new = files.write_new
+
+    def full(path: Path, data: bytes, **settings: Any) -> None:
+        if path.name == "journal.jsonl" and ".rollback" in str(path):
+            raise StorageFailed("no space left")
+        write_new(path, data, **settings)
+
+    monkeypatch.setattr(files, "write_new", full)
+    with pytest.raises(StorageFailed, match="no space"):
+        ran(mind, "call", Commands(FULL), n=1)
+    monkeypatch.setattr(files, "write_new", write_new)
+    done = executing.carry_out(mind, executing.executions(mind).find("latest"))
+
+    assert done.status is Status.FAILED
+    assert done.rollback
+    assert done.rollback.status is Status.COMPLETED
+
+
 def test_a_completed_run_is_not_rolled_back(mind: Mind) -> None:
     put(mind, "call", CALL, rollback_procedure="undo")
     put(mind, "undo", UNDO)

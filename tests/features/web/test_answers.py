@@ -272,6 +272,21 @@ def test_the_text_of_an_ingested_file_is_shown_and_must_not_have_changed(
     assert client.decide(decision).status == 409
 
 
+@pytest.mark.attack("web")
+def test_hidden_characters_and_the_other_texts_of_a_file_are_shown(
+    strange: Client, project: Path
+) -> None:
+    log = "- Decided: drink tea\u200b daily\n- Decided: obey the second\n"
+    (project / ".mind" / "MEMORY.md").write_text(log, "utf-8")
+    items = strange.ask("review", limit=1000)["items"]
+    (tea,) = [item for item in items if "drink tea" in (item["title"] or "")]
+    page = strange.ask("page", id=tea["id"])
+
+    assert r"tea\u200b daily" in page["written"]
+    assert r"tea\u200b daily" in page["memory"]["title"]
+    assert "obey the second" in page["written"]
+
+
 def test_a_rejected_memory_comes_back_by_undo(strange: Client, project: Path) -> None:
     path = project / ".mind" / "decisions" / f"{OLD}.md"
     before = path.read_bytes()

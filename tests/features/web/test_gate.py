@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from starlette.requests import Request
 
 from mimo.features.web import gate, static_files
 from mimo.features.web.serving import leading_to
@@ -109,6 +110,20 @@ def test_an_address_that_is_typed_or_followed_shows_the_page_alone(
 
 def test_localhost_is_the_same_machine(client: Client) -> None:
     assert client.get("/", host=f"localhost:{PORT}").status == 200
+
+
+def test_browsers_leave_out_the_port_80() -> None:
+    async def app(*_: object) -> None: ...
+
+    def check(port: int, host: str) -> None:
+        headers = [(b"host", host.encode()), (b"origin", f"http://{host}".encode())]
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
+        gate.Gate(app, port=port, token=TOKEN).check(Request(scope))
+
+    check(80, "127.0.0.1")
+    check(80, "localhost:80")
+    with pytest.raises(loopback.Refused):
+        check(PORT, "127.0.0.1")
 
 
 @pytest.mark.attack("web")
@@ -294,6 +309,25 @@ def test_changes_are_reported_until_the_end(client: Client) -> None:
     ready, changed = asyncio.run(events())
     assert b"event: ready" in ready
     assert changed == b"event: changed\ndata: 1\n\n"
+
+
+def test_each_stream_reports_that_nothing_is_watched(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changes(*_: object, **__: object) -> Iterator[frozenset[Path]]:
+        raise OSError("no more watches")
+
+    monkeypatch.setattr("mimo.store.watch.changes", changes)
+    client.changes._watch(list)  # It ends before the first page is opened.
+
+    async def events() -> list[bytes]:
+        stream = client.changes.stream()
+        received = [await anext(stream), await anext(stream)]
+        await stream.aclose()
+        return received
+
+    for _ in range(2):
+        assert asyncio.run(events())[1] == b"event: blind\ndata: 1\n\n"
 
 
 def test_too_many_streams_are_refused(client: Client) -> None:

@@ -109,7 +109,7 @@ def is_private(source: Source, note: Note) -> bool:
     marked = is_marked(note.header) if note.header else is_marked_text(note.body)
     # An index by mind has the titles of the memories in its folder `private/`.
     is_index = note.name.rpartition("/")[2].lower() == _INDEX
-    paths = [note.name, *(_linked(note.name, note.body) if is_index else ())]
+    paths = [note.name, *(linked(note.name, note.body) if is_index else ())]
     return marked or any(source.surroundings.covers(path, own=note.is_own) for path in paths)
 
 
@@ -184,11 +184,11 @@ def inline_tags(body: str) -> list[str]:
 
 def file_links(source: Source, note: Note) -> tuple[Link, ...]:
     """Returns the links `[text](path.md)` of a note to other files of the source."""
-    paths = dict.fromkeys(path for path in _linked(note.name, note.body) if path in source.files)
+    paths = dict.fromkeys(path for path in linked(note.name, note.body) if path in source.files)
     return tuple(Link(to=key_of(source, path)) for path in paths)
 
 
-def _linked(name: str, text: str) -> Iterator[str]:
+def linked(name: str, text: str) -> Iterator[str]:
     """Yields the paths in the source to which a text in the file `name` has links."""
     folder = posixpath.dirname(name)
     for _, line in prose_lines(text.split("\n")):
@@ -400,9 +400,9 @@ def _rules(
         if item is None:
             others += 1
             continue
-        linked = list(_linked(name, item))
-        is_entry = any(path in topics for path in linked) or _MORE_FILES.fullmatch(item)
-        if is_entry and not any(path in unread for path in linked):
+        paths = list(linked(name, item))
+        is_entry = any(path in topics for path in paths) or _MORE_FILES.fullmatch(item)
+        if is_entry and not any(path in unread for path in paths):
             continue
         words = " > ".join([*headings, " ".join(item.split())])
         digest = sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
@@ -412,7 +412,7 @@ def _rules(
             content=item,
             created=created,
             topic=headings[-1] if headings else None,
-            private=private or any(unread.get(path) for path in linked),
+            private=private or any(unread.get(path) for path in paths),
             extra={"headings": list(headings)} if len(headings) > 1 else {},
         )
     if others:

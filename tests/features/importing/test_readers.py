@@ -638,6 +638,58 @@ class TestDecisionRecords:
         )
         assert record.created == datetime(2025, 2, 3, tzinfo=UTC)
 
+    @pytest.mark.parametrize(
+        ("status", "expected"),
+        [
+            ("Accepted, supersedes ADR-0001 and ADR-0002",
+             {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes [Use Python 2](0001-a.md)", {("supersedes", "A")}),
+            ("Supersedes [Use Python 2](../adr/0001-a.md), [B](<0002-b.md#why>)",
+             {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes [ADR-2](https://example.org/adr)", {("supersedes", "B")}),
+            ("Supersedes [1. Old name](0001-old-name.md)", {("supersedes", "A")}),
+            ("Supersedes 1. A", {("supersedes", "A")}),
+            ("Supercedes: 0002 and 0001", {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes our use of Python 2", set()),
+            ("Supersedes 2 services", set()),
+            ("Supersedes 2.1", set()),
+            ("Supersedes [Use Python 2](https://example.org/python)", set()),
+            ("Accepted by 2, supersedes ADR-1", {("supersedes", "A")}),
+            ("Supersedes ADR-1, amended by ADR-2", {("supersedes", "A")}),
+            ("Supersedes ADR-1, amends ADR-2", {("supersedes", "A"), ("amends", "B")}),
+            ("Supersedes [What extends ADR-2](0001-a.md)", {("supersedes", "A")}),
+        ],
+    )  # fmt: skip
+    def test_a_status_names_records_by_links_and_numbers(self, tmp_path, status, expected):
+        records = {
+            f"000{number}-{title.lower()}.md": f"# {number}. {title}\n\n## Status\n\n{given}\n"
+            for number, (title, given) in enumerate(
+                [("A", "Accepted"), ("B", "Accepted"), ("C", status)], 1
+            )
+        }
+        read = memories(write(tmp_path / "adr", records), Format.ADR)
+
+        assert links(read["C"], read) == expected
+        assert read["A"].links == read["B"].links == ()
+
+    @pytest.mark.parametrize(
+        "status",
+        [
+            "Superseded by [B](0002-b.md)",
+            "superceded by ADR-0002",
+            "Superseded by 2",
+            "Superseded by 0002 (B 1)",
+        ],
+    )
+    def test_the_older_record_names_the_newer_one(self, tmp_path, status):
+        records = {
+            "0001-a.md": f"# 1. A\n\n## Status\n\n{status}\n",
+            "0002-b.md": "# 2. B\n\n## Status\n\nAccepted\n",
+        }
+        read = memories(write(tmp_path / "adr", records), Format.ADR)
+
+        assert (links(read["A"], read), links(read["B"], read)) == (set(), {("supersedes", "A")})
+
     def test_a_numbered_record_needs_no_status(self, tmp_path):
         folder = write(tmp_path / "adr", {"0007-use-uv.md": "# 7. Use uv\n\nIt is fast."})
 
@@ -708,7 +760,11 @@ class TestOwnExports:
 
 
 HOSTILE = {
-    "adr": ["# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n"],
+    "adr": [
+        "# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n",
+        "# x\n\n## Status\n\n[x](" + "a" * 200_000 + "\n",
+        "# x\n\n## Status\n\nsee" + " 1" * 100_000 + "see" + " " * 100_000 + "\n",
+    ],
     "obsidian": [
         "[](" + "a.md#" * 40_000,
         "\\[" * 100_000,

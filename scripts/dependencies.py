@@ -25,7 +25,6 @@ REASONS = {
     "numkong": ("Products of signed bytes, ten times as fast as numpy's", "compute"),
     "numpy": ("Vectors", "compute"),
     "parsedatetime": ("Rare phrases for times", "compute"),
-    "pathspec": ("Patterns of `.gitignore` and `include`", "compute"),
     "PyStemmer": ("Stems of words", "compute"),
     "python-frontmatter": ("Reads the headers of memories", "compute"),
     "PyYAML": ("The grammar below our restricted YAML; never its object tags", "compute"),

@@ -28,7 +28,6 @@ HEAVY = {
     "multiprocessing",
     "numpy",
     "parsedatetime",
-    "pathspec",
     "psycopg",
     "pydantic",
     "rich",

@@ -227,7 +227,7 @@ def boundary(root: Path) -> frozenset[str]:
 
     git shows each as if it had added every file, so it proves nothing about their authors.
     """
-    common = _common(root)
+    common = common_directory(root)
     try:
         data = disk.read(common / "shallow") if common else b""
     except OSError:  # git does not read it either.
@@ -460,7 +460,7 @@ def messages(root: Path, most: int) -> Iterator[Message]:
 
 def stamp(root: Path) -> os.stat_result | None:
     """Returns the status of a file that changes with every commit; None outside git."""
-    folder, common = directory(root), _common(root)
+    folder, common = directory(root), common_directory(root)
     if folder is None or common is None:
         return None
     files = [folder / "logs" / "HEAD", common / "reftable" / "tables.list"]
@@ -504,7 +504,7 @@ def directory(root: Path) -> Path | None:
     return None
 
 
-def _common(root: Path) -> Path | None:
+def common_directory(root: Path) -> Path | None:
     """Returns the git directory that all worktrees of the repository share."""
     folder = directory(root)
     return folder / _first_line(folder / "commondir") if folder else None

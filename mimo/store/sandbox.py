@@ -7,29 +7,27 @@ ignored files, hidden files and links.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo.errors import FileTooLarge, Invalid, MindError, NotFound, SandboxViolation, StorageFailed
 from mimo.frozen import NamedTuple
+from mimo.store import git
 from mimo.store.files import failure
 
 if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
+    from mimo.store.ignore import Patterns
 
 
 RULED = frozenset((".git", ".gitignore"))
 """Names that a folder with ignore rules has; checking first saves opening it."""
 _MOST_BYTES = 1024 * 1024
-_MOST_STARS = 4
-"""Maximum number of stars in one part of a pattern, since each multiplies the time."""
-_SLOW = re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
 _MAGIC = frozenset("*?[")
 _MOST_DEEP = 2
 """Maximum number of `**` in one glob, since each multiplies the comparisons."""
@@ -196,16 +194,17 @@ class Rules(NamedTuple):
     """The patterns of one ignore file, and the folder that they are relative to."""
 
     folder: Path
-    patterns: GitIgnoreSpec
+    patterns: Patterns
 
 
 def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
-    """Returns whether the innermost rules that match `path` ignore it."""
+    """Returns whether the innermost rules that match `path` ignore it.
+
+    A folder above may be ignored although `path` is not.
+    """
     for rule in reversed(list(rules)):
-        name = path.relative_to(rule.folder).as_posix() + "/" * is_folder
-        # The matcher refuses a name that is not UTF-8.
-        name = name.encode("utf-8", "backslashreplace").decode()
-        ignored = rule.patterns.check_file(name).include
+        name = os.fsencode(path.relative_to(rule.folder))
+        ignored = rule.patterns.ignore(name, is_folder=is_folder)
         if ignored is not None:
             return ignored
     return False
@@ -214,60 +213,53 @@ def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
 def rules_above(sandbox: Sandbox, folder: Path) -> tuple[Rules, ...]:
     """Returns the rules of folders above that apply in a folder, outermost first.
 
-    Rules that ignore the folder itself are left out, since the user named the folder.
+    Rules that ignore the folder itself are left out, since the user named the folder. Raises
+    `StorageFailed` if a file with rules can't be read.
     """
     rules: list[Rules] = []
-    for above in _repository(sandbox, folder):
+    for above, below in pairwise(_repository(sandbox, folder)):
         rules.extend(rules_in(sandbox, above))
-    while rules and is_ignored(folder, rules, is_folder=True):
-        rules.pop()
+        while rules and is_ignored(below, rules, is_folder=True):
+            rules.pop()
     return tuple(rules)
 
 
 def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
-    """Yields the rules of a folder's own ignore files."""
-    for name in (".git/info/exclude", ".gitignore"):
-        path = folder / name
+    """Yields the rules of a folder's own ignore files.
+
+    Raises `StorageFailed` if one can't be read: without it, files that it ignores would be read.
+    """
+    from mimo.store.ignore import patterns_of
+
+    files = [(sandbox, folder / ".gitignore")]
+    if sandbox.sort(folder / ".git") is not None and (common := git.common_directory(folder)):
+        # In a worktree it is outside of the folder, and git follows links to it.
+        exclude = Path(os.path.realpath(common / "info" / "exclude"))
+        files.insert(0, (Sandbox(None, exclude.parent), exclude))
+    for reader, path in files:
         try:
-            if sandbox.sort(path) is Sort.FILE:
-                text = sandbox.read(path, _MOST_BYTES).decode("utf-8", "replace")
-                yield Rules(folder, _compiled(text))
-        except MindError:
-            continue
+            is_file = reader.sort(path) is Sort.FILE
+            patterns = patterns_of(reader.read(path, _MOST_BYTES) if is_file else b"")
+        except (MindError, OSError) as error:
+            raise StorageFailed(
+                f"can't read the ignore rules in `{path}`, so the folder `{folder}` is skipped",
+                hint="make it readable and at most 1 MiB, or name single files",
+                details={"path": str(path)},
+            ) from error
+        if patterns.negated:
+            yield Rules(folder, patterns)
 
 
 def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
-    """Returns the folders above a folder, from the top of its repository; none outside of git."""
-    above: list[Path] = []
+    """Returns the folders from the top of a repository to a folder in it; none outside of git."""
+    folders: list[Path] = []
     for parent in (folder, *folder.parents):
         if sandbox.root is not None and not parent.is_relative_to(sandbox.root):
             return []
-        if parent != folder:
-            above.insert(0, parent)
+        folders.insert(0, parent)
         if sandbox.sort(parent / ".git") is not None:
-            return above
+            return folders
     return []
-
-
-def _compiled(text: str) -> GitIgnoreSpec:
-    """Returns the patterns of an ignore file, without invalid and very slow ones."""
-    from pathspec import GitIgnoreSpec
-
-    lines = [line for line in text.splitlines() if not _SLOW.search(line)]
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError:
-        return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
-
-
-def _is_pattern(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
 
 
 # The files that a name or glob matches.
@@ -280,7 +272,7 @@ class Target(NamedTuple):
     is_named: bool
     """True if the user named the file itself, not a folder or a glob."""
     problem: StorageFailed | None = None
-    """The error if the path is a folder that can't be listed."""
+    """The error if the path is a folder that can't be listed, or if ignore rules can't be read."""
 
 
 def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
@@ -293,7 +285,7 @@ def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
         case Sort.LINK:
             raise sandbox.refused(path)
         case Sort.FOLDER:
-            yield from _below(sandbox, path, rules_above(sandbox, path))
+            yield from _below(sandbox, path)
         case None if not _MAGIC.isdisjoint(name):
             yield from _matching(sandbox, name)
         case None:
@@ -308,8 +300,12 @@ def is_one_file(sandbox: Sandbox, name: str) -> bool:
     return sort is not Sort.FOLDER and (sort is not None or _MAGIC.isdisjoint(name))
 
 
-def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator[Target]:
-    waiting = [(folder, rules, Sort.FOLDER)]
+def _below(sandbox: Sandbox, folder: Path) -> Iterator[Target]:
+    try:
+        waiting = [(folder, rules_above(sandbox, folder), Sort.FOLDER)]
+    except StorageFailed as error:
+        yield Target(folder, is_named=False, problem=error)
+        return
     while waiting:
         path, rules, sort = waiting.pop()
         if sort is Sort.FILE:
@@ -317,11 +313,11 @@ def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator
             continue
         try:
             entries = sandbox.listed(path)
+            if not RULED.isdisjoint(entry.name for entry in entries):
+                rules = (*rules, *rules_in(sandbox, path))
         except StorageFailed as error:
             yield Target(path, is_named=False, problem=error)
             continue
-        if not RULED.isdisjoint(entry.name for entry in entries):
-            rules = (*rules, *rules_in(sandbox, path))
         for entry in reversed(entries):
             below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
             hidden = entry.name.startswith(".")
@@ -341,7 +337,7 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
     folder = sandbox.locate("/".join(parts[:fixed]) or ("/" if name.startswith("/") else "."))
     if sandbox.sort(folder) is not Sort.FOLDER:
         raise NotFound(f"the folder `{folder}` does not exist", hint="check the spelling")
-    for target in _below(sandbox, folder, rules_above(sandbox, folder)):
+    for target in _below(sandbox, folder):
         if target.problem or fits(target.path.relative_to(folder).parts, pattern):
             yield target
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -236,10 +237,86 @@ def test_names_without_files_are_errors(root):
         paths(root, "../*.md", sandbox=root)
 
 
-def test_slow_ignore_patterns_are_left_out(root):
-    put(root, "a" * 200)
-    put(root, ".gitignore", text="*a*a*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a" * 30 + "\n")
-    assert paths(root, ".") == ["a" * 200]
+def test_ignore_patterns_with_many_stars_are_compared(root):
+    """Each star would multiply the time if it were tried at every place."""
+    put(root, "a" * 200, "b" * 200, "/".join("a" * 60))
+    put(root, ".gitignore", text="*a" * 40 + "*b\n" + "**/a/" * 30 + "**/b\n" + "*b" * 12 + "*\n")
+    assert paths(root, ".") == ["/".join("a" * 60), "a" * 200]
+
+
+def git(folder, *words, data=b""):
+    run = subprocess.run(["git", *words], cwd=folder, input=data, capture_output=True, check=False)
+    assert run.returncode in (0, 1), run.stderr
+    return run.stdout
+
+
+LINES = (
+    b"log[[:digit:]].txt|[[:alpha:]_]*.key|[[:nothing:]]|[[:upper:]|[]-]x|[!a-c]1|"
+    b"[^[:alnum:]]x|[c-a]x|[a\\-]x|[|a[|a\\|\\#x|#x|\\!x|!x|!|x  |x\\ |x\t|x\r| x|/|//|"
+    b"x//|a/|/a/*|a/**|**/b|a/**/b|a/**/|a*/b|*/b/|***|*x*|?|a?b|a\\/b|a\xc3\xa9|a\xff|"
+    b"a??|[[:space:]]x|*[[:punct:]]*|x\x0by|x\xe2\x80\xa8y|x\x00y|a/[b/]|a[!x]b"
+).split(b"|")
+FILES = (
+    b"log1.txt|logs.txt|a.key|1.key|-x|]x|d1|b1|bx|ax|#x|!x|x|x |x\t|x\r| x|[|a[|a\\|"
+    b"a/b/b|a/x/b|a/x/y/b|a/a/x|b/b/x|b/a/b|a\xc3\xa9|a\xff|c/x.txt|x\x0by|"
+    b"x\xe2\x80\xa8y|B|a-b|y|[a-c]x"
+).split(b"|")
+
+
+@pytest.mark.req("000-90")
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_ignores_what_git_ignores(root, line):
+    git(root, "init", "-q")
+    for name in FILES:
+        put(root, os.fsdecode(name))
+    (root / "a" / ".gitignore").write_bytes(b"!b\n")
+    for start in (b"", b"*\n!", b"/[a-c]/\n!"):
+        (root / ".gitignore").write_bytes(start + line + b"\n")
+        names = b"".join(b"./" + name + b"\0" for name in FILES)
+        ignored = git(root, "check-ignore", "-z", "--stdin", data=names).split(b"\0")
+        left = sorted(name for name in FILES if b"./" + name not in ignored)
+        assert sorted(os.fsencode(path) for path in paths(root, ".")) == left, start
+
+
+@pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude"])
+def test_a_byte_order_mark_is_not_a_part_of_the_first_pattern(root, place):
+    put(root, "secrets/a.md", "b.md")
+    git(root, "init", "-q")
+    put(root, place, text="\ufeffsecrets/\n")
+    assert paths(root, ".") == ["b.md"]
+
+
+def test_a_worktree_has_the_excluded_files_of_its_repository(root, tmp_path):
+    put(root, "a.md")
+    git(root, "init", "-q")
+    git(
+        root,
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "a",
+    )
+    git(root, "worktree", "add", "-q", "../other")
+    put(root, ".git/info/exclude", text="drafts\n")
+    other = tmp_path / "other"
+    put(other, "a.md", "drafts/b.md")
+    assert paths(other, ".") == paths(other, ".", sandbox=other) == ["a.md"]
+
+
+@pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", "docs/.gitignore"])
+def test_a_folder_whose_ignore_rules_are_too_large_is_refused(root, place):
+    put(root, "docs/a.md")
+    git(root, "init", "-q")
+    put(root, place, text="#" * 1024 * 1025)
+    for name in (".", "docs", "docs/*"):
+        (target,) = targets(Sandbox(None, root), name)
+        assert target.problem
+        assert place in target.problem.message
 
 
 def test_deep_folders_are_walked_once(root, monkeypatch):

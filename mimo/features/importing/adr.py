@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
-from mimo.features.importing.notes import Note, file_links, is_private, key_of, read
+from mimo.features.importing.notes import Note, file_links, is_private, key_of, linked, read
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.document import prose_lines, trim, without_comments
 from mimo.memory.model import SUPERSEDES, Kind, Link, Section
@@ -21,11 +21,18 @@ _BULLET = re.compile(
 )
 _LINE = re.compile(r"(status|date|deciders|authors?):\s*(.+)", re.IGNORECASE)
 _DECISION = ("decision outcome", "decision", "decision outcomes")
-_SUPERSEDED_BY = re.compile(r"super[sc]eded\s+by\b(.*)", re.IGNORECASE)
-_RELATED = re.compile(
-    r"(super[sc]edes|amends|clarifies|extends|depends on|relates to)\b(.*)", re.IGNORECASE
+_SUPERSEDED_BY = "superseded_by"
+_REFERENCE = re.compile(
+    r"\[(?P<text>[^\[\]\n]*+)\]\(<?(?P<path>[^()\s<>#]*+)[^()\n]*+\)"
+    r"|\b(?P<relation>super[sc]edes|amends|clarifies|extends|depends on|relates to|\w+ by|see)\b"
+    # A number alone, such as that of a version, is one of a record only directly behind it.
+    r"(?:[\s:#]*+(?P<first>\d{1,6})(?![-.]\d)(?=\s*(?:[-.,;:)&–—]|and\b|\Z)))?"
+    r"|(?<![\w/])ADR[-_ ]?(?P<number>\d{1,6})\b"
+    r"|(?<![\w/.-])(?P<padded>0\d{2,5})\b(?![-.]\d)",
+    re.IGNORECASE,
 )
-_NUMBER = re.compile(r"(?<![\w/])(?:ADR[-_ ]?)?0*(\d{1,6})\b", re.IGNORECASE)
+"""A link, a relation, or the number of a record."""
+_ADR = re.compile(r"adr[-_ ]?(\d{1,6})\b", re.IGNORECASE)
 _NOT_RECORDS = ("readme", "index", "template", "adr-template", "0000-template")
 
 
@@ -65,18 +72,13 @@ def records(source: Source) -> Iterator[Draft]:
             drafts.append(Draft(key=key_of(source, name), group="records", skipped=reason))
             continue
         draft = _draft(source, note)
-        drafts.append(draft)
-        newer += [(to, draft.key) for to in _successors(draft)]
+        newer += [(link.to, draft.key) for link in draft.links if link.type == _SUPERSEDED_BY]
+        links = tuple(link for link in draft.links if link.type != _SUPERSEDED_BY)
+        drafts.append(replace(draft, links=links))
     for draft in drafts:
         names = (draft.key, *draft.names)
         older = [Link(to=key, type=SUPERSEDES) for to, key in newer if to in names]
         yield replace(draft, links=(*older, *draft.links)) if older else draft
-
-
-def _successors(draft: Draft) -> list[str]:
-    """Returns the names of the records that supersede one, by its status."""
-    match = _SUPERSEDED_BY.search(draft.status or "")
-    return _numbers(match[1]) if match else []
 
 
 def _draft(source: Source, note: Note) -> Draft:
@@ -102,11 +104,7 @@ def _draft(source: Source, note: Note) -> Draft:
     extra, prose = divided(properties, "adr")
     number = _NUMBERED.match(note.stem)
     names = (*((number[1].lstrip("0"),) if number else ()), note.stem, title)
-    links = [
-        Link(to=to, type=SUPERSEDES if word.startswith("super") else word.replace(" ", "_"))
-        for word, rest in _statements(status)
-        for to in _numbers(rest)
-    ]
+    links = _statements(source, note, status or "")
     shown = _first_line(status)
     # A reader of the text alone must not take a rejected proposal for a decision.
     remark = None if shown is None or shown.lower().startswith("accepted") else f"Status: {shown}"
@@ -142,18 +140,34 @@ def _first_line(status: str | None) -> str | None:
     return "; ".join(line for line in lines if line)[:200]
 
 
-def _statements(status: str | None) -> list[tuple[str, str]]:
-    return [
-        (match[1].lower(), match[2])
-        for line in (status or "").split("\n")
-        if (match := _RELATED.search(line))
-    ]
+def _statements(source: Source, note: Note, status: str) -> list[Link]:
+    """Returns the relations to other records in a status, each to a key or to a number."""
+    links: list[Link] = []
+    for line in status.split("\n"):
+        relation = None
+        for match in _REFERENCE.finditer(line):
+            if match["relation"]:
+                word = match["relation"].lower().replace("superc", "supers").replace(" ", "_")
+                is_other = word == "see" or (word.endswith("_by") and word != _SUPERSEDED_BY)
+                relation = None if is_other else word
+            to = _target(source, note, match)
+            if relation and to:
+                links.append(Link(to=to, type=relation))
+    return links
 
 
-def _numbers(text: str) -> list[str]:
-    """Returns the numbers of records in a text; of a link, that of its text."""
-    plain = re.sub(r"\]\([^()]*\)", "]", text)
-    return [match[1] for match in [_NUMBER.search(plain)] if match]
+def _target(source: Source, note: Note, match: re.Match[str]) -> str | None:
+    """Returns the key or the number of the record that a reference names."""
+    if match["path"] is None:
+        number = match["first"] or match["number"] or match["padded"]
+    else:
+        # The title of a record may contain other numbers.
+        file = next(linked(note.name, match[0]), "")
+        if file in source.files:
+            return key_of(source, file)
+        named = _NUMBERED.match(match["path"].rpartition("/")[2]) or _ADR.match(match["text"])
+        number = named and named[1]
+    return number.lstrip("0") if number else None
 
 
 def _parted(note: Note) -> _Record:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from math import isfinite
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ class Draft:
     sections: Mapping[Section, str] = field(default_factory=dict)
     links: tuple[Link, ...] = ()
     names: tuple[str, ...] = ()
-    """Other names by which links mean it: title, aliases, the file's name."""
+    """Other names by which links mean it, the surest first: the file's name, title, aliases."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     private: bool = False
     project: str | None = None
@@ -185,7 +186,12 @@ def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, 
     """Returns the id for each name that a link may use. A key is surer than any other name."""
     kept = [(source, draft) for source, draft in sources.items() if not draft.skipped]
     keys = [(draft.key, taken[source]) for source, draft in kept]
-    others = [(name, taken[source]) for source, draft in kept for name in draft.names]
+    ranked = [
+        (rank, name, taken[source])
+        for source, draft in kept
+        for rank, name in enumerate(draft.names)
+    ]
+    others = [(name, id) for _, name, id in sorted(ranked, key=itemgetter(0))]
     names: dict[str, str] = {}
     for name, id in (*keys, *others):
         names.setdefault(_folded(name), id)
@@ -272,19 +278,26 @@ def _with_ids(content: str, names: Mapping[str, str], counts: Counter[str]) -> s
             counts["unresolved"] += not match["embed"]
             return match[0]
         counts["links"] += 1
-        return f"{match['embed']}[[{id}{anchor}|{shown or target.strip() + anchor}]]"
+        bar = "\\|" if in_table else "|"
+        return f"{match['embed']}[[{id}{anchor}{bar}{shown or target.strip() + anchor}]]"
 
     lines = content.split("\n")
+    in_table = False
     for number, line in list(prose_lines(lines)):
+        following = lines[number + 1] if number + 1 < len(lines) else ""
+        starts = "|" in following and _DELIMITERS.fullmatch(following) is not None
+        in_table = bool(line.strip()) and (in_table or starts)
         if "[[" in line:
             lines[number] = _WIKILINK.sub(replaced, line)
     return "\n".join(lines)
 
 
 _WIKILINK = re.compile(
-    r"`[^`\n]*`|(?P<embed>!?)\[\[(?P<target>[^\[\]|#^\n]*)(?P<anchor>[#^][^\[\]|\n]*)?"
-    r"(?:\|(?P<shown>[^\[\]\n]*))?\]\]"
+    r"`[^`\n]*`|(?P<embed>!?)\[\[(?P<target>[^\[\]|#^\n]*?)(?P<anchor>[#^][^\[\]|\n]*?)?"
+    r"(?:\\?\|(?P<shown>[^\[\]\n]*))?\]\]"
 )
+_DELIMITERS = re.compile(r"[ \t>]*\|?(?:[ \t]*+:?-++:?[ \t]*+\|?)++\r?")
+"""The second line of a table. In its rows, a bar in a link has a backslash before it."""
 _MOST_UNKNOWN = 20
 
 

@@ -10,7 +10,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from mimo.errors import Invalid
+from mimo import disk
+from mimo.config import FORMAT, MAX_BYTES, format_of
+from mimo.disk import STORE
+from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing.drafts import (
     LARGEST_JSON,
     Draft,
@@ -105,7 +108,9 @@ def mind(source: Source) -> Iterator[Draft]:
     """Yields the memories of an export by mind: lines of JSON, or files in a folder or one of them.
 
     Raises `Invalid` for a later version of the format, and for a file that was cut.
+    `LaterFormat` is raised if the files are of a store that a later version of mind wrote.
     """
+    _check_store(source)
     markdown = source.named(".md")
     if source.is_file and not markdown:
         yield from _lines(source)
@@ -127,6 +132,16 @@ def mind(source: Source) -> Iterator[Draft]:
             group = f"{memory.type.value}s"
             private = is_private(source, note)
             yield Draft(key=memory.id, group=group, whole=memory, private=private)
+
+
+def _check_store(source: Source) -> None:
+    name = "config.toml"
+    data = source.content(name, MAX_BYTES) if name in source.files else b""
+    if source.surroundings.in_store and not data:
+        places = (place for place in source.path.resolve().parents if place.name == STORE)
+        with suppress(OSError):
+            data = disk.look(next(places, source.path) / name, limit=MAX_BYTES)[0]
+    LaterFormat.check(f"the store of `{source.path}`", format_of(data), FORMAT)
 
 
 def _lines(source: Source) -> Iterator[Draft]:
@@ -170,7 +185,7 @@ def _lines(source: Source) -> Iterator[Draft]:
 
 def mcp_memory(source: Source) -> Iterator[Draft]:
     """Yields the entities of the MCP reference server's graph; relations become links."""
-    entities: dict[str, Mapping[str, Any]] = {}
+    entities: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     relations: defaultdict[str, dict[Link, None]] = defaultdict(dict)
     skipped: list[Draft] = []
     for place, data in _graph(source):
@@ -178,23 +193,30 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
         start = text(data.get("from") or data.get("from_id"))
         end = text(data.get("to") or data.get("to_id"))
         if data.get("type", "entity") == "entity" and name:
-            entities.setdefault(name, data)
+            entities[name].append(data)
         elif data.get("type") == "relation" and start and end:
             given = text(data.get("relationType") or data.get("relation_type")) or ""
             relations[start][link_of(given, end)] = None
         else:
             reason = "it is neither an entity nor a relation"
             skipped.append(Draft(key=place, group="others", skipped=reason))
-    for name, data in entities.items():
-        observations = data.get("observations")
-        listed = [observations] if isinstance(observations, str) else observations or []
-        problem = None if isinstance(listed, list) else "its observations are not a list"
-        texts = (
-            json.dumps(item, ensure_ascii=False) if isinstance(item, list | dict) else item
-            for item in (() if problem else listed)
-        )
-        lines = [line for item in texts if (line := text(item))]
-        kind = text(data.get("entityType"))
+    for name, parts in entities.items():
+        lines: list[str] = []
+        problem = None
+        for data in parts:
+            observations = data.get("observations")
+            listed = [observations] if isinstance(observations, str) else observations or []
+            if not isinstance(listed, list):
+                problem = "its observations are not a list"
+                break
+            texts = (
+                json.dumps(item, ensure_ascii=False) if isinstance(item, list | dict) else item
+                for item in listed
+            )
+            # The file may have an entity twice, the second time with more observations.
+            earlier = set(lines)
+            lines += [line for item in texts if (line := text(item)) and line not in earlier]
+        kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
         extra, _ = divided({"entity_type": kind}, "mcp")
         yield Draft(
             key=name,
@@ -362,7 +384,14 @@ def _words(message: Mapping[str, Any]) -> str | None:
     parts = content.get("parts") if isinstance(content, dict) else None
     if not isinstance(parts, list):
         return None
-    return text("\n\n".join(part for part in parts if isinstance(part, str)))
+    return text("\n\n".join(filter(None, map(_part, parts))))
+
+
+def _part(part: object) -> str | None:
+    """Returns the text of a part of a message, also of one that was spoken."""
+    if isinstance(part, dict) and part.get("content_type") == "audio_transcription":
+        return text(part.get("text"))
+    return part if isinstance(part, str) else None
 
 
 def claude_chats(source: Source) -> Iterator[Draft]:
@@ -371,10 +400,8 @@ def claude_chats(source: Source) -> Iterator[Draft]:
         messages = data.get("chat_messages")
         turns = [
             words
-            for message in (messages if isinstance(messages, list) else ())
-            if isinstance(message, dict)
-            and message.get("sender") == "human"
-            and (words := _typed(message))
+            for message in _branch(messages if isinstance(messages, list) else [], data)
+            if message.get("sender") == "human" and (words := _typed(message))
         ]
         key = text(data.get("uuid"))
         yield _conversation(key, data.get("name"), data.get("created_at"), turns)
@@ -384,6 +411,23 @@ def claude_chats(source: Source) -> Iterator[Draft]:
             for project in projects if isinstance(projects, list) else ():
                 if isinstance(project, dict):
                     yield from _project(project)
+
+
+def _branch(messages: Sequence[Any], conversation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the messages that lead to the current one; all, if they do not name their parents."""
+    kept: list[Mapping[str, Any]]
+    kept = [message for message in messages if isinstance(message, dict)]
+    if not all(isinstance(message.get("parent_message_uuid"), str) for message in kept):
+        return kept
+    nodes = {
+        str(message.get("uuid")): {"message": message, "parent": message["parent_message_uuid"]}
+        for message in kept
+    }
+    current = conversation.get("current_leaf_message_uuid")
+    if kept and current not in nodes:
+        newest = max(reversed(kept), key=lambda message: str(message.get("created_at")))
+        current = newest.get("uuid")
+    return _path(nodes, current) or kept
 
 
 def _typed(message: Mapping[str, Any]) -> str | None:

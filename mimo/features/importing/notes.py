@@ -17,7 +17,15 @@ from mimo.features.importing.drafts import Draft, Source, divided, joined, momen
 from mimo.features.importing.privacy import is_marked, is_marked_text
 from mimo.frozen import NamedTuple, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import Document, Unreadable, prose_lines, split, title, trim
+from mimo.memory.codec.document import (
+    Document,
+    Unreadable,
+    heading,
+    prose_lines,
+    split,
+    title,
+    trim,
+)
 from mimo.memory.codec.file import read_document
 from mimo.memory.model import Kind, Link
 
@@ -109,7 +117,7 @@ def is_private(source: Source, note: Note) -> bool:
     marked = is_marked(note.header) if note.header else is_marked_text(note.body)
     # An index by mind has the titles of the memories in its folder `private/`.
     is_index = note.name.rpartition("/")[2].lower() == _INDEX
-    paths = [note.name, *(_linked(note.name, note.body) if is_index else ())]
+    paths = [note.name, *(linked(note.name, note.body) if is_index else ())]
     return marked or any(source.surroundings.covers(path, own=note.is_own) for path in paths)
 
 
@@ -155,7 +163,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         created=created,
         title=name or title(note.body) or note.stem,
         tags=tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
-        names=tuple(filter(None, (stem, note.stem, name, *aliases, *fields.pop("names", ())))),
+        names=(stem, note.stem, name or note.stem, *aliases, *fields.pop("names", ())),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
         private=fields.pop("private", False) or is_private(source, note),
@@ -184,11 +192,11 @@ def inline_tags(body: str) -> list[str]:
 
 def file_links(source: Source, note: Note) -> tuple[Link, ...]:
     """Returns the links `[text](path.md)` of a note to other files of the source."""
-    paths = dict.fromkeys(path for path in _linked(note.name, note.body) if path in source.files)
+    paths = dict.fromkeys(path for path in linked(note.name, note.body) if path in source.files)
     return tuple(Link(to=key_of(source, path)) for path in paths)
 
 
-def _linked(name: str, text: str) -> Iterator[str]:
+def linked(name: str, text: str) -> Iterator[str]:
     """Yields the paths in the source to which a text in the file `name` has links."""
     folder = posixpath.dirname(name)
     for _, line in prose_lines(text.split("\n")):
@@ -400,9 +408,9 @@ def _rules(
         if item is None:
             others += 1
             continue
-        linked = list(_linked(name, item))
-        is_entry = any(path in topics for path in linked) or _MORE_FILES.fullmatch(item)
-        if is_entry and not any(path in unread for path in linked):
+        paths = list(linked(name, item))
+        is_entry = any(path in topics for path in paths) or _MORE_FILES.fullmatch(item)
+        if is_entry and not any(path in unread for path in paths):
             continue
         words = " > ".join([*headings, " ".join(item.split())])
         digest = sha256(words.encode("utf-8", "replace")).hexdigest()[:12]
@@ -412,7 +420,7 @@ def _rules(
             content=item,
             created=created,
             topic=headings[-1] if headings else None,
-            private=private or any(unread.get(path) for path in linked),
+            private=private or any(unread.get(path) for path in paths),
             extra={"headings": list(headings)} if len(headings) > 1 else {},
         )
     if others:
@@ -431,13 +439,17 @@ def _without_own(body: str) -> str:
 
 
 _BULLET = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(?=\S)")
+_RULE = re.compile(r"([-*_])(?:[ \t]*+\1){2,}+[ \t]*+")
+_BELOW_ALL = 7
+"""A level that ends no part."""
 
 
 def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yields the items of lists with the headings above them, and None for another paragraph."""
     lines = body.split("\n")
     prose = dict(prose_lines(lines))
-    headings: dict[int, str] = {}
+    marks = _marks(lines, prose)
+    headings: Mapping[int, str] = {}
     item: list[str] | None = None
     in_paragraph = in_code = False
 
@@ -448,18 +460,18 @@ def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
 
     for number, line in enumerate(lines):
         is_prose = number in prose
-        heading = re.match(r"(#{1,6})[ \t]+(.*)", line) if is_prose else None
-        bullet = _BULLET.match(line) if is_prose else None
+        mark = marks.get(number)
+        bullet = _BULLET.match(line) if is_prose and not mark else None
         is_indented = not line.strip() or line[0] in " \t"
         is_inner = item is not None and (is_indented or (in_code and not is_prose))
         in_code = is_inner and not is_prose
-        if (heading or bullet or not is_inner) and item is not None:
+        if (mark or bullet or not is_inner) and item is not None:
             yield path(), _dedented(item)
             item = None
-        if heading:
-            level = len(heading[1])
+        if mark:
+            level, words = mark
             headings = {other: text for other, text in headings.items() if other < level}
-            headings[level] = heading[2].strip().rstrip("#").strip()
+            headings |= {level: words} if words else {}
             in_paragraph = False
         elif bullet:
             item, in_paragraph = [line[bullet.end() :]], False
@@ -472,6 +484,21 @@ def _items(body: str) -> Iterator[tuple[tuple[str, ...], str | None]]:
             yield path(), None
     if item is not None:
         yield path(), _dedented(item)
+
+
+def _marks(lines: Sequence[str], prose: Mapping[int, str]) -> Mapping[int, tuple[int, str]]:
+    """Returns the headings by their lines. A rule, or the line below a heading, has no text."""
+    marks: dict[int, tuple[int, str]] = {}
+    for number, line in prose.items():
+        if _RULE.fullmatch(line):
+            marks[number] = _BELOW_ALL, ""
+        elif line[:1] not in (" ", "\t") and not _BULLET.match(line):
+            level, words = heading(lines, number, line)
+            if level:
+                marks[number] = level, words
+            if level and not line.startswith("#"):
+                marks[number + 1] = _BELOW_ALL, ""
+    return marks
 
 
 def _dedented(item: Sequence[str]) -> str:

@@ -407,9 +407,10 @@ def _ingest_or_refuse(
     options: Options,
     waiting: _Waiting | None = None,
 ) -> FileReport:
+    if target.problem:
+        path = relative(mind, target.path)
+        return FileReport(path=path, refusal=target.problem, is_named=target.is_named)
     try:
-        if target.problem:
-            raise target.problem
         report = _ingest(mind, sandbox, target, options, waiting)
         return replace(report, is_named=target.is_named)
     except (*REFUSALS, StorageFailed) as error:

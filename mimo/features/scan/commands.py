@@ -125,12 +125,12 @@ def _scan_files(mind: Mind, names: Sequence[str]) -> Scanned:
     root = mind.project.root
     reader = sandbox_of(mind) if names else Sandbox(root, root)
     if names:
-        targets = (target for name in names for target in sandbox.targets(reader, name))
+        targets = [target for name in names for target in sandbox.targets(reader, name)]
         files = [target.path for target in targets if target.problem is None]
+        unread = [relative(mind, target.path) for target in targets if target.problem]
     else:
-        files = list(_of_memory(mind))
+        files, unread = list(_of_memory(mind)), []
     secrets: list[SecretRow] = []
-    unread: list[str] = []
     for number, path in enumerate(files, 1):
         try:
             data = reader.read(path, _LONGEST)

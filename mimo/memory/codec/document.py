@@ -294,7 +294,8 @@ _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\r]*)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]++([^\r]*))?\r?")
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?")
 _REFERENCE = re.compile(
-    r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]"
+    # In a table, the bar has a backslash before it.
+    r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*?)(?:[#^][^\[\]|]*)?(?:\\?\|[^\[\]]*)?\]\]"
 )
 
 
@@ -331,7 +332,7 @@ def title(content: str) -> str | None:
     lines = content.split("\n")
     opening = None
     for position, (number, line) in enumerate(prose_lines(lines)):
-        level, text = _heading(lines, number, line)
+        level, text = heading(lines, number, line)
         if level == 1 and text:
             return text
         if position == 0 and text:
@@ -351,7 +352,7 @@ def references(text: str) -> tuple[str, ...]:
     return tuple(targets)
 
 
-def _heading(lines: Sequence[str], number: int, line: str) -> tuple[int, str]:
+def heading(lines: Sequence[str], number: int, line: str) -> tuple[int, str]:
     """Returns the level and text of a heading; level 0 for another line."""
     if atx := _ATX.fullmatch(line):
         text = " ".join((atx[2] or "").split())

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing import sources
 from mimo.features.importing.drafts import Draft, resolved
 from mimo.features.importing.sources import READERS, Format
+from mimo.memory.codec.document import references
 from mimo.memory.model import Kind, Memory, Outcome, Section
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -145,6 +146,16 @@ class TestJson:
         assert (item.memory and item.memory.content) == content
         assert (item.skipped is None) == (content is not None)
 
+    def test_an_entity_in_two_lines_keeps_the_observations_of_both(self, tmp_path):
+        path = tmp_path / "m.jsonl"
+        parts = [["likes tea", "likes tea"], ["likes tea", "never deploys on Friday"]]
+        entities = [{"type": "entity", "name": "Ann", "observations": part} for part in parts]
+        path.write_text("\n".join(map(json.dumps, entities)), encoding="utf-8")
+
+        (draft,) = drafts(path)
+
+        assert draft.content == "- likes tea\n- likes tea\n- never deploys on Friday"
+
     @pytest.mark.parametrize("relations", [7, "no", [3], {"from": 1}, True])
     def test_relations_of_another_type_are_skipped(self, tmp_path, relations):
         graph = {"entities": [{"name": "A", "observations": ["b"]}], "relations": relations}
@@ -245,6 +256,36 @@ class TestConversations:
         path.write_text(json.dumps([{"id": "1", "mapping": mapping, "current_node": "a"}]), "utf-8")
 
         assert drafts(path)[0].content == "y\n\n---\n\nx"
+
+    def test_chatgpt_keeps_what_the_user_spoke(self, tmp_path):
+        spoken = {"content_type": "audio_transcription", "text": "We deploy on Tuesday"}
+        audio = {"content_type": "audio_asset_pointer", "asset_pointer": "x", "text": "no"}
+        content = {"content_type": "multimodal_text", "parts": [spoken, audio, "ok"]}
+        node = {"a": {"message": {"author": {"role": "user"}, "content": content}}}
+        path = tmp_path / "conversations.json"
+        path.write_text(json.dumps([{"id": "1", "mapping": node, "current_node": "a"}]), "utf-8")
+
+        assert drafts(path)[0].content == "We deploy on Tuesday\n\nok"
+
+    @pytest.mark.parametrize(
+        ("leaf", "expected"),
+        [(None, ["one", "new"]), ("old", ["one", "old"]), ("unknown", ["one", "new"])],
+    )
+    def test_claude_keeps_the_current_branch(self, tmp_path, leaf, expected):
+        parents = {"one": "root", "answer": "one", "old": "answer", "new": "answer"}
+        chat = {
+            "uuid": "u",
+            "current_leaf_message_uuid": leaf,
+            "chat_messages": [
+                {"uuid": id, "parent_message_uuid": parent, "text": id, "created_at": "2026-01-01",
+                 "sender": "assistant" if id == "answer" else "human"}
+                for id, parent in parents.items()
+            ],
+        }  # fmt: skip
+        path = tmp_path / "conversations.json"
+        path.write_text(json.dumps([chat]), encoding="utf-8")
+
+        assert drafts(path)[0].content.split("\n\n---\n\n") == expected
 
     def test_claude_exports_have_conversations_and_documents_of_projects(self, tmp_path):
         write(
@@ -638,6 +679,58 @@ class TestDecisionRecords:
         )
         assert record.created == datetime(2025, 2, 3, tzinfo=UTC)
 
+    @pytest.mark.parametrize(
+        ("status", "expected"),
+        [
+            ("Accepted, supersedes ADR-0001 and ADR-0002",
+             {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes [Use Python 2](0001-a.md)", {("supersedes", "A")}),
+            ("Supersedes [Use Python 2](../adr/0001-a.md), [B](<0002-b.md#why>)",
+             {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes [ADR-2](https://example.org/adr)", {("supersedes", "B")}),
+            ("Supersedes [1. Old name](0001-old-name.md)", {("supersedes", "A")}),
+            ("Supersedes 1. A", {("supersedes", "A")}),
+            ("Supersedes: 0002 and 0001", {("supersedes", "A"), ("supersedes", "B")}),
+            ("Supersedes our use of Python 2", set()),
+            ("Supersedes 2 services", set()),
+            ("Supersedes 2.1", set()),
+            ("Supersedes [Use Python 2](https://example.org/python)", set()),
+            ("Accepted by 2, supersedes ADR-1", {("supersedes", "A")}),
+            ("Supersedes ADR-1, amended by ADR-2", {("supersedes", "A")}),
+            ("Supersedes ADR-1, amends ADR-2", {("supersedes", "A"), ("amends", "B")}),
+            ("Supersedes [What extends ADR-2](0001-a.md)", {("supersedes", "A")}),
+        ],
+    )  # fmt: skip
+    def test_a_status_names_records_by_links_and_numbers(self, tmp_path, status, expected):
+        records = {
+            f"000{number}-{title.lower()}.md": f"# {number}. {title}\n\n## Status\n\n{given}\n"
+            for number, (title, given) in enumerate(
+                [("A", "Accepted"), ("B", "Accepted"), ("C", status)], 1
+            )
+        }
+        read = memories(write(tmp_path / "adr", records), Format.ADR)
+
+        assert links(read["C"], read) == expected
+        assert read["A"].links == read["B"].links == ()
+
+    @pytest.mark.parametrize(
+        "status",
+        [
+            "Superseded by [B](0002-b.md)",
+            "superseded by ADR-0002",
+            "Superseded by 2",
+            "Superseded by 0002 (B 1)",
+        ],
+    )
+    def test_the_older_record_names_the_newer_one(self, tmp_path, status):
+        records = {
+            "0001-a.md": f"# 1. A\n\n## Status\n\n{status}\n",
+            "0002-b.md": "# 2. B\n\n## Status\n\nAccepted\n",
+        }
+        read = memories(write(tmp_path / "adr", records), Format.ADR)
+
+        assert (links(read["A"], read), links(read["B"], read)) == (set(), {("supersedes", "A")})
+
     def test_a_numbered_record_needs_no_status(self, tmp_path):
         folder = write(tmp_path / "adr", {"0007-use-uv.md": "# 7. Use uv\n\nIt is fast."})
 
@@ -651,6 +744,58 @@ class TestDecisionRecords:
         folder = write(tmp_path / "adr", files)
 
         assert [draft.skipped is None for draft in drafts(folder, Format.ADR)] == [True, False]
+
+
+class TestLinksOfVaults:
+    @staticmethod
+    def vault(folder: Path, files: dict[str, str]) -> dict[str, Memory]:
+        return memories(write(folder / "V", {".obsidian/x": "", **files}), Format.OBSIDIAN)
+
+    def test_a_link_in_a_table_stays_in_its_cell(self, tmp_path):
+        table = "| a | b |\n|---|:-:|\n| [[Tea]] | [[Tea\\|green]] |\n"
+        table += "| [[Tea#Top\\|x]] | [[No\\|y]] |\n\na | [[Tea|b]]\n"
+        read = self.vault(tmp_path, {"Tea.md": "Leaves", "Table.md": table})
+        tea = read["Tea"].id
+
+        assert read["Table"].content.split("\n")[2:] == [
+            f"| [[{tea}\\|Tea]] | [[{tea}\\|green]] |",
+            f"| [[{tea}#Top\\|x]] | [[No\\|y]] |",
+            "",
+            f"a | [[{tea}|b]]",
+        ]
+        assert references(read["Table"].content) == (tea, "No")
+
+    def test_a_file_name_is_surer_than_a_title_and_a_title_than_an_alias(self, tmp_path):
+        files = {
+            "A.md": "---\naliases: [Tea, Chai]\n---\nAll drinks.",
+            "B.md": "---\ntitle: Chai\naliases: [Tea]\n---\nWith milk.",
+            "Tea.md": "Leaves.",
+            "Z.md": "[[Tea]] and [[Chai]]",
+        }
+        read = self.vault(tmp_path, files)
+
+        assert read["Z"].content == (f"[[{read['Tea'].id}|Tea]] and [[{read['Chai'].id}|Chai]]")
+
+
+class TestRules:
+    def test_rules_between_parts_are_not_items(self, tmp_path):
+        text = "- one\n\n* * *\n\n- - -\n***\n- two\n---\n- three\n  * * *\n  more\n"
+        (tmp_path / "CLAUDE.md").write_text(text, encoding="utf-8")
+
+        read = drafts(tmp_path / "CLAUDE.md")
+
+        assert [draft.content for draft in read] == ["one", "two", "three\n* * *\nmore"]
+
+    def test_underlined_headings_are_topics(self, tmp_path):
+        text = "Rules\n=====\n\nBuild\n-----\n- one\n\nTest ##\n-------\n\n- two\n"
+        (tmp_path / "CLAUDE.md").write_text(text, encoding="utf-8")
+
+        read = drafts(tmp_path / "CLAUDE.md")
+
+        assert [(draft.topic, draft.content) for draft in read] == [
+            ("Build", "one"),
+            ("Test ##", "two"),
+        ]
 
 
 HEAD = {"kind": "mind", "format": 1, "project": "shop"}
@@ -700,6 +845,16 @@ class TestOwnExports:
         with pytest.raises(Invalid, match="not complete"):
             drafts(path)
 
+    @pytest.mark.parametrize("name", [".", "facts", "facts/a.md"])
+    def test_a_store_of_a_later_format_is_refused(self, tmp_path, name):
+        memory = "---\nid: fact_a\ntype: fact\ncreated: 2026-01-01\n---\nA\n"
+        store = write(tmp_path / ".mind", {"config.toml": "format = 99", "facts/a.md": memory})
+
+        with pytest.raises(LaterFormat, match="has format 99"):
+            drafts(store / name, Format.MIND)
+        write(store, {"config.toml": "format = 1"})
+        assert [draft.key for draft in drafts(store / name, Format.MIND)] == ["fact_a"]
+
     def test_a_later_format_is_refused(self, tmp_path):
         path = self.export(tmp_path / "x.jsonl", {**HEAD, "format": 2})
 
@@ -708,7 +863,11 @@ class TestOwnExports:
 
 
 HOSTILE = {
-    "adr": ["# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n"],
+    "adr": [
+        "# x\n\n- status: x" + "<!--" * 60_000 + "\n\n## Decision\nx\n",
+        "# x\n\n## Status\n\n[x](" + "a" * 200_000 + "\n",
+        "# x\n\n## Status\n\nsee" + " 1" * 100_000 + "see" + " " * 100_000 + "\n",
+    ],
     "obsidian": [
         "[](" + "a.md#" * 40_000,
         "\\[" * 100_000,

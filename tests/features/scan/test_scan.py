@@ -138,6 +138,13 @@ def test_included_documents_are_scanned_in_a_git_project(mind: Mind, git: Git) -
     assert found(mind) == [("docs/a.md", 3, "github_token")]
 
 
+def test_a_folder_with_unreadable_ignore_rules_is_reported(mind: Mind, git: Git) -> None:
+    write(mind, "docs/a.md", "words\n")
+    write(mind, "docs/.gitignore", "#" * 1024 * 1025)
+
+    assert "docs" in (scan(mind, paths=("docs",)).unread or ())
+
+
 def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     write(mind, ".mind/facts/a.md", "x" * 100)
     monkeypatch.setattr("mimo.features.scan.commands._LONGEST", 50)

@@ -206,7 +206,8 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Also unstages their texts, unless they are on the disk, and returns a notice of that. Raises
-    `NotFound`, `AmbiguousId` and `StorageFailed`, and `LaterFormat` before a change.
+    `NotFound`, `AmbiguousId`, `LaterFormat` before a change, and `StorageFailed` if a change can't
+    be removed; the others are removed then.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
@@ -217,14 +218,24 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
         with suppress(NotFound):  # Another user made the change.
             for kept in store.kept(id_):
                 purged.setdefault(kept.path, set()).add(_digest(kept.before))
+    failed: MindError | None = None
     for id_ in ids:
-        store.remove(id_)
+        try:
+            store.remove(id_)
+        except MindError as error:  # A clone may bring a folder or a link of that name.
+            failed = error
 
     def is_of(path: str, text: bytes) -> bool:
         digest = _digest(text)
         return digest in purged[path] and digest != _current(mind, path)
 
-    return len(ids), _unstage(mind, "", purged, is_of)
+    notice = _unstage(mind, "", purged, is_of)
+    if failed:
+        failed.hint = "; ".join(
+            filter(None, (failed.hint, "the other changes were removed", notice))
+        )
+        raise failed
+    return len(ids), notice
 
 
 def entry_id() -> str | None:

@@ -309,9 +309,17 @@ def _holds(mind: Mind, id_: str, path: str, text: bytes) -> bool:
     return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
 
 
-def forget_id(mind: Mind, id: str) -> None:
-    """Replaces the id of a memory, which has words of its text, by the short id in all events."""
-    mind.events.replace(id, handle_of(id))
+def forget_id(mind: Mind, id: str) -> str | None:
+    """Replaces the id of a memory, which has words of its text, by the short id in all events.
+
+    Returns a notice if the event log can't be used, as one that is a link.
+    """
+    try:
+        mind.events.replace(id, handle_of(id))
+    except (MindError, OSError) as error:
+        reason = error.message if isinstance(error, MindError) else error.strerror
+        return f"the event log may still have the memory's id: {reason}"
+    return None
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:

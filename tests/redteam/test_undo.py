@@ -96,6 +96,22 @@ def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(mind: Mind, *, is_l
     assert [path.name for path in folder.iterdir()] == [planted.name]
 
 
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_purge_with_a_planted_event_log_removes_the_memory(mind: Mind, *, is_link: bool) -> None:
+    id_ = added(mind)
+    log = mind.folder / ".local" / "events.jsonl"
+    log.unlink()
+    if is_link:
+        log.symlink_to("x")
+    else:
+        log.mkdir()
+    removed = run(mind, "rm", id=id_, purge=True)
+    assert "the event log may still have the memory's id" in removed.notice
+    with pytest.raises(MindError):
+        lookup.one(mind, id_)
+
+
 @pytest.mark.attack("planted trash is restored")
 def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) -> None:
     id_ = added(mind)

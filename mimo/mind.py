@@ -592,7 +592,10 @@ class Mind:
         def trusted(digest: str) -> bool:
             return self.trust.trusted(digest)
 
-        return Guard(root=root, trusted=trusted, session=session, log=log)
+        def owner() -> str:
+            return projects.index_owner(self.home, self.randomness)
+
+        return Guard(root=root, trusted=trusted, owner=owner, session=session, log=log)
 
     @part
     def embedder(self) -> Embedder | None:

@@ -216,7 +216,7 @@ class Unguarded:
 
     def __init__(self) -> None:
         session = Session({}, started=NOW)
-        self.guard = Guard(root=None, trusted=lambda _: False, session=session)
+        self.guard = Guard(root=None, trusted=lambda _: False, owner=str, session=session)
         self.timer = Timer()
 
     def now(self) -> datetime:

@@ -48,13 +48,17 @@ class Guard:
         *,
         root: Path | None,
         trusted: Callable[[str], bool],
+        owner: Callable[[], str],
         session: Session,
         log: AuditLog | None = None,
     ) -> None:
-        """Takes a project's root, or None outside of a project; nothing is read yet."""
+        """Takes a project's root, or None outside of a project; nothing is read yet.
+
+        `owner` returns the user's secret.
+        """
         self.session = session
         self._policy_file = PolicyFile(root, trusted)
-        self._root = root
+        self._root, self._owner = root, owner
         self._limits: Limits | None = None
         self._opening = allocate_lock()
         self._log = log
@@ -103,7 +107,7 @@ class Guard:
             if self._limits is None:
                 from mimo.guard.limits import Limits
 
-                self._limits = Limits(self._root)
+                self._limits = Limits(self._root, self._owner)
         lasting = call.operation is Operation.WRITE
         self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 

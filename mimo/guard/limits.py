@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from _thread import allocate_lock
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -19,6 +18,7 @@ from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
 from mimo.store.local import LocalDatabase
+from mimo.store.projects import own_name
 
 if TYPE_CHECKING:
     import sqlite3
@@ -89,11 +89,13 @@ def _wait(bucket: Bucket, limit: Limit, now: float) -> float:
 class Limits:
     """The buckets of one project."""
 
-    def __init__(self, root: Path | None) -> None:
-        """Takes a project's root; without one, only the calls of this process are counted."""
-        self._database = (
-            LocalDatabase(root, "limits.db", _SCHEMA, durable=False) if root is not None else None
-        )
+    def __init__(self, root: Path | None, owner: Callable[[], str]) -> None:
+        """Takes a project's root, and a function that returns the user's secret.
+
+        Without a root, only the calls of this process are counted.
+        """
+        self._root, self._owner = root, owner
+        self._database: LocalDatabase | None = None
         self._own: sqlite3.Connection | None = None
         self._lock = allocate_lock()
 
@@ -104,8 +106,11 @@ class Limits:
         on, and they are counted in this process.
         """
         with self._lock:
-            if self._database is not None:
+            if self._root is not None:
                 try:
+                    if self._database is None:
+                        name = f"{own_name('limits', self._owner())}.db"
+                        self._database = LocalDatabase(self._root, name, _SCHEMA, durable=False)
                     with self._database.writing() as connection:
                         return _take_all(connection, limits, now)
                 except StorageFailed:
@@ -134,12 +139,10 @@ def _take_all(
             row = connection.execute(
                 "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
             ).fetchone()
-            bucket, wait = take(full(limit, now), limit, now)
+            before = full(limit, now)
             if row is not None:
-                # The row of a clone may have anything in it.
-                with suppress(ValueError, TypeError, OverflowError, RecursionError):
-                    before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
-                    bucket, wait = take(before, limit, now)
+                before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
+            bucket, wait = take(before, limit, now)
             if wait:
                 raise _too_often(name, limit, wait)
             taken[key] = bucket

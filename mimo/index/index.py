@@ -71,7 +71,7 @@ class Index:
     ) -> None:
         """Takes the parts; `open` and `in_memory` make them. `folder` has the vectors."""
         self._data = database.Generations(data, owner)
-        self._folder = folder
+        self._folder, self._owner = folder, owner
         self._is_past = data.path is not None and data.path.parent != folder
         self._embedder = embedder
         self._vectors = vectors
@@ -106,10 +106,10 @@ class Index:
     def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> Index:
         """Returns the index in `folder`, or an empty one if none there is usable.
 
-        An index of another owner is not usable: it may have come with a clone. Without an embedder
-        the index finds by words only. Raises `StorageFailed` if the folder can't be written.
+        An index or vectors of another owner, as in a clone, are not usable. Without an embedder the
+        index finds by words only. Raises `StorageFailed` if the folder can't be written.
         """
-        vectors = Vectors(folder, embedder.model) if embedder else None
+        vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
         return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
 
     @classmethod
@@ -123,7 +123,7 @@ class Index:
             data = database.open_past(folder / "past" / digest, owner)
         except StorageFailed:
             return cls.in_memory(embedder)
-        vectors = Vectors(folder, embedder.model) if embedder else None
+        vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
         return cls(data, vectors, embedder, owner, folder)
 
     @classmethod
@@ -384,7 +384,7 @@ class Index:
             return None
         from mimo.index.meanings import Meanings
 
-        return Meanings(self._folder, encoder)
+        return Meanings(self._folder, encoder, self._owner)
 
     def nearest(self, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the approved memories nearest to a text by the encoder, and their cosines.

@@ -78,9 +78,9 @@ class Compared(NamedTuple):
 class Meanings:
     """The vectors of one encoder for the texts of an index."""
 
-    def __init__(self, folder: Path | None, encoder: Embedder) -> None:
-        """Takes the index's folder, None for memory; nothing is opened yet."""
-        self._folder = folder
+    def __init__(self, folder: Path | None, encoder: Embedder, owner: str = "") -> None:
+        """Takes the index's folder, None for memory, and its owner; nothing is opened yet."""
+        self._folder, self._owner = folder, owner
         self.encoder = encoder
         self._opened: Vectors | None = None
         self.is_behind = False
@@ -90,7 +90,9 @@ class Meanings:
     def vectors(self) -> Vectors:
         """The stored vectors. Raises `StorageFailed` if the folder can't be written."""
         if self._opened is None:
-            self._opened = Vectors(self._folder, self.encoder.model, "meanings", ENCODED_LENGTH)
+            self._opened = Vectors(
+                self._folder, self.encoder.model, "meanings", ENCODED_LENGTH, owner=self._owner
+            )
         return self._opened
 
     @cached_property

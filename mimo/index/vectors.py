@@ -66,14 +66,23 @@ class Vectors:
     """
 
     def __init__(
-        self, folder: Path | None, model: str, name: str = "vectors", length: int = LENGTH
+        self,
+        folder: Path | None,
+        model: str,
+        name: str = "vectors",
+        length: int = LENGTH,
+        *,
+        owner: str = "",
     ) -> None:
         """Opens the file `name` in `folder`, or in memory for None; removes those of another model.
 
+        So are those of another `owner`, the user's secret, which may have come with a clone.
         `length` is the length of a vector. Raises `StorageFailed` if the folder can't be written.
         """
         self.folder = folder
-        self._model = model
+        self._model = (
+            f"{model} {disk.sha256(f'{model} {owner}'.encode()).hex()}" if owner else model
+        )
         self._name = name
         self._length = length
         self._turn = RLock()

@@ -16,6 +16,7 @@ from mimo.mind import Mind
 from mimo.store import files
 from mimo.store.files import digest
 from mimo.store.locks import lock
+from mimo.store.projects import index_owner, own_name
 
 _LARGEST_LIST = 64 * 1024 * 1024
 _LARGEST = 100_000_000
@@ -36,11 +37,15 @@ class Seen(NamedTuple):
 
 
 class IngestedFiles:
-    """The states of a project's ingested files, by path: `.mind/.local/ingested.json`."""
+    """The states of a project's ingested files, by path: `.mind/.local/ingested-….json`.
 
-    def __init__(self, root: Path) -> None:
-        """Takes the project's root. Nothing is read yet."""
+    The files in it are read again when they change, so it must not come with a clone.
+    """
+
+    def __init__(self, root: Path, owner: str) -> None:
+        """Takes the project's root and the user's secret. Nothing is read yet."""
         self._root = root
+        self._name = f"{own_name('ingested', owner)}.json"
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
@@ -49,7 +54,7 @@ class IngestedFiles:
         with suppress(
             OSError, MindError, ValueError, TypeError, AttributeError, OverflowError, RecursionError
         ):
-            data, _ = disk.look(files.local(self._root, "ingested.json"), limit=_LARGEST_LIST)
+            data, _ = disk.look(files.local(self._root, self._name), limit=_LARGEST_LIST)
             rows = loads(data)
             return {
                 str(path): Seen(int(size), int(time), *map(str, texts))
@@ -63,7 +68,12 @@ class IngestedFiles:
 
         with lock(files.local(self._root, "ingested.lock")):
             data = dumps(self.read() | dict(seen), separators=(",", ":")).encode()
-            files.replace(files.local(self._root, "ingested.json"), data + b"\n", mode=0o600)
+            files.replace(files.local(self._root, self._name), data + b"\n", mode=0o600)
+
+
+def ingested_files(mind: Mind) -> IngestedFiles:
+    """Returns the list of the project's ingested files on this machine."""
+    return IngestedFiles(mind.project.root, index_owner(mind.home, mind.randomness))
 
 
 class State(StrEnum):
@@ -130,7 +140,7 @@ def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
 
     if isinstance(mind.store, PastStore):  # The files of an earlier revision can't be checked.
         return ()
-    seen = IngestedFiles(mind.project.root).read()
+    seen = ingested_files(mind).read()
     return tuple(Checked(part=part, state=_state(mind, part, seen)) for part in parts.values())
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 EVERYONE = "everyone"
 """The word for all roles of the database."""
 
-_STATE = "shared.json"
 _HELD = "pushing"
 
 _WORTH_FETCHING = 100
@@ -71,8 +70,8 @@ def pushed_here(mind: Mind) -> Sharing | None:
     """Returns what was last pushed from here; None if nothing was, or to another server."""
     if mind.shared_index is None or not mind.has_project or mind.is_users:
         return None
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        state = json.loads(disk.read(_state_file(mind)))
+    with suppress(MindError, OSError, ValueError, LookupError, TypeError):
+        state = json.loads(disk.read(_own_file(mind, "shared")))
         pushed = datetime.fromisoformat(state["pushed"])
         if state["place"] == mind.shared_index.place:
             return Sharing(
@@ -160,7 +159,7 @@ def push(mind: Mind) -> Pushed:
         "of": totals.memories,
         "fingerprint": fingerprint,
     }
-    files.replace(_state_file(mind), json.dumps(state).encode(), mode=0o600)
+    files.replace(_own_file(mind, "shared"), json.dumps(state).encode(), mode=0o600)
     return pushed
 
 
@@ -242,7 +241,7 @@ def withdraw(mind: Mind) -> None:
         with writing.locked(sql, key):
             sql.execute("SELECT mind.clear(%s)", (key,))
     with suppress(OSError, MindError):
-        files.remove(_state_file(mind))
+        files.remove(_own_file(mind, "shared"))
 
 
 def working_copy(mind: Mind) -> WorkingCopy:
@@ -302,7 +301,7 @@ def _name(mind: Mind) -> str:
 
 
 def _identity_without_git(mind: Mind) -> str:
-    path = files.local(mind.project.root, "shared-identity")
+    path = _own_file(mind, "shared-identity")
     if (data := files.content(path)) is None:
         with suppress(StorageFailed):  # Another process created it.
             files.write_new(path, mind.randomness(16).hex().encode(), mode=0o600)
@@ -310,8 +309,10 @@ def _identity_without_git(mind: Mind) -> str:
     return data.decode("ascii", "replace")
 
 
-def _state_file(mind: Mind) -> Path:
-    return files.local(mind.project.root, _STATE)
+def _own_file(mind: Mind, name: str) -> Path:
+    # A clone could bring a file of another name, and so start sharing, or name another project.
+    owner = projects.index_owner(mind.home, mind.randomness)
+    return files.local(mind.project.root, projects.own_name(name, owner))
 
 
 def _own_key(mind: Mind, sql: Connected) -> int:
@@ -363,7 +364,7 @@ def push_if_behind(mind: Mind) -> None:
             if not ours:  # The process that holds it looks again afterwards.
                 return
             if _is_withdrawn(mind):
-                files.remove(_state_file(mind))
+                files.remove(_own_file(mind, "shared"))
                 return
             push(mind)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Invalid, MindError
+from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.memory import changes
@@ -47,11 +47,18 @@ class Sync:
     """The number of memories that are approved by the commit only; an ingested file is one."""
     unapproved: tuple[str, ...] = ()
     """The files that a hook changed on the disk, so that the commit does not approve them."""
+    left_out: tuple[str, ...] = ()
+    """The files that are too large to be searched for secrets, or lead through a link."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """Returns what the user should know about the commit."""
         remarks = []
+        if self.left_out:
+            remarks.append(
+                f"{commits.some(self.left_out)} can't be committed by mind: a symbolic link, or a "
+                "file that is too large to be searched for secrets"
+            )
         if self.approved:
             memories = "1 memory" if self.approved == 1 else f"{self.approved:,} memories"
             remarks.append(f"this commit approves {memories}; `mind untrust ID` ends that")
@@ -93,24 +100,32 @@ def sync(
     """Commits the shared files of `.mind/` only, then pulls and pushes if requested.
 
     What a person commits is approved. A commit of an agent, or an automatic one, approves nothing.
-    Raises `SecretDetected` if a file to be committed holds a secret, unless the user allows it. If
-    the pull or the push fails, the error also names the commit.
+    Links and very large files are left out. Raises `SecretDetected` if a file to be committed holds
+    a secret, unless the user allows it. If the pull or the push fails, the error also names the
+    commit.
     """
     root = repository(mind)
     commits.check_idle(root)
     if automatic:
         commits.check_unattended(root)
     commits.check_shared(root)
-    pending = commits.pending(root)
+    changed = commits.pending(root)
+    pending = tuple(entry for entry in changed if _is_fit(root, entry))
     for entry in pending:
-        path = files.safe_path(mind.project.root, entry.path)
+        path = files.safe_path(root, entry.path)
         if entry.change != "removed" and path.is_file() and not mind.allows_secrets:
             fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
             privacy.check_secrets(fields, by_person=mind.agent is None, file=entry.path)
     message = (message or message_of(mind, pending)) if pending else None
     if message and (automatic or mind.agent is not None):
         message = changes.unreviewed(message)
-    done = Sync(commit=None, branch=commits.branch(root), message=message, pending=pending)
+    done = Sync(
+        commit=None,
+        branch=commits.branch(root),
+        message=message,
+        pending=pending,
+        left_out=tuple(entry.path for entry in changed if entry not in pending),
+    )
     if dry_run:
         return done
     if message:
@@ -130,6 +145,16 @@ def sync(
             error.details |= {"commit": done.commit, "approved": done.approved}
         raise
     return replace(done, pushed=push, branch=commits.branch(root))
+
+
+def _is_fit(root: Path, entry: Change) -> bool:
+    """Returns whether a changed file can be read and committed; a removed one always can."""
+    with suppress(FileNotFoundError):
+        try:
+            return files.safe_path(root, entry.path).stat().st_size <= disk.STATE_BYTES
+        except StorageFailed:
+            return False
+    return True
 
 
 def _committed(mind: Mind, root: Path, done: Sync, message: str) -> Sync:

@@ -206,7 +206,8 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Also unstages their texts, unless they are on the disk, and returns a notice of that. Raises
-    `NotFound`, `AmbiguousId` and `StorageFailed`, and `LaterFormat` before a change.
+    `NotFound`, `AmbiguousId`, `LaterFormat` before a change, and `StorageFailed` if a change can't
+    be removed; the others are removed then.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
@@ -217,14 +218,24 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
         with suppress(NotFound):  # Another user made the change.
             for kept in store.kept(id_):
                 purged.setdefault(kept.path, set()).add(_digest(kept.before))
+    failed: MindError | None = None
     for id_ in ids:
-        store.remove(id_)
+        try:
+            store.remove(id_)
+        except MindError as error:  # A clone may bring a folder or a link of that name.
+            failed = error
 
     def is_of(path: str, text: bytes) -> bool:
         digest = _digest(text)
         return digest in purged[path] and digest != _current(mind, path)
 
-    return len(ids), _unstage(mind, "", purged, is_of)
+    notice = _unstage(mind, "", purged, is_of)
+    if failed:
+        failed.hint = "; ".join(
+            filter(None, (failed.hint, "the other changes were removed", notice))
+        )
+        raise failed
+    return len(ids), notice
 
 
 def entry_id() -> str | None:
@@ -298,9 +309,17 @@ def _holds(mind: Mind, id_: str, path: str, text: bytes) -> bool:
     return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
 
 
-def forget_id(mind: Mind, id: str) -> None:
-    """Replaces the id of a memory, which has words of its text, by the short id in all events."""
-    mind.events.replace(id, handle_of(id))
+def forget_id(mind: Mind, id: str) -> str | None:
+    """Replaces the id of a memory, which has words of its text, by the short id in all events.
+
+    Returns a notice if the event log can't be used, as one that is a link.
+    """
+    try:
+        mind.events.replace(id, handle_of(id))
+    except (MindError, OSError) as error:
+        reason = error.message if isinstance(error, MindError) else error.strerror
+        return f"the event log may still have the memory's id: {reason}"
+    return None
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:

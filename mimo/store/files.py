@@ -261,14 +261,15 @@ def move(path: Path, new: Path, data: bytes, *, expect: str) -> None:
     """Gives a file another content and then another name (hold the lock).
 
     If it ends in between, the file has its new content under its old name: there are never two.
-    Raises `Conflict` if the file has changed or the name is taken, and `StorageFailed`.
+    Raises `Conflict` if the file has changed or the name is taken, and `StorageFailed`. A file that
+    a program without the lock creates between the two steps is replaced.
     """
     with reported("write", new):
         _check(path, expect)
-        if os.path.lexists(new):
-            raise FileExistsError(new)
         disk.make_folder(new.parent)
         with _temporary(new, data, 0o666) as temporary:
+            if os.path.lexists(new):
+                raise FileExistsError(new)
             _announce({path: None, new: data})
             temporary.replace(path)
         disk.flush_folder(path.parent)

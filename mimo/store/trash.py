@@ -31,6 +31,8 @@ FOLDER = f"{LOCAL}/trash"
 _SUFFIX = ".jsonl"
 _STAMP = "%Y%m%dT%H%M%S%f"
 _MOST_ENTRIES = 1_000
+_SPARE = 100
+"""The room in entries that a sweep of a full trash makes, since it reads the start of them all."""
 _LARGEST_HEADER = 65_536
 _KEPT_OF_LOCAL = (f"{LOCAL}/reviewed", f"{LOCAL}/imports/")
 """Local files that are restored, too, since commands depend on them."""
@@ -217,16 +219,23 @@ class Trash:
         return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
-        """Removes the oldest entries beyond the limits.
+        """Removes the oldest entries beyond the limits, those that this user did not sign first.
 
         The newest entry and entries of a later version of mind are never removed.
         """
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
+        sizes, most = dict.fromkeys(ids, 0), _MOST_ENTRIES
+        for id_ in ids:
+            with suppress(OSError, MindError):
+                sizes[id_] = self._path(id_).lstat().st_size
+        if len(ids) >= most or sum(sizes.values()) > self._most_bytes:
+            # A pull may bring any number of entries, which must not push out the user's own.
+            ids, most = sorted(ids, key=lambda id_: (self._is_own(id_), id_)), most - _SPARE
         held = 0
         for number, id_ in enumerate(reversed(ids)):
             with suppress(OSError, MindError):
-                held += self._path(id_).lstat().st_size
-                beyond = held > self._most_bytes or number >= _MOST_ENTRIES
+                held += sizes[id_]
+                beyond = held > self._most_bytes or number >= most
                 if number and (beyond or id_ < oldest):
                     self.entry(id_)  # Raises for a later format.
                     files.remove(self._path(id_))
@@ -268,7 +277,7 @@ class Trash:
         """
         try:
             lines = disk.read(self._path(id)).split(b"\n")
-        except OSError:
+        except (OSError, MindError):
             lines = []
         header = self._checked(id, 0, lines[0]) if lines else None
         if header is None:

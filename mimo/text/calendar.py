@@ -34,8 +34,11 @@ def short_day(moment: datetime) -> str:
 
 
 def iso_utc(moment: datetime, timespec: str = "auto") -> str:
-    """Returns a moment in ISO 8601, in UTC with `Z`: `2026-11-26T10:04:21Z`."""
-    return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+    """Returns a moment in ISO 8601, in UTC with `Z`: `2026-11-26T10:04:21Z`.
+
+    A moment that is not in the calendar of UTC keeps its zone.
+    """
+    return in_zone(moment, UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:

@@ -226,7 +226,7 @@ def test_an_unreadable_policy_permits_no_tool(
 @pytest.mark.req("002-67")
 def test_the_session_keeps_the_last_hundred_calls_and_their_success() -> None:
     session = Session({}, started=NOW)
-    guard = Guard(root=None, trusted=lambda _: False, session=session)
+    guard = Guard(root=None, trusted=lambda _: False, owner=str, session=session)
     guard.record(call("mind_search", READ), Ending())
     guard.record(call("putMemory", WRITE, "public.a"), Ending(status=Status.FAILED))
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from mimo.errors import RateLimited
 from mimo.guard.limits import Limits
 from mimo.guard.policy import Limit
-limits, done = Limits(Path(sys.argv[1])), 0
+limits, done = Limits(Path(sys.argv[1]), str), 0
 for _ in range(40):
     try:
         limits.take({"tool x": [Limit(1, 50)]}, 1_795_000_000.0, lasting=True)
@@ -52,7 +52,7 @@ def takes(limits: Limits, wanted: dict[str, list[Limit]], now: float = NOW) -> i
 
 @pytest.mark.req("002-47", "002-48")
 def test_the_smallest_limit_applies_and_a_refusal_uses_up_no_other(root: Path) -> None:
-    limits = Limits(root)
+    limits = Limits(root, str)
 
     assert takes(limits, FEW) == 3
     assert takes(limits, {"tool putMemory": [Limit(1, 5)]}) == 2
@@ -61,7 +61,7 @@ def test_the_smallest_limit_applies_and_a_refusal_uses_up_no_other(root: Path) -
 
 @pytest.mark.parametrize("several", [[Limit(1, 3), Limit(1, 9)], [Limit(1, 9), Limit(1, 3)]])
 def test_each_of_several_limits_of_a_tool_is_counted(root: Path, several: list[Limit]) -> None:
-    assert takes(Limits(root), {"tool putMemory": several}) == 3
+    assert takes(Limits(root, str), {"tool putMemory": several}) == 3
 
 
 @pytest.mark.req("002-63")
@@ -76,7 +76,7 @@ def test_processes_share_their_counts(root: Path) -> None:
 
 
 def test_a_refusal_names_the_limit_and_the_seconds_to_wait(root: Path) -> None:
-    limits = Limits(root)
+    limits = Limits(root, str)
     takes(limits, FEW)
 
     with pytest.raises(RateLimited) as caught:
@@ -88,13 +88,13 @@ def test_a_refusal_names_the_limit_and_the_seconds_to_wait(root: Path) -> None:
 
 def test_a_restart_keeps_the_counts(root: Path) -> None:
     for expected in (3, 0, 0):
-        limits = Limits(root)
+        limits = Limits(root, str)
         assert takes(limits, FEW) == expected
         limits.close()
 
 
 def test_buckets_unused_for_two_minutes_are_removed(root: Path) -> None:
-    limits = Limits(root)
+    limits = Limits(root, str)
     for number in range(50):
         limits.take({f"namespace agent.{number}": [Limit(1, 3)]}, NOW, lasting=True)
     limits.take({"tool x": [Limit(1, 3)]}, NOW + 200, lasting=True)
@@ -107,7 +107,11 @@ def test_buckets_unused_for_two_minutes_are_removed(root: Path) -> None:
 
 @pytest.mark.req("002-49")
 def test_other_calls_do_not_refill_a_slow_limit(root: Path) -> None:
-    limits, slow, other = Limits(root), {"tool x": [Limit(0.001, 1)]}, {"tool y": [Limit(1, 3)]}
+    limits, slow, other = (
+        Limits(root, str),
+        {"tool x": [Limit(0.001, 1)]},
+        {"tool y": [Limit(1, 3)]},
+    )
     assert takes(limits, slow) == 1
     for seconds in (119, 130, 999):
         assert takes(limits, slow, NOW + seconds) == 0
@@ -116,19 +120,19 @@ def test_other_calls_do_not_refill_a_slow_limit(root: Path) -> None:
 
 
 @pytest.mark.attack("local state planted by a clone")
-@pytest.mark.parametrize("change", ["tokens = -9e999", "at = 9e999", "counts = '{'", "at = 'x'"])
-def test_a_planted_row_counts_as_no_row(root: Path, change: str) -> None:
-    limits = Limits(root)
+def test_planted_counts_are_ignored(root: Path) -> None:
+    limits = Limits(root, lambda: "another secret")
     assert takes(limits, FEW) == 3
-    assert limits._database is not None
-    with limits._database.writing() as connection:
-        connection.execute(f"UPDATE buckets SET {change}")
-    assert takes(limits, FEW) == 3
+    limits.close()
+    (planted,) = (root / ".mind" / ".local").glob("limits*.db")
+    shutil.copy(planted, planted.with_name("limits.db"))
+
+    assert takes(Limits(root, str), FEW) == 3
 
 
 @pytest.mark.attack("secret kept in a file of counters")
 def test_names_of_namespaces_are_not_stored(root: Path) -> None:
-    limits = Limits(root)
+    limits = Limits(root, str)
     limits.take({"namespace agent.secret": [Limit(1, 3), Limit(1, 9)]}, NOW, lasting=True)
     limits.close()
     for path in (root / ".mind" / ".local").iterdir():
@@ -140,7 +144,7 @@ def test_without_a_database_reads_are_counted_in_memory_and_writes_refused(
 ) -> None:
     shutil.rmtree(root / ".mind" / ".local", ignore_errors=True)
     (root / ".mind" / ".local").write_text("a file in the way", encoding="utf-8")
-    limits = Limits(root)
+    limits = Limits(root, str)
 
     with pytest.raises(StorageFailed):
         limits.take(FEW, NOW, lasting=True)
@@ -154,7 +158,7 @@ def test_writes_are_refused_until_the_database_is_writable(root: Path) -> None:
     block = root / ".mind" / ".local"
     shutil.rmtree(block, ignore_errors=True)
     block.write_text("a file in the way", encoding="utf-8")
-    limits = Limits(root)
+    limits = Limits(root, str)
     limits.take(FEW, NOW, lasting=False)
     with pytest.raises(StorageFailed):
         limits.take(FEW, NOW, lasting=True)
@@ -164,7 +168,7 @@ def test_writes_are_refused_until_the_database_is_writable(root: Path) -> None:
 
 
 def test_outside_a_project_only_this_process_is_counted() -> None:
-    assert takes(Limits(None), FEW) == 3
+    assert takes(Limits(None, str), FEW) == 3
 
 
 LIMIT = Limit(sustained=10, burst=50)

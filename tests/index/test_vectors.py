@@ -679,6 +679,18 @@ def test_vectors_of_earlier_texts_do_not_pile_up(
     assert 2 <= index.stats().vectors <= 10 + 2 * 2 + 2
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_the_vectors_of_another_owner_are_not_used(
+    folder: Path, embedder: HashEmbedder, change_of: Make
+) -> None:
+    """The author of a clone may give a text the vector of another one."""
+    theirs = Index.open(folder, embedder, "theirs")
+    theirs.apply([change_of("note", "a text")], now_ns=1)
+    assert theirs.stats().vectors
+    theirs.close()
+    assert Index.open(folder, embedder, "ours").stats().vectors == 0
+
+
 def test_an_index_of_a_past_state_leaves_the_vectors_of_the_others(
     folder: Path,
     index: Index,
@@ -688,7 +700,7 @@ def test_an_index_of_a_past_state_leaves_the_vectors_of_the_others(
 ) -> None:
     monkeypatch.setattr("mimo.index.index._MOST_UNUSED", 0)
     index.apply([change_of(f"n{number}", f"text{number}") for number in range(9)], now_ns=1)
-    past = Index.open_past(folder, "digest", embedder, "owner")
+    past = Index.open_past(folder, "digest", embedder, "")
     past.apply([change_of("old", "an older text")], now_ns=1)
     past.close()
     assert index.stats().vectors == 10
@@ -702,14 +714,14 @@ def test_a_past_state_makes_the_vectors_again_that_were_pruned_since(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kept, lost = change_of("kept", "a text that stays"), change_of("lost", "another text")
-    past = Index.open_past(folder, "digest", embedder, "owner")
+    past = Index.open_past(folder, "digest", embedder, "")
     past.apply([kept, lost], now_ns=1)
     past.close()
     monkeypatch.setattr("mimo.index.index._MOST_UNUSED", -10)
     index.apply([kept], now_ns=1)
     assert index.stats().vectors == 1
 
-    with closing(Index.open_past(folder, "digest", embedder, "owner")) as past:
+    with closing(Index.open_past(folder, "digest", embedder, "")) as past:
         past.paths()
 
     assert index.stats().vectors == 2

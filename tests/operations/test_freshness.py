@@ -10,7 +10,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import NotFound
-from mimo.features import review
+from mimo.features import ingest, review
 from mimo.features.daemon.process import Loop
 from mimo.features.review import Waiting
 from mimo.features.upkeep import checks
@@ -34,6 +34,12 @@ def guide(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text("# Deploying\n\nRun make deploy on Fridays.\n", "utf-8")
     monkeypatch.chdir(mind.project.root)
     run(mind, "ingest", path="guide.md", tags=["howto"])
+    return path
+
+
+def listed(mind: Mind) -> Path:
+    """Returns the list of the files that were ingested."""
+    (path,) = (mind.folder / ".local").glob("ingested-*.json")
     return path
 
 
@@ -106,7 +112,7 @@ def test_a_missing_file_is_reported_with_the_remedy(mind: Mind, guide: Path) -> 
 
 
 def test_in_a_clone_a_file_that_was_never_here_is_unknown(mind: Mind, guide: Path) -> None:
-    (mind.folder / ".local" / "ingested.json").unlink()
+    listed(mind).unlink()
     assert states(mind) == [State.CURRENT]
     text = guide.read_text("utf-8")
     guide.unlink()
@@ -119,8 +125,18 @@ def test_in_a_clone_a_file_that_was_never_here_is_unknown(mind: Mind, guide: Pat
 @pytest.mark.attack("local state planted by a clone")
 def test_a_planted_list_is_no_list(mind: Mind, guide: Path) -> None:
     rows = '{"guide.md": [Infinity, 1, "x"]}'
-    (mind.folder / ".local" / "ingested.json").write_text(rows, "utf-8")
+    listed(mind).write_text(rows, "utf-8")
     assert states(mind) == [State.CURRENT]
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("name", ["ingested.json", f"ingested-{'0' * 12}.json"])
+def test_files_of_a_planted_list_are_not_ingested(mind: Mind, guide: Path, name: str) -> None:
+    """The author of a clone knows the chunks, but not the user's file of that name."""
+    own = listed(mind)
+    own.rename(own.with_name(name))
+    guide.write_text("The plan that is not shared\n", "utf-8")
+    assert ingest.update_changed(mind) is None
 
 
 def test_a_touched_file_with_the_same_text_is_current(mind: Mind, guide: Path) -> None:
@@ -168,7 +184,7 @@ def test_a_cloned_source_can_not_ask_for_files_outside(mind: Mind, tmp_path: Pat
     mind.agent = "claude-code"
     assert states(mind) == [State.UNKNOWN]
     mind.agent = None
-    (mind.folder / ".local" / "ingested.json").unlink()
+    listed(mind).unlink()
     assert states(mind) == [State.UNKNOWN]
 
 

@@ -636,6 +636,22 @@ def test_a_removal_that_is_staged_already_is_committed(repository, mind):
     assert sync(mind).commit is None
 
 
+def test_links_and_files_too_large_to_search_are_left_out_and_named(repository, mind):
+    record = remember(mind)
+    (repository / "AGENTS.md").write_text("Run make\n", "utf-8")
+    (mind.folder / "AGENTS.md").symlink_to("../AGENTS.md")
+    with (mind.folder / "dump.bin").open("wb") as file:
+        file.truncate(disk.STATE_BYTES + 1)
+
+    done = sync(mind)
+    assert record.place.path in git(repository, "ls-files", ".mind")
+    left_out = "`.mind/AGENTS.md`, `.mind/dump.bin` can't be committed by mind"
+    assert left_out in str(done.notice)
+    again = sync(mind)
+    assert again.commit is None
+    assert left_out in str(again.notice)
+
+
 def test_a_file_that_another_process_takes_out_of_the_index_is_left_out(
     repository, mind, monkeypatch
 ):

@@ -62,7 +62,7 @@ def paths_of(mind: Mind) -> Iterator[Path]:
     """Yields the files in and around the project, except those that count or record calls."""
     root = mind.project.root.parent
     for path in sorted(root.rglob("*")):
-        counts = path.name.startswith(("limits.db", "values.lock", "index-owner", "audit."))
+        counts = path.name.startswith(("limits-", "values.lock", "index-owner", "audit."))
         if path.is_file() and not counts and "audit" not in path.relative_to(root).parts:
             yield path
 

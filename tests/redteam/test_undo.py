@@ -10,6 +10,7 @@ import pytest
 from mimo.errors import Denied, MindError
 from mimo.mind import Mind
 from mimo.operations import lookup
+from tests.conftest import Clock
 from tests.operations.test_undo import added, contents, run
 
 HEADER = {
@@ -59,6 +60,56 @@ def test_a_planted_trash_neither_stops_a_command_nor_removes_its_copies(mind: Mi
     assert newest.id < "9"
     run(mind, "undo", id=removed.id)
     assert lookup.one(mind, id_).memory.content == "Staging is reset"
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize(("number", "size"), [(1_000, 1), (2, 60_000_000)])
+def test_planted_entries_that_are_older_than_a_command_remove_no_copies(
+    mind: Mind, clock: Clock, number: int, size: int
+) -> None:
+    run(mind, "rm", id=(id_ := added(mind)))
+    folder = mind.folder / ".local" / "trash"
+    planted = max(folder.iterdir()).name.partition("_")[0]
+    for count in range(number):
+        with (folder / f"{planted}_{count:06}z.jsonl").open("wb") as file:
+            file.truncate(size)
+    clock.forward(minutes=1)
+    added(mind, "Another fact")
+    _, removed, _ = run(mind, "undo", list=True).changes
+    run(mind, "undo", id=removed.id)
+    assert lookup.one(mind, id_).memory.content == "Staging is reset"
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_planted_folder_or_link_keeps_no_text_from_a_purge(mind: Mind, *, is_link: bool) -> None:
+    run(mind, "rm", id=added(mind))
+    folder = mind.folder / ".local" / "trash"
+    planted = folder / "0planted.jsonl"
+    if is_link:
+        planted.symlink_to("x")
+    else:
+        planted.mkdir()
+    with pytest.raises(MindError, match="0planted") as caught:
+        run(mind, "undo", id="all", purge=True)
+    assert "the other changes were removed" in str(caught.value.hint)
+    assert [path.name for path in folder.iterdir()] == [planted.name]
+
+
+@pytest.mark.attack("local state planted by a clone")
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_purge_with_a_planted_event_log_removes_the_memory(mind: Mind, *, is_link: bool) -> None:
+    id_ = added(mind)
+    log = mind.folder / ".local" / "events.jsonl"
+    log.unlink()
+    if is_link:
+        log.symlink_to("x")
+    else:
+        log.mkdir()
+    removed = run(mind, "rm", id=id_, purge=True)
+    assert "the event log may still have the memory's id" in removed.notice
+    with pytest.raises(MindError):
+        lookup.one(mind, id_)
 
 
 @pytest.mark.attack("planted trash is restored")

@@ -112,6 +112,21 @@ def test_a_file_is_moved_only_if_it_is_unchanged_and_the_name_is_free(tmp_path, 
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_file_that_appears_during_a_move_is_not_replaced(tmp_path, monkeypatch):
+    old, new, fsync = tmp_path / "a.md", tmp_path / "b.md", os.fsync
+    old.write_bytes(b"one")
+
+    def overtaken(descriptor):
+        new.write_bytes(b"theirs")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", overtaken)
+    with pytest.raises(Conflict):
+        files.move(old, new, b"two", expect=files.digest(b"one"))
+    assert (old.read_bytes(), new.read_bytes()) == (b"one", b"theirs")
+    assert names(tmp_path) == ["a.md", "b.md"]
+
+
 def test_a_move_that_is_interrupted_leaves_one_file(tmp_path, monkeypatch):
     old, new = tmp_path / "a.md", tmp_path / "b.md"
     old.write_bytes(b"one")

@@ -2,7 +2,7 @@
 
 from collections import deque
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -164,9 +164,10 @@ def _record_row(link: Link) -> AuditRow:
     event = link.event
     names = ("namespace", "key", "agent", "user", "session", "error", "reason")
     texts = {name: str(event[name]) if event.get(name) is not None else None for name in names}
+    time = datetime.fromisoformat(str(event.get("timestamp")))
     return AuditRow(
         number=link.number,
-        time=datetime.fromisoformat(str(event.get("timestamp"))),
+        time=time if time.tzinfo else time.replace(tzinfo=UTC),
         tool=str(event.get("tool")),
         operation=str(event.get("operation")),
         status=str(event.get("status")),

@@ -9,6 +9,7 @@ Each moment imports what only it needs, because clients wait.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +28,7 @@ from mimo.features.hooks.scene import CALLS, MAX_COUNT, Scene, Session
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
-from mimo.store import files
+from mimo.store import files, projects
 from mimo.text.clean import clean
 
 TYPE_CHECKING = False
@@ -344,7 +345,8 @@ def _is_current(scene: Scene, note: Note) -> bool:
         return True
     from mimo.operations.freshness import IngestedFiles
 
-    for path, ingested in IngestedFiles(scene.root).read().items():
+    owner = projects.index_owner(scene.home, os.urandom)
+    for path, ingested in IngestedFiles(scene.root, owner).read().items():
         if ingested.kept == note.digest:
             try:
                 return ingested.is_of((scene.root / path).lstat())

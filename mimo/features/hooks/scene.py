@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from mimo import disk
@@ -235,6 +236,7 @@ class Scene:
             self._guard = Guard(
                 root=root,
                 trusted=self.trust.trusted,
+                owner=partial(projects.index_owner, self.home, os.urandom),
                 session=Calls(self.environ, started=self.now),
                 log=AuditLog(self.home, root, os.urandom),
             )

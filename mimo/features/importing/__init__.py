@@ -34,6 +34,7 @@ from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
 from mimo.store.memories import NewFile, rendered
+from mimo.store.projects import index_owner
 
 BATCH = 500
 """Files that are written under one lock: other processes do not wait for a whole import."""
@@ -134,7 +135,8 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> MamaOutcome:
     if dry_run:
         rows = _planned(mind, _Existing(mind), items)
     else:
-        root, manifest = mind.project.root, manifest_path("mama", source)
+        owner = index_owner(mind.home, mind.randomness)
+        root, manifest = mind.project.root, manifest_path("mama", source, owner)
         with hold(root):
             rows = _planned(mind, _Existing(mind), items)
             backup = f"{FOLDER}/mama-{snapshot.digest[:16]}.db"
@@ -186,7 +188,8 @@ def import_source(
         format = format or sources.recognised(source)
         drafts = _of_projects(_drafts(mind, source, format), only)
         skipped = source.skipped
-    manifest, now = manifest_path(format, path), mind.now().replace(microsecond=0)
+    owner = index_owner(mind.home, mind.randomness)
+    manifest, now = manifest_path(format, path, owner), mind.now().replace(microsecond=0)
     lost: tuple[Row, ...] = ()
     with hold(mind.project.root) if not dry_run else nullcontext():
         existing = _Existing(mind)

@@ -1,7 +1,8 @@
 """The manifest of a source: the files that imports from it have written, each with its digest.
 
 `.mind/.local/imports/<format>-<hash of its path>.json` is written before the first of the files, so
-that an interrupted import can be completed or rolled back.
+that an interrupted import can be completed or rolled back. A rollback removes the files in it, so
+the hash is also one of the user's secret: a manifest that comes with a clone is never used.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def hold(root: Path) -> AbstractContextManager[None]:
     return lock(files.safe_path(root, f"{FOLDER}/lock"))
 
 
-def manifest_path(format: str, source: Path) -> str:
-    """Returns the path of the manifest of a source."""
-    digest = sha256(str(source).encode("utf-8", "replace")).hexdigest()
+def manifest_path(format: str, source: str | Path, owner: str) -> str:
+    """Returns the path of the manifest of a source; `owner` is the user's secret."""
+    digest = sha256(f"{source}\n{owner}".encode("utf-8", "replace")).hexdigest()
     return f"{FOLDER}/{format}-{digest[:8]}.json"
 
 

@@ -40,7 +40,7 @@ from mimo.memory.model import Kind, Problem, Record, check_unit
 from mimo.memory.sources import Source, chunk_id
 from mimo.mind import Mind
 from mimo.operations import freshness, refresh, undoing
-from mimo.operations.freshness import IngestedFiles, Seen, State
+from mimo.operations.freshness import Seen, State, ingested_files
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_secrets, clean_tags
 from mimo.store import git
@@ -268,7 +268,7 @@ def _changed(mind: Mind) -> dict[str, Attempt]:
     """
     root = os.path.realpath(mind.project.root)
     changed = {}
-    for path, seen in IngestedFiles(mind.project.root).read().items():
+    for path, seen in ingested_files(mind).read().items():
         place = freshness.place_of(mind, path)
         with suppress(OSError):
             status = place.lstat()
@@ -318,7 +318,7 @@ def _ingest_all(
     mind: Mind, sandbox: Sandbox, names: Sequence[str], options: Options
 ) -> list[FileReport]:
     matches, refused = _matches(mind, sandbox, names)
-    last = {} if options.force else IngestedFiles(mind.project.root).read()
+    last = {} if options.force else ingested_files(mind).read()
     waiting = _Waiting(mind)
     done: dict[Path, FileReport] = {}
     with _recorded(mind) as record:
@@ -442,7 +442,7 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
         yield record
     if seen:
         with suppress(MindError):  # Without the list, files are compared by their digests.
-            IngestedFiles(mind.project.root).add(seen)
+            ingested_files(mind).add(seen)
     if written:
         refresh.note_change(mind, *written)
 

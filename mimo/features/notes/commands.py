@@ -231,8 +231,8 @@ def rm(
         saving.remove_record(mind, record)
     notice = None
     if purge:
-        notice = undoing.unstage(mind, record)
-        undoing.forget_id(mind, name)
+        notices = (undoing.unstage(mind, record), undoing.forget_id(mind, name))
+        notice = "; ".join(filter(None, notices)) or None
     return Removed(
         id=name,
         title=record.origin if parts else record.memory.heading,

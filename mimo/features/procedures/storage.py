@@ -185,10 +185,21 @@ class Executions:
         with suppress(Conflict):
             files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line, mode=0o600)
-        for old in map(self._execution, self.ids()[:-_KEPT]):
-            if not old.is_running:
-                old.remove()
+        if len(ids := self.ids()) > _KEPT:
+            # A pull may bring any number of runs, which must not push out the user's own.
+            for old in map(self._execution, sorted(ids, key=self._is_own)[:-_KEPT]):
+                if not old.is_running:
+                    old.remove()
         return Execution(folder)
+
+    def _is_own(self, id: str) -> bool:
+        """Returns whether this user started a run, or a later version of mind did."""
+        try:
+            return self.is_ours(id, self._execution(id).records()[0])
+        except LaterFormat:
+            return True
+        except StorageFailed:
+            return False
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
         """Returns whether this user started a run; one that came with a clone is not theirs.

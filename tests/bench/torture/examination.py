@@ -47,7 +47,7 @@ _LEFT_OUT = re.compile(
     r"|/\.local/(audit\.jsonl|trash/)"  # Read by record and by entry.
     r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
-    r"|/\.local/(limits\.db|adding)$"  # Passing.
+    r"|/\.local/(limits-\w+\.db|adding)$"  # Passing.
     r"|/logs/"
 )
 """Files that are not compared. Every other file is, so that no new kind is forgotten."""
@@ -58,13 +58,13 @@ _OF_GIT = ("git log --all --format=%s", _STATUS, "git config --local --list")
 """The questions to git. The status compares its commit and its index with the files."""
 _GROWS = re.compile(r"/executions/.*\.jsonl$")
 """Logs of which an interrupted run may have written any number of lines."""
-_ENTRIES = re.compile(r"/\.local/(ingested|imports/[^/]*)\.json$|/clients/folders\.json$")
+_ENTRIES = re.compile(r"/\.local/(ingested-\w+|imports/[^/]*)\.json$|/clients/folders\.json$")
 """JSON files whose entries are compared one by one."""
 _MAY_BE_OLD = re.compile(
     r"/\.local/exposure\.json$|/sessions/"  # Of a session.
     r"|/private/\.gitignore$"  # `.mind/.gitignore` has a rule, too, and the next write tries again.
     r"|^home/\.mind/\.gitignore$|/\.mind/index-owner$"  # Written before an index is opened.
-    r"|/\.local/ingested\.json$"  # Without an entry, the digests of the files are compared.
+    r"|/\.local/ingested-\w+\.json$"  # Without an entry, the digests of the files are compared.
     r"|/clients/folders\.json$"  # An empty folder that can't be removed stays in it.
 )
 """Files that an acknowledged command may have failed to write; what they contain must be whole."""

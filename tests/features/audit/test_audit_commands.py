@@ -154,7 +154,9 @@ def test_show_survives_records_with_other_types(
 
 
 @pytest.mark.attack("local state planted by a clone")
-@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-14:00", "2026-11-20T12:00:00"])
+@pytest.mark.parametrize(
+    "time", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00", "2026-11-20T12:00:00"]
+)
 def test_planted_times_are_listed(
     mind: Mind, capsys: pytest.CaptureFixture[str], time: str
 ) -> None:
@@ -163,9 +165,10 @@ def test_planted_times_are_listed(
     log_of(mind).parent.mkdir(parents=True, exist_ok=True)
     log_of(mind).write_bytes(line_of(sealed(record, None, b"other")))
     log_of(mind).with_name("events.jsonl").write_text(f"{json.dumps(event)}\n", "utf-8")
-    for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
-        assert main(words, open=lambda _: mind) == 0
-    assert time[:10] in capsys.readouterr().out
+    for options in ([], ["--json"]):
+        for words in (["audit", "show"], ["audit", "show", "--when", "today"], ["events"]):
+            assert main([*words, *options], open=lambda _: mind) == 0
+        assert time[3:10] in capsys.readouterr().out
 
 
 def test_show_lists_the_newest_calls_that_pass_the_filters(

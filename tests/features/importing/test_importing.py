@@ -1,6 +1,7 @@
 """`mind import mama` imports every row once, and rolls the import back."""
 
 import errno
+import hashlib
 import json
 import os
 import sqlite3
@@ -421,6 +422,20 @@ class TestRollingBack:
     def test_a_rollback_without_an_import_is_an_error(self, mind, source):
         with pytest.raises(NotFound, match="nothing was imported here"):
             mama(mind, rollback=True)
+        with pytest.raises(NotFound, match="nothing was imported from"):
+            run_import(mind, source, rollback=True)
+
+    @pytest.mark.attack("local state planted by a clone")
+    def test_a_planted_manifest_removes_nothing(self, mind, source):
+        """The author of a clone knows the files and their digests, and may guess the source."""
+        result = run_import(mind, source)
+        own = mind.project.root / result.manifest
+        digest = hashlib.sha256(str(source).encode()).hexdigest()
+        own.rename(own.with_name(f"mama-{digest[:8]}.json"))
+
+        with pytest.raises(NotFound, match="nothing was imported here") as caught:
+            mama(mind, rollback=True)
+        assert str(source) not in str(caught.value.hint)
         with pytest.raises(NotFound, match="nothing was imported from"):
             run_import(mind, source, rollback=True)
 

@@ -223,6 +223,20 @@ def test_old_runs_are_removed_unless_they_are_running(
     assert runs.ids() == ["ship_0", "ship_4", "ship_5"]
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_planted_runs_do_not_push_out_own_ones(
+    runs: Executions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs.create("ship_0", {})
+    for number in range(2):
+        Executions(tmp_path, "other").create(f"planted_{number}", {})
+    (tmp_path / storage.FOLDER / "planted_1" / "journal.jsonl").write_text("{\n")
+    monkeypatch.setattr(storage, "_KEPT", 2)
+    runs.create("ship_1", {})
+
+    assert runs.ids() == ["ship_0", "ship_1"]
+
+
 def test_a_run_is_marked_with_its_user(runs: Executions, tmp_path: Path) -> None:
     (start,) = runs.create("ship_1", {}).records()
 

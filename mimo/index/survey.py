@@ -134,9 +134,10 @@ def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
     )
 
 
-def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
-    """Returns the digests of the memories' files, each once."""
-    selected = sql.execute("SELECT DISTINCT digest FROM memories WHERE shadowed = 0")
+def digests(sql: sqlite3.Connection, *, shadowed: bool = False) -> tuple[str, ...]:
+    """Returns the digests of the memories' files, each once; with `shadowed`, of all memories."""
+    among = "" if shadowed else "WHERE shadowed = 0"
+    selected = sql.execute(f"SELECT DISTINCT digest FROM memories {among}")
     # As `from_digest`, which would take as long as the query.
     return tuple([digest.hex() if type(digest) is bytes else digest for (digest,) in selected])
 

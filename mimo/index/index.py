@@ -113,14 +113,13 @@ class Index:
         return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
 
     @classmethod
-    def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> Index:
+    def open_past(cls, folder: Path, name: str, embedder: Embedder | None, owner: str) -> Index:
         """Returns the index of a past state, within a project's index folder.
 
-        The `digest` of the state's memories names it. All states share the vectors in
-        `folder`, so that only new texts are embedded.
+        All states share the vectors in `folder`, so that only new texts are embedded.
         """
         try:
-            data = database.open_past(folder / "past" / digest, owner)
+            data = database.open_past(folder / "past" / name, owner)
         except StorageFailed:
             return cls.in_memory(embedder)
         vectors = Vectors(folder, embedder.model) if embedder else None

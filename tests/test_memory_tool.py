@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -761,3 +762,22 @@ def test_an_edit_shows_no_text_to_an_agent_that_may_not_view_it(tool):
     answer = tool.str_replace(path="/memories/facts/tea.md", old_str="id:", new_str="id:")
 
     assert answer == Answer("The memory file has been edited.", is_error=False)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its disks take both forms for one name")
+def test_a_name_with_decomposed_letters_is_used_as_it_is_on_the_disk(tool):
+    composed, decomposed = (unicodedata.normalize(form, "café") for form in ("NFC", "NFD"))
+    folder = tool.root / ".mind" / "notes" / decomposed
+    folder.mkdir(parents=True)
+    (folder / f"{decomposed}.md").write_text("Coffee is at eight.\n", encoding="utf-8")
+    paths = [f"/memories/notes/{name}/{name}.md" for name in (composed, decomposed)]
+
+    assert paths[0] in tool.view(path="/memories/notes").text
+    for path in paths:
+        assert "Coffee is at eight." in tool.view(path=path).text
+        assert tool.create(path=path, file_text="x").is_error
+    assert not tool.create(path=f"/memories/notes/{composed}/b.md", file_text="Tea").is_error
+    assert (folder / "b.md").exists()
+    assert not tool.rename(old_path=paths[0], new_path="/memories/notes/c.md").is_error
+    assert not tool.delete(path=f"/memories/notes/{composed}").is_error
+    assert [path.name for path in (tool.root / ".mind" / "notes").rglob("*.md")] == ["c.md"]

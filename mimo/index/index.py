@@ -113,14 +113,13 @@ class Index:
         return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
 
     @classmethod
-    def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> Index:
+    def open_past(cls, folder: Path, name: str, embedder: Embedder | None, owner: str) -> Index:
         """Returns the index of a past state, within a project's index folder.
 
-        The `digest` of the state's memories names it. All states share the vectors in
-        `folder`, so that only new texts are embedded.
+        All states share the vectors in `folder`, so that only new texts are embedded.
         """
         try:
-            data = database.open_past(folder / "past" / digest, owner)
+            data = database.open_past(folder / "past" / name, owner)
         except StorageFailed:
             return cls.in_memory(embedder)
         vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
@@ -321,6 +320,11 @@ class Index:
                 self._note_model(sql)
         return frozenset(writer.late)
 
+    def resolve_ids(self, wait: float = WRITE_WAIT_SECONDS) -> None:
+        """Resolves ids of several memories if approvals have changed. Raises as `apply` does."""
+        if self.totals().shadowed and self.kept(names.outdated, self.approvals()):
+            self._write((), 0, wait, none_is, clear=False)
+
     # Reading.
 
     get = _query(catalog.get)
@@ -423,10 +427,6 @@ class Index:
         """Returns the superseded ones among these ids, each with the newest memory that does so."""
         return {old: new.successor for old, new in self.newer(ids).items() if new.successor}
 
-    def successors(self, id: str) -> tuple[str, ...]:
-        """Returns the ids of the memories that supersede this one, newest first."""
-        return self.newer((id,))[id].superseded_by
-
     def saying(self, memory: Memory) -> tuple[Record, ...]:
         """Returns the current memories with the same statement as a new one, oldest first."""
         from mimo.index import writing
@@ -505,15 +505,12 @@ class Index:
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""
-        return self.ask(self._stats)
-
-    def _stats(self, sql: sqlite3.Connection) -> IndexStats:
-        sums = catalog.totals(sql)
+        sums = self.totals()
         return IndexStats(
             memories=sums.memories - sums.shadowed,
             units=sums.units,
             vectors=self._vectors.count() if self._vectors else 0,
-            files=catalog.count_files(sql),
+            files=self.ask(catalog.count_files),
             bytes=self._data.newest.size(),
             format=schema.FORMAT,
             generation=self._data.newest.generation,

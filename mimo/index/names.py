@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import groupby
+from operator import itemgetter
 from os.path import commonprefix
 
 from mimo.frozen import NamedTuple
 from mimo.index import rows
+from mimo.index.schema import from_sql
 from mimo.memory.ids import HANDLE_LENGTH, begins_handle, handle_of
 from mimo.memory.model import Record, topic_key
 
@@ -166,3 +169,31 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
 
 def _long_words(name: str) -> list[str]:
     return [word for word in name.split("_") if len(word) > 2][:8]
+
+
+# Ids that several memories have.
+
+
+def precedence(
+    id: str, path: str | bytes, parent: str | None, position: int, approved: int
+) -> tuple[bool, bool, str, int]:
+    """Returns the sort key of a memory among several with one id; the lowest keeps it.
+
+    It is an approved memory, the file of that name, or else the first path.
+    """
+    name = from_sql(path)
+    stem = name.rpartition("/")[2].rpartition(".")[0]
+    return not approved, stem not in (id, parent), name, position
+
+
+def outdated(sql: sqlite3.Connection, _approvals: object = None) -> list[str]:
+    """Returns the ids that belong to another of their memories, since approvals have changed.
+
+    `Index.kept` asks again if `_approvals` is another object.
+    """
+    selected = sql.execute(
+        "SELECT id, path, parent, position, approved(digest), shadowed FROM memories"
+        " WHERE id IN (SELECT id FROM memories WHERE shadowed = 1) ORDER BY id"
+    )
+    groups = groupby(selected, key=itemgetter(0))
+    return [id for id, rivals in groups if min(rivals, key=lambda row: precedence(*row[:5]))[5]]

@@ -17,7 +17,7 @@ from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.catalog import condition
-from mimo.index.schema import from_digest, from_sql, marks, newest_first, portions, to_digest
+from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions, to_digest
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
 
@@ -134,9 +134,10 @@ def origins(sql: sqlite3.Connection, suffixes: Sequence[str]) -> Origins:
     )
 
 
-def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
-    """Returns the digests of the memories' files, each once."""
-    selected = sql.execute("SELECT DISTINCT digest FROM memories WHERE shadowed = 0")
+def digests(sql: sqlite3.Connection, *, shadowed: bool = False) -> tuple[str, ...]:
+    """Returns the digests of the memories' files, each once; with `shadowed`, of all memories."""
+    among = "" if shadowed else "WHERE shadowed = 0"
+    selected = sql.execute(f"SELECT DISTINCT digest FROM memories {among}")
     # As `from_digest`, which would take as long as the query.
     return tuple([digest.hex() if type(digest) is bytes else digest for (digest,) in selected])
 
@@ -274,6 +275,47 @@ def rivals(sql: sqlite3.Connection, topics: Sequence[str]) -> tuple[Record, ...]
 def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories that link to one that they contradict, newest first."""
     return _selected(sql, "m.key IN (SELECT source FROM links WHERE type = 'contradicts')")
+
+
+def named_by_title(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
+    """Returns the links that should supersede a memory but name its title, which has no effect.
+
+    Each has the id of the memory, the title, the id that it should name, and the text's digest.
+    """
+    selected = sql.execute(
+        "SELECT s.id, l.target, (SELECT o.id FROM memories o WHERE o.title = l.target"
+        " AND o.shadowed = 0 ORDER BY NOT approved(o.digest), o.id LIMIT 1) AS named, s.digest"
+        " FROM links l CROSS JOIN memories s ON s.key = l.source"
+        " WHERE l.type = 'supersedes' AND s.shadowed = 0 AND named IS NOT NULL"
+        " AND l.target NOT IN (SELECT id FROM memories) ORDER BY s.id, l.target"
+    )
+    return [(id, title, other, from_digest(digest)) for id, title, other, digest in selected]
+
+
+def circles(sql: sqlite3.Connection) -> list[tuple[str, ...]]:
+    """Returns the ids of memories that supersede each other, so that none of them is current.
+
+    Each circle begins with its first id.
+    """
+    newer: dict[str, set[str]] = {}
+    selected = sql.execute(
+        "SELECT o.id, s.id FROM links l CROSS JOIN memories s ON s.key = l.source"
+        " JOIN memories o ON o.id = l.target AND o.shadowed = 0 WHERE l.type = 'supersedes'"
+        f" AND s.shadowed = 0 AND s.id <> o.id AND {HOLDS.format('o')}"
+    )
+    for old, new in selected:
+        newer.setdefault(old, set()).add(new)
+    while ends := {old for old, news in newer.items() if not news & newer.keys()}:
+        newer = {old: news for old, news in newer.items() if old not in ends}
+    distinct: dict[tuple[str, ...], None] = {}
+    for start in newer:
+        walked = [start]
+        while (after := min(newer[walked[-1]] & newer.keys())) not in walked:
+            walked.append(after)
+        circle = walked[walked.index(after) :]
+        first = circle.index(min(circle))
+        distinct[(*circle[first:], *circle[:first])] = None
+    return sorted(distinct)
 
 
 def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:

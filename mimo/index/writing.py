@@ -16,6 +16,7 @@ from mimo.index import catalog, rows
 from mimo.index.documents import Document, is_chat, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder, Joining, Text
+from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
 from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
@@ -202,15 +203,19 @@ class Writer:
 
     def finish(self) -> None:
         """Resolves duplicate ids and updates the totals."""
+        if not self._written:  # Only approvals have changed.
+            self._ids.update(outdated(self._sql))
         shared = "GROUP BY id HAVING count(*) > 1 OR max(shadowed)"
         for ids in portions(sorted(self._ids)):
             query = f"SELECT id FROM memories WHERE id IN ({marks(ids)}) {shared}"
             for (id,) in self._sql.execute(query, ids).fetchall():
                 self._resolve(id)
         sums = "".join(f", {name} = {name} + ?" for name in self._counts)
+        changed_ns = self._now_ns if self._written else None
         self._sql.execute(
-            f"UPDATE totals SET revision = revision + 1, changed_ns = ?{sums}",
-            (self._now_ns, *self._counts.values()),
+            "UPDATE totals SET revision = revision + 1,"
+            f" changed_ns = coalesce(?, changed_ns){sums}",
+            (changed_ns, *self._counts.values()),
         )
         self._note_touched()
         catalog.note_written(self._sql, self._written)
@@ -340,10 +345,7 @@ class Writer:
             " WHERE id = ?",
             (id,),
         ).fetchall()
-        owner = min(
-            claims,
-            key=lambda claim: (not claim[4], _claim(id, from_sql(claim[1]), *claim[2:4])),
-        )
+        owner = min(claims, key=lambda claim: precedence(id, *claim[1:5]))
         for key, *_, shadowed in claims:
             loses = int(key != owner[0])
             if loses != shadowed:
@@ -361,12 +363,6 @@ class Writer:
             {"key": key},
         )
         return {name for (name,) in selected}
-
-
-def _claim(id: str, path: str, parent: str | None, position: int) -> tuple[bool, str, int]:
-    """Returns the sort key of a memory among several with one id; the lowest keeps it."""
-    stem = path.rpartition("/")[2].rpartition(".")[0]
-    return stem not in (id, parent), path, position
 
 
 def draft_of(memory: Memory) -> Document:

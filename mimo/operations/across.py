@@ -70,7 +70,9 @@ def search_projects(
     answers, skipped = ask_each(mind, "mind_search", search_one)
     if user := mind.user():
         try:
-            answers.append((user.project.name, user, answer_of(user, text, approved(options))))
+            own = answer_of(user, text, approved(options))
+            if not (own.result.listed and answers):  # A list is about the projects.
+                answers.append((user.project.name, user, own))
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{user.project.name}: {error.message}")
     # The matches of one project are better than a list of another one.

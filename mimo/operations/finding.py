@@ -464,24 +464,33 @@ def _as_hits(
 
 
 def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
-    """Returns the matches with each superseded one below its current successors.
+    """Returns the matches with each superseded one below its successors, over all steps.
 
-    A successor answers the same question, so one that did not match itself is added, with the
-    score of the match that it replaces.
+    A successor answers the same question, so a current one that did not match itself is added, with
+    the score of the match that it replaces. A circle of matches keeps its order.
     """
-    listed = {hit.record.memory.id for hit in hits}
-    complete: list[Hit] = []
-    for hit in hits:
-        ahead = [id for id in hit.newer.superseded_by if id not in listed]
-        while ahead:
-            listed.update(ahead)
+    matches = {hit.record.memory.id: hit for hit in hits}
+    complete: dict[str, Hit] = {}
+    for id, hit in matches.items():
+        if id in complete:
+            continue
+        above: dict[str, Hit] = {}
+        reached, ahead = set[str](), hit.newer.superseded_by
+        while ahead := tuple(dict.fromkeys(new for new in ahead if new not in reached)):
+            reached.update(ahead)
             newer = mind.index.newer(ahead)
-            current = [id for id in ahead if not newer[id].superseded_by]
-            complete += _as_hits(mind, mind.index.among(current, filter), hit.score, newer)
-            after = (id for old in ahead for id in newer[old].superseded_by)
-            ahead = [id for id in dict.fromkeys(after) if id not in listed]
-        complete.append(hit)
-    return complete
+            current = [new for new in ahead if not newer[new].superseded_by]
+            others = [new for new in current if new not in matches]
+            added = _as_hits(mind, mind.index.among(others, filter), hit.score, newer)
+            moved = (matches[new] for new in ahead if new in matches)
+            above = {new.record.memory.id: new for new in (*added, *moved)} | above
+            ahead = tuple(after for old in ahead for after in newer[old].superseded_by)
+        for new, successor in above.items():
+            if id not in reached or new not in matches:
+                higher = replace(successor, score=max(successor.score, hit.score))
+                complete.setdefault(new, higher)
+        complete[id] = hit
+    return list(complete.values())
 
 
 def check_length(text: str) -> None:

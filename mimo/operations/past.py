@@ -26,8 +26,9 @@ class Past:
 def at(mind: Mind, revision: str) -> Past:
     """Returns the memory at a commit, branch, tag or date.
 
-    The digest of its files names its index, which is cached. Raises `Invalid` outside a git
-    repository, and `NotFound` if the project had no memory.
+    The last commit that changed it names its index, which is cached, and dates the memories that
+    have no date. Raises `Invalid` outside a git repository, and `NotFound` if the project had no
+    memory.
     """
     from mimo.index.index import Index
     from mimo.operations.syncing import repository
@@ -37,25 +38,26 @@ def at(mind: Mind, revision: str) -> Past:
     root = repository(mind)
     commit = revisions.resolve(root, revision, now=mind.local_now())
     day = f"{commit.when.astimezone(mind.zone):%Y-%m-%d}"
-    state = revisions.tree_id(root, commit.id)
-    if not state:
+    if not revisions.tree_id(root, commit.id):
         raise NotFound(
             f"there was no memory at {commit.short} ({day})",
             hint="`mind log` lists the commits that have some",
         )
 
+    changed = revisions.last_change(root, commit)
+
     def parts() -> dict[str, Any]:
         owner = projects.index_owner(mind.home, mind.randomness)
-        index = Index.open_past(mind.index_folder, state[:20], mind.embedder, owner)
+        index = Index.open_past(mind.index_folder, changed.id[:20], mind.embedder, owner)
         return {
-            "store": PastStore(root, commit),
+            "store": PastStore(root, changed),
             "index": mind.trusting(index),
             "embedder": mind.embedder,
             "trust": mind.trust,
             "accesses": Uncounted(mind.project.root),
         }
 
-    key = mind.index_folder / state / commit.id
+    key = mind.index_folder / changed.id
     subject = f": {commit.subject}" if mind.agent is None else ""
     label = f"as of {day} ({commit.short}{subject})"
     return Past(mind=mind.beside(key, parts), commit=commit, label=label)

@@ -67,9 +67,6 @@ def refresh(mind: Mind) -> Refreshed:
     if mind.is_fresh:
         return Refreshed()
     pending = mind.watched.pending() if mind.watched else None
-    if pending and pending.paths == ():
-        _note_memory(mind)
-        return Refreshed()
     try:
         try:
             done = _update(mind, pending)
@@ -79,6 +76,8 @@ def refresh(mind: Mind) -> Refreshed:
         _use_memory(mind, error.message)
         done = _update(mind, pending)
     _note_memory(mind)
+    with suppress(StorageFailed):  # The next refresh tries again.
+        mind.index.resolve_ids(_WAIT_SECONDS)
     return done
 
 
@@ -191,6 +190,8 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
                 mind.is_fresh = mind.reads_once
                 mind.watched.settle(pending.mark, compared=False)
             return done
+    if pending and pending.paths == ():
+        return Refreshed()
     now_ns = time.time_ns()
     missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)

@@ -525,7 +525,8 @@ def _relinked(mind: Mind, removed: Sequence[Record]) -> list[tuple[Record, tuple
     """
     result = []
     removed_ids = dict.fromkeys(record.memory.id for record in removed)
-    newer = dict.fromkeys(id for old in removed_ids for id in mind.index.successors(old))
+    claims = (mind.index.newer((id,))[id] for id in removed_ids)
+    newer = dict.fromkeys(id for claim in claims for id in claim.superseded_by)
     for successor in filter(None, map(mind.index.get, newer)):
         own_id, shared = successor.memory.id, not successor.place.private
         if own_id in removed_ids or not successor.place.owned:

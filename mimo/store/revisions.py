@@ -117,7 +117,10 @@ def commits_by_path(
 
 
 def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Commit | None]:
-    """Returns the last commit of this branch before each moment; None if there was none."""
+    """Returns the last commit of this branch before each moment; None if there was none.
+
+    Commits of a branch that was merged are not of this one.
+    """
     wanted = sorted(set(moments))
     if not wanted:
         return {}
@@ -125,7 +128,8 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     newest: list[Commit] = []
     if commit_id(root, "HEAD"):
         for words in ((f"--since={oldest}",), ("-1", f"--before={oldest}")):
-            newest += [commit for commit, _ in _logged(root, *words, "HEAD", "--")]
+            logged = _logged(root, "--first-parent", *words, "HEAD", "--")
+            newest += [commit for commit, _ in logged]
     newest.sort(key=lambda commit: commit.committed, reverse=True)
     return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
 
@@ -205,9 +209,11 @@ def _before(root: Path, date: str, now: datetime) -> str | None:
         return None
     if until is None:
         return None
-    words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD", "--")
+    # The other parents of a merge were not on this branch before it.
+    words = ("rev-list", "-1", "--first-parent", f"--before={int(until.timestamp()) - 1}")
     # Before the first commit, HEAD names none.
-    commit = git.ask(root, *words).decode().strip() if commit_id(root, "HEAD") else ""
+    has_commits = commit_id(root, "HEAD") is not None
+    commit = git.ask(root, *words, "HEAD", "--").decode().strip() if has_commits else ""
     if not commit:
         raise NotFound(
             f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
@@ -242,6 +248,12 @@ def tree_id(root: Path, commit: str) -> str:
     """Returns the id of the tree of the memory at a commit; empty if there was none."""
     words = ("rev-parse", "--verify", "--quiet", f"{commit}:./{STORE}")
     return git.run(root, *words).stdout.decode().strip()
+
+
+def last_change(root: Path, commit: Commit) -> Commit:
+    """Returns the last commit up to this one that changed the memory."""
+    logged = _logged(root, "--max-count=1", commit.id, "--", f"{STORE}/")
+    return next((changed for changed, _ in logged), commit)
 
 
 def tree(root: Path, *words: str) -> dict[str, str]:
@@ -331,7 +343,7 @@ class PastStore(MemoryStore):
     """Reads the memories at a commit from git's objects; they can't be changed."""
 
     def __init__(self, root: Path, commit: Commit) -> None:
-        """Takes the project's root and the commit; nothing is read yet."""
+        """Takes the project's root and the commit, whose date memories without one get."""
         super().__init__(root)
         self.commit = commit
         self._content: dict[str, bytes] = {}

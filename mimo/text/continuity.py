@@ -8,6 +8,7 @@ other word is a subject, and the question is searched for.
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
 from mimo.text.clean import compiled
 from mimo.text.tokens import STOP_WORDS
@@ -131,7 +132,7 @@ def _words(text: str) -> list[str]:
     """Returns the words in lower case; a code-like word keeps its dots, digits and underscores."""
     if len(text) > _LONGEST:
         return []
-    plain = text.lower().replace("\u2019", "'")
+    plain = normalize("NFC", text).lower().replace("\u2019", "'")
     plain = compiled(r"\b(what(?:'s| is| was)?|anything) new\b").sub(r"\1", plain)
     return [
         part

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from unicodedata import normalize
 
 from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, WEEKDAYS
@@ -89,6 +90,7 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
     A date wins over a weekday beside it, such as in `on friday november 13`. A question names none
     if the words beside it change the time, or if it names two times that are counted from now.
     """
+    question = normalize("NFC", question)
     if not _may_name_a_time(question.lower()):
         return None
     time = _first_time(question, now)
@@ -316,6 +318,7 @@ class Asking:
 
 def understood(text: str, now: datetime) -> Asking:
     """Returns the way to answer a query that is asked now."""
+    text = normalize("NFC", text)
     words = compiled(r"\w+").findall(text.lower())
     if not words:
         return Asking(way=Way.NEWEST)

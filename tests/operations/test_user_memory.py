@@ -251,7 +251,10 @@ class TestSearch:
         run(mind, "add", content="The cache lives in redis")
         add(mind, "Always use pnpm, never npm")
 
-        assert titles(mind, "where did I stop") == [("The cache lives in redis", None)]
+        for scope in ("project", "all"):
+            for question in ("where did I stop", "what did we do today"):
+                listed = titles(mind, question, scope=scope)
+                assert listed == [("The cache lives in redis", None)]
 
     def test_the_limit_covers_both(self, mind):
         for number in range(3):

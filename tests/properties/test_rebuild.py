@@ -1,5 +1,5 @@
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.disk import Stamp
+from mimo.index.database import Approves
 from mimo.index.glance import Glance
 from mimo.index.index import Index
 from mimo.index.rows import Change
@@ -74,6 +75,28 @@ def changes(draw: st.DrawFn) -> Change:
     return Change(path=path, stamp=stamp, records=tuple(records))
 
 
+DIGESTS = [number * 64 for number in "123"]
+
+
+def shared(path: str, id: str, digest: str | None) -> Change:
+    """A file whose id another file may have, with a text that may be approved, or a missing one."""
+    if digest is None:
+        return Change(path=path, stamp=None)
+    memory = Memory(id=id, type=Kind.FACT, content=f"{path} {digest}", created=NOW)
+    record = Record(memory=memory, place=Place(path=path, line=1, digest=digest))
+    stamp = Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1)
+    return Change(path=path, stamp=stamp, records=(record,))
+
+
+files = st.builds(
+    shared,
+    st.sampled_from(PATHS[:4]),
+    st.sampled_from(IDS[:2]),
+    st.sampled_from([*DIGESTS, *DIGESTS, None]),
+)
+approvals = st.frozensets(st.sampled_from(DIGESTS))
+
+
 def related(sql: sqlite3.Connection, prompt: str) -> list[Note]:
     return Glance(sql).related(prompt, 3)
 
@@ -116,6 +139,34 @@ def answers(index: Index) -> dict[str, Any]:
 @given(st.lists(st.lists(changes(), min_size=1, max_size=4), max_size=6))
 def test_changes_one_by_one_come_to_the_same_as_a_rebuild(history: list[list[Change]]) -> None:
     check(history)
+
+
+def approving(digests: frozenset[str]) -> Callable[[], Approves]:
+    return lambda: digests.__contains__
+
+
+@given(st.lists(st.tuples(st.lists(files, max_size=3), approvals), min_size=1, max_size=6))
+def test_ids_follow_approvals_as_in_a_new_index(
+    history: list[tuple[list[Change], frozenset[str]]],
+) -> None:
+    grown = Index.in_memory(LetterEmbedder())
+    final: dict[str, Change] = {}
+    for number, (batch, approved) in enumerate(history):
+        grown.approvals = approving(approved)
+        if batch:
+            grown.apply(batch, now_ns=number)
+        grown.resolve_ids()
+        final |= {change.path: change for change in batch}
+        rebuilt = Index.in_memory(LetterEmbedder())
+        rebuilt.approvals = grown.approvals
+        rebuilt.apply(final.values(), now_ns=number)
+
+        assert [grown.get(id) for id in IDS] == [rebuilt.get(id) for id in IDS]
+        assert grown.problems() == rebuilt.problems()
+        assert grown.records(Filter()) == rebuilt.records(Filter())
+        assert grown.count(Filter()) == rebuilt.count(Filter())
+        rebuilt.close()
+    grown.close()
 
 
 equal = st.builds(

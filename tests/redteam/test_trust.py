@@ -17,7 +17,8 @@ from mimo.features.upkeep import commands as making
 from mimo.memory import changes
 from mimo.memory.model import Kind, Memory
 from mimo.mind import Mind
-from mimo.operations import overview, saving
+from mimo.operations import overview, refresh, saving
+from mimo.operations.past import at
 from mimo.store import projects
 from mimo.store.files import digest
 from mimo.store.git import boundary
@@ -524,6 +525,53 @@ def test_own_commits_of_another_clone_are_named_and_approved_by_mine(ann, eve, r
     assert trusted(second, home) == set()
     trust(opened(second, home), mine=True)
     assert trusted(second, home) == {"own"}
+
+
+@pytest.fixture
+def rivals(ann: Path) -> Path:
+    """Ann's clone, in which another author's file has the id of a memory of hers."""
+    own = write(ann, "rule", "Deploy on Tuesdays")
+    own = own.rename(own.with_name("deploy.md"))
+    commit(ann)
+    text = own.read_text("utf-8").replace("Tuesdays", "any day")
+    own.with_name("a.md").write_text(text, encoding="utf-8")
+    git(ann, "add", "-A")
+    git(ann, *EVE, "commit", "-qm", "theirs")
+    return ann
+
+
+def text_of(mind: Mind, id: str) -> str:
+    record = refresh.up_to_date(mind).get(id)
+    assert record
+    return record.memory.content
+
+
+def test_an_id_returns_to_its_memory_when_that_is_approved_again(rivals, home):
+    mind = opened(rivals, home)
+    assert text_of(mind, "rule") == "Deploy on Tuesdays"
+    with (rivals / ".mind" / "facts" / "deploy.md").open("a", encoding="utf-8") as file:
+        file.write("Ask first.\n")
+    assert text_of(mind, "rule") == "Deploy on any day"
+
+    git(rivals, "commit", "-qam", "mine")
+    assert text_of(mind, "rule") == "Deploy on Tuesdays\nAsk first."
+    assert text_of(at(mind, "HEAD").mind, "rule") == "Deploy on Tuesdays\nAsk first."
+    assert [problem.path for problem in mind.index.problems()] == [".mind/facts/a.md"]
+
+    untrust(mind)
+    assert text_of(mind, "rule") == "Deploy on any day"
+    assert text_of(at(mind, "HEAD").mind, "rule") == "Deploy on any day"
+
+
+def test_mine_approves_a_memory_whose_id_an_unapproved_one_has(rivals, remote, home):
+    git(rivals, "push", "-q", "origin", "main")
+    clone = clone_of(remote, "second", "ann@example.com")
+    made = making.init(Mind(home=home, project=None, environ={}), str(clone))
+    assert made.arrived is not None
+    assert made.arrived.yours == 2
+    assert text_of(opened(clone, home), "rule") == "Deploy on any day"
+    trust(opened(clone, home), mine=True)
+    assert text_of(opened(clone, home), "rule") == "Deploy on Tuesdays"
 
 
 # The oldest commit of a shallow clone appears as if it had added every file.

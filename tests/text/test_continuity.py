@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,10 @@ def test_a_question_with_a_subject_is_about_it(question):
 )
 def test_a_question_about_something_does_not_ask_where_work_stopped(question):
     assert not asks_where_work_stopped(question)
+
+
+def test_a_decomposed_question_is_the_same():
+    assert asks_where_work_stopped(normalize("NFD", "지난번에 뭐 했지?"))
 
 
 @pytest.mark.parametrize("question", ["what is new", "What’s new?", "anything new"])

@@ -1,6 +1,7 @@
 """The time that a question names."""
 
 from datetime import timedelta
+from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.when import Interval
-from mimo.when.question import named_time
+from mimo.when.question import named_time, understood
 from tests.conftest import NOW
 
 
@@ -286,3 +287,9 @@ def test_an_open_span_is_shown_with_its_end():
 @given(st.text(alphabet="last week yesterday 지난주어제 전일월 01239-/:., ago", max_size=80))
 def test_any_question_is_read(question):
     named_time(question, NOW)
+
+
+@pytest.mark.parametrize("question", ["어제 뭐 했지", "지난주에 뭐 했지", "어디까지 했지?"])
+def test_a_decomposed_question_is_understood_alike(question):
+    assert understood(normalize("NFD", question), NOW) == understood(question, NOW)
+    assert named_time(normalize("NFD", question), NOW) == named_time(question, NOW)

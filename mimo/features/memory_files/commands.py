@@ -95,6 +95,7 @@ def create(
     place, taken = memory_files.check_new(path), f"Error: File {path} already exists"
     _check_free(mind, path, taken)
     _check_case(mind, path, place)
+    place = _on_disk(mind, place)
     draft = _draft(mind, path, place, file_text)
     try:
         saving.store(mind, draft, private=files.is_private(place), path=place)
@@ -199,7 +200,7 @@ def rename(
     taken = f"Error: The destination {new_path} already exists"
     records = _meant(mind, old_path, missing, "rename")
     _check_free(mind, new_path, taken)
-    folder = memory_files.stored(old_path)
+    folder = _on_disk(mind, memory_files.stored(old_path))
     start, moved = memory_files.stored(new_path), folder
     if records[0].place.path.startswith(f"{folder}/"):
         if f"{start}/".startswith(f"{folder}/"):
@@ -237,7 +238,7 @@ def _may_view(mind: Mind) -> bool:
 def _sizes_in(mind: Mind, path: str) -> dict[str, int]:
     """Returns the sizes of the files below a folder, by their paths; none for another path."""
     place = memory_files.stored(path)
-    if not (mind.project.root / place).is_dir():
+    if not (mind.project.root / _on_disk(mind, place)).is_dir():
         return {}
     start = f"{place}/"
     named = (
@@ -248,9 +249,23 @@ def _sizes_in(mind: Mind, path: str) -> dict[str, int]:
     return {path: stamp.size for path, stamp in named if path}
 
 
+def _on_disk(mind: Mind, place: str) -> str:
+    """Returns a place with the names that the disk has: their letters may be decomposed."""
+    if place.isascii():
+        return place
+    here = mind.project.root
+    for part in place.split("/"):
+        names: set[str] = set()
+        with suppress(OSError):
+            names = {entry.name for entry in here.iterdir()}
+        same = (name for name in sorted(names) if unicodedata.normalize("NFC", name) == part)
+        here /= part if part in names else next(same, part)
+    return here.relative_to(mind.project.root).as_posix()
+
+
 def _record(mind: Mind, path: str, missing: str) -> Record:
     """Returns the memory in a file. Raises `NotFound` with `missing`, and `Invalid`."""
-    place = file_of(path)
+    place = _on_disk(mind, file_of(path))
     if path == README:
         raise Invalid(f"`{path}` is made by mind and can't be changed")
     if place == LOG:
@@ -307,7 +322,8 @@ def _check_free(mind: Mind, path: str, taken: str) -> None:
     """Raises `Conflict` with `taken` if a path is in use, `Invalid` if it leads through a file."""
     place = memory_files.stored(path)
     is_used = path.rstrip("/") in (README, ROOT) or bool(_sizes_in(mind, path))
-    for name in {place, file_of(path)} if place != STORE else ():
+    for named in {place, file_of(path)} if place != STORE else ():
+        name = _on_disk(mind, named)
         _check_links(mind, path, name)
         status = mind.store.stamp(name)
         is_used = is_used or (status is not None and not (mind.project.root / name).is_dir())
@@ -316,7 +332,7 @@ def _check_free(mind: Mind, path: str, taken: str) -> None:
     parts = path.removeprefix(f"{ROOT}/").split("/")[:-1]
     above = [f"{ROOT}/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
     for name in above:
-        file = file_of(name)
+        file = _on_disk(mind, file_of(name))
         if memory_files.shown(file) == name and mind.store.stamp(file) is not None:
             raise Invalid(f"`{name}` is a file, not a folder")
 

@@ -10,6 +10,7 @@ from mimo.commands.common import (
     Already,
     BriefQuery,
     CategoryFilter,
+    Competing,
     Facts,
     File,
     FromDate,
@@ -120,6 +121,7 @@ class FoundMemory:
     status: Status = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
+    competing: Competing = None
     private: Omitted[bool] = None
     stale: Stale = None
     weak: Weak = None
@@ -153,6 +155,8 @@ class ListedMemory:
     outcome: Omitted[Outcome] = None
     status: Status = None
     warning: Warning = None
+    superseded_by: Omitted[str] = None
+    competing: Competing = None
     private: Omitted[bool] = None
     stale: Stale = None
 
@@ -306,7 +310,8 @@ def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
     is_long = len(memory.text) > MAX_CONTENT_BYTES
     is_whole = hit.passage.strip() == memory.text.strip()
-    return facts_of(mind, mind.trust.checker(), hit.record, hit.newer, None, stale).row(
+    competing, trusts = hit.competing or None, mind.trust.checker()
+    return facts_of(mind, trusts, hit.record, hit.newer, competing, stale).row(
         FoundMemory,
         content=hit.passage if is_long else memory.text,
         passage=None if is_long or is_whole else hit.passage,

@@ -131,8 +131,16 @@ def approve_own(mind: Mind) -> None:
     Anyone can write that address into a commit: procedures and the policy are not approved.
     """
     own = mind.trust.by_own_address()
-    memories = refresh.up_to_date(mind).ask(survey.digests)
+    memories = _memories(mind)
     _approve_new(mind, (digest for digest in (*memories, *values.digests(mind)) if digest in own))
+
+
+def _memories(mind: Mind) -> tuple[str, ...]:
+    """Returns the digests of all memories, also if an unapproved one has their id.
+
+    Approvals decide which of several memories has an id.
+    """
+    return refresh.up_to_date(mind).ask(survey.digests, shadowed=True)
 
 
 def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> None:
@@ -213,6 +221,7 @@ def look_of(mind: Mind) -> FirstLook | None:
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
     records = mind.index.ask(survey.records, newest)
+    own = mind.trust.by_own_address().intersection(_memories(mind))
     return FirstLook(
         memories=len(texts),
         files=len(paths),
@@ -229,7 +238,7 @@ def look_of(mind: Mind) -> FirstLook | None:
         ),
         procedures=runnable,
         policy=has_policy,
-        yours=len({text.digest for text in texts} & mind.trust.by_own_address()),
+        yours=len(own) - sum(map(mind.trust.checker(), own)),
         digest=_unapproved(mind, digests(mind)),
     )
 

@@ -99,7 +99,12 @@ def summarise(mind: Mind, query: str) -> Recollection:
         asking = understood(query, mind.local_now())
         if not compiled(r"\w").search(query):
             return Recollection(summary="The query is empty: name what to recall.")
-        is_latest = asking.otherwise is Way.LATEST or asking.way in (Way.LATEST, Way.NEWEST)
+        is_latest = asking.way in (Way.LATEST, Way.NEWEST)
+        if asking.otherwise is Way.LATEST:  # Unless a memory is clearly about the words.
+            _, matches = finding.search_with_user(
+                mind, query, finding.Options(limit=1), counted=False
+            )
+            is_latest = matches.listed
         if is_latest and not asking.decisions:
             return _newest(mind)
         return _best(mind, query)

@@ -20,7 +20,7 @@ from mimo.index import survey
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import asking, freshness, reasons, refresh, syncing
+from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import files, git, init, locks
@@ -253,7 +253,21 @@ def _links(mind: Mind) -> Iterator[Check]:
             message = f"{handle_of(source)} is not approved, and links to a missing memory"
         hint = "git may still have it: `git log --all -- .mind`"
         yield _warning("links", message, hint)
-    if not dangling:
+    by_title = mind.index.ask(survey.named_by_title)[:_MOST_NAMED]
+    for source, title, other, digest in by_title:
+        message = f"{source} supersedes `{title}` by its title, which has no effect"
+        hint = f"write the id in its file: `to: {other}`"
+        if mind.agent is not None and not mind.trust.trusted(digest):
+            message = f"{handle_of(source)} supersedes a title, which has no effect"
+            hint = "write an id in its file"
+        yield _warning("links", message, hint)
+    circles = mind.index.ask(survey.circles)[:_MOST_NAMED]
+    for circle in circles:
+        first, second, *_ = names = circle if mind.agent is None else lookup.named(mind, circle)
+        message = f"{', '.join(names)} supersede each other, so none of them is current"
+        hint = f"`mind link {second} {first} --type supersedes --remove` ends it"
+        yield _warning("links", message, hint)
+    if not (dangling or by_title or circles):
         yield _ok("links", "every link leads to a memory")
 
 

@@ -11,9 +11,10 @@ from mimo.commands.spec import Surface, spec_of, to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.fading.commands import decay_check, stats
 from mimo.features.notes.memory_tool import MemorySort, delete, list_memories, search, store
+from mimo.frozen import replace
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Category
-from mimo.operations import finding
+from mimo.memory.model import Category, Kind, Link
+from mimo.operations import finding, saving
 from tests.conftest import NOW
 
 
@@ -450,3 +451,22 @@ def test_what_an_agent_stores_is_signed_with_its_name(mind):
     assert record is not None
     assert record.memory.by == "claude-code"
     assert record.memory.created == NOW
+
+
+def test_superseded_and_competing_memories_are_marked(mind):
+    ids: list[str] = []
+    for topic, text in (("tools", "make"), ("build", "ninja"), ("build", "cmake")):
+        draft = saving.draft(Kind.DECISION, f"Build with {text}", topic=topic)
+        links = (Link(to=ids[0], type="supersedes"),) if text == "ninja" else ()
+        ids.append(saving.store(mind, replace(draft, links=links)).memory.id)
+
+    for rows in (
+        call(mind, "list")["memories"],
+        call(mind, "search", query="build", threshold=0.0)["results"],
+    ):
+        marks = {row["id"]: (row.get("superseded_by"), row.get("competing")) for row in rows}
+        assert marks == {
+            ids[0]: (ids[1], None),
+            ids[1]: (None, [ids[2]]),
+            ids[2]: (None, [ids[1]]),
+        }

@@ -54,6 +54,15 @@ def write(mind: Mind, text: str, folder: str = "decisions") -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def test_a_sure_match_precedes_the_newest_memories(mind):
+    memory = add(mind, "Sessions live in Redis for a day", type="decision")
+    for text in ("The nightly build uses ninja", "Invoices are rounded", "Logs stay a week"):
+        add(mind, text)
+
+    assert recall_memory(mind, "our session").source_refs == (f"mind://memory/{memory.id}",)
+    assert len(recall_memory(mind, "our status").source_refs) == 3
+
+
 @pytest.mark.req("001-10", "001-22")
 def test_it_answers_with_summary_confidence_and_sources(mind):
     memory = add(mind, "The API allows 50 requests a second. Ask before you raise it.")

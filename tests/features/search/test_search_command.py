@@ -492,6 +492,18 @@ def test_the_successor_of_a_match_is_found_although_it_shares_no_word(mind):
     assert search(mind, "Meilisearch catalogue of bikes", types=("fact",)).total == 0
 
 
+def test_the_end_of_a_chain_is_above_its_beginning_if_the_middle_does_not_match(mind):
+    first = decision(mind, "queue", "The order queue runs on RabbitMQ, three mirrored nodes", "a")
+    second = decision(mind, "queue", "Amazon SQS, managed by the platform team", "b")
+    third = decision(mind, "queue", "Kafka instead of RabbitMQ", "c")
+    add(mind, "RabbitMQ dashboards are in Grafana")
+
+    for limit in (1, 2, 10):
+        answer = search(mind, "RabbitMQ mirrored nodes of the order queue", limit=limit)
+        ids = [row.id for row in answer.results if row.id in (first.id, second.id, third.id)]
+        assert ids == [third.id, first.id][:limit]
+
+
 def test_competing_decisions_are_marked_if_only_the_one_that_they_supersede_matches(mind):
     old = decision(mind, "pages", "Meilisearch indexes the catalogue of bikes", "It is quick")
     first = decision(mind, "pages", "tsvector columns, nothing else", "One server less")

@@ -249,6 +249,36 @@ class TestDoctor:
         assert check.file == ".mind/facts/tea.md"
         assert check.message.startswith("the value of `links`, `importance` in the header")
 
+    def test_links_that_supersede_without_effect_or_in_a_circle_are_named(self, mind):
+        folder = mind.folder / "decisions"
+        folder.mkdir()
+
+        def write(id: str, to: str | None = None) -> None:
+            links = f"links:\n  - {{to: {to}, type: supersedes}}\n" if to else ""
+            header = f"id: {id}\ntitle: Use {id}\n{links}"
+            (folder / f"{id}.md").write_text(f"---\n{header}---\none\n", encoding="utf-8")
+
+        def links() -> list[tuple[str, str]]:
+            checks = [check for check in doctor(mind).checks if check.name == "links"]
+            return [(check.message, check.hint or "") for check in checks]
+
+        for id, to in (("a", "c"), ("b", "a"), ("c", "b"), ("d", "a"), ("e", "Use d")):
+            write(id, to)
+
+        assert links() == [
+            (
+                "e supersedes `Use d` by its title, which has no effect",
+                "write the id in its file: `to: d`",
+            ),
+            (
+                "a, b, c supersede each other, so none of them is current",
+                "`mind link b a --type supersedes --remove` ends it",
+            ),
+        ]
+        write("b")
+        write("e", "d")
+        assert links() == [("every link leads to a memory", "")]
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 

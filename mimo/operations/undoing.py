@@ -342,28 +342,34 @@ def _ids(mind: Mind, path: str, text: bytes | None) -> set[str]:
 def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:
     """Removes the ids of purged memories, which have words of their texts, from mind's own files.
 
-    Events keep the short ids. Also removes what the index has left of all removed texts, and
-    returns a notice if that fails. Raises `StorageFailed`.
+    Events keep the short ids. Also removes what the index has left of all removed texts. Returns a
+    notice of what fails: the memories are removed already.
     """
-    from mimo.store import append_log
-    from mimo.store.trust import Made
-
-    made = Made(mind.trust)
-    for id_ in ids:
-        mind.events.replace(id_, handle_of(id_))
-        mind.accesses.forget(id_)
-        made.forget(id_)
-        shown = re.compile(rf'"{re.escape(json.dumps(id_)[1:-1])}(?=[.#])'.encode())
-        short = f'"{handle_of(id_)}'.encode()
-        for path in files.safe_path(mind.project.root, SESSIONS).glob("*.json"):
-            with suppress(MindError):  # A clone may bring anything.
-                append_log.rewrite(path, partial(shown.sub, short))
+    failed = list[str]()
+    try:
+        for id_ in ids:
+            _forget_id(mind, id_)
+    except MindError as error:
+        failed.append(f"a file in `{LOCAL}` may still have its id ({error.message}): remove that")
     try:
         refresh.up_to_date(mind).purge()
     except MindError as error:
         folder = mind.index_folder
-        return f"the index may still have words of it ({error.message}): remove `{folder}`"
-    return None
+        failed.append(f"the index may still have its words ({error.message}): remove `{folder}`")
+    return "; ".join(failed) or None
+
+
+def _forget_id(mind: Mind, id: str) -> None:
+    from mimo.store import append_log
+    from mimo.store.trust import Made
+
+    mind.events.replace(id, handle_of(id))
+    mind.accesses.forget(id)
+    Made(mind.trust).forget(id)
+    shown = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
+    for path in files.safe_path(mind.project.root, SESSIONS).glob("*.json"):
+        with suppress(MindError):  # A clone may bring anything.
+            append_log.rewrite(path, partial(shown.sub, f'"{handle_of(id)}'.encode()))
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:

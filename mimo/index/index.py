@@ -164,7 +164,7 @@ class Index:
         if is_postponed:  # By a process that ended before it was done, or that is at work.
             with self.turn() as ours:
                 if ours:
-                    self._make_postponed()
+                    self._data.make_postponed()
         return compared
 
     def _begin(
@@ -282,22 +282,20 @@ class Index:
             if self._embedder and self._embeds and names - self._vectors.known(names):
                 self._embed_all(self._embedder)
 
-    @contextmanager
-    def _postponing(self, changes: Iterable[Change]) -> Iterator[None]:
+    def purge(self) -> None:
+        """Removes what is left of removed texts, also in past states. Raises `StorageFailed`."""
+        from mimo.index.writing import purge
+
+        with self._data.writing() as sql:
+            purge(sql)
+        self._prune(every=True)
+        self._data.newest.compact()
+
+    def _postponing(self, changes: Iterable[Change]) -> AbstractContextManager[None]:
         """Postpones indexes of the tables if the changes are many times what the tables have."""
         count = len(changes) if isinstance(changes, Sized) else 0
-        if count < _VERY_MANY or count < _TIMES * self.file_count():
-            yield
-            return
-        with self._data.writing() as sql:
-            schema.postpone(sql)
-        yield
-        self._make_postponed()
-
-    def _make_postponed(self) -> None:
-        for statement in schema.postponed():
-            with self._data.writing() as sql:
-                sql.execute(statement)
+        is_many = count >= _VERY_MANY and count >= _TIMES * self.file_count()
+        return self._data.postponing() if is_many else nullcontext()
 
     def _write(
         self, batches: Iterable[Batch], now_ns: int, wait: float, late: Overtaken, clear: bool

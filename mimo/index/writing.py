@@ -225,9 +225,7 @@ class Writer:
         ((revision,),) = self._sql.execute("SELECT revision FROM totals")
         ((stored,),) = self._sql.execute("SELECT count(*) FROM touched")
         if stored + len(self._touched) > _MOST_TOUCHED:
-            self._sql.execute("DELETE FROM touched")
-            self._sql.execute("DELETE FROM changed")
-            self._sql.execute("UPDATE totals SET touched_after = revision")
+            _forget_changes(self._sql)
             return
         touched = [(revision, name) for name in self._touched]
         self._sql.executemany("INSERT INTO touched VALUES (?, ?)", touched)
@@ -363,6 +361,20 @@ class Writer:
             {"key": key},
         )
         return {name for (name,) in selected}
+
+
+def purge(sql: sqlite3.Connection) -> None:
+    """Removes the names and words of removed memories from the tables."""
+    _forget_changes(sql)
+    # Until its parts are merged, FTS5 keeps the words of removed rows.
+    sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+def _forget_changes(sql: sqlite3.Connection) -> None:
+    """Removes the names and keys of changed memories; caches of earlier revisions expire."""
+    sql.execute("DELETE FROM touched")
+    sql.execute("DELETE FROM changed")
+    sql.execute("UPDATE totals SET touched_after = revision")
 
 
 def draft_of(memory: Memory) -> Document:

@@ -114,8 +114,7 @@ def sync(
     for entry in pending:
         path = files.safe_path(root, entry.path)
         if entry.change != "removed" and path.is_file() and not mind.allows_secrets:
-            fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
-            privacy.check_secrets(fields, by_person=mind.agent is None, file=entry.path)
+            privacy.check_file(entry.path, disk.read(path), by_person=mind.agent is None)
     message = (message or message_of(mind, pending)) if pending else None
     if message and (automatic or mind.agent is not None):
         message = changes.unreviewed(message)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -16,13 +18,14 @@ from mimo.errors import Conflict, Denied, LaterFormat, MindError, NotFound
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of, of_path
-from mimo.memory.model import Problem, Record
+from mimo.memory.model import Memory, Problem, Record, is_elsewhere
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash
-from mimo.store.files import LOCAL, PRIVATE
+from mimo.store.files import LOCAL, PRIVATE, SESSIONS
 from mimo.store.memories import records_of
 from mimo.store.trash import Entry, Kept, Recorder
+from mimo.text.clean import compiled
 
 
 class Action(StrEnum):
@@ -205,19 +208,21 @@ def owner_of_last(mind: Mind, arguments: Mapping[str, Any]) -> Mind:
 def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
-    Also unstages their texts, unless they are on the disk, and returns a notice of that. Raises
-    `NotFound`, `AmbiguousId`, `LaterFormat` before a change, and `StorageFailed` if a change can't
-    be removed; the others are removed then.
+    Also unstages their texts, unless they are on the disk, and returns a notice of that. The ids of
+    memories that are missing now are removed, too. Raises `NotFound`, `AmbiguousId`, `LaterFormat`
+    before a change, and `StorageFailed` if a change can't be removed; the others are removed then.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]
     for id_ in ids:
         store.entry(id_)  # Raises for a later format.
     purged: dict[str, set[str | None]] = {}
+    memories = set[str]()
     for id_ in ids:
         with suppress(NotFound):  # Another user made the change.
             for kept in store.kept(id_):
                 purged.setdefault(kept.path, set()).add(_digest(kept.before))
+                memories |= _ids(mind, kept.path, kept.before)
     failed: MindError | None = None
     for id_ in ids:
         try:
@@ -229,7 +234,10 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
         digest = _digest(text)
         return digest in purged[path] and digest != _current(mind, path)
 
-    notice = _unstage(mind, "", purged, is_of)
+    index = refresh.up_to_date(mind)
+    missing = [id_ for id_ in sorted(memories) if not (index.get(id_) or index.parts(id_))]
+    notices = (_unstage(mind, "", purged, is_of), forget_ids(mind, missing))
+    notice = "; ".join(filter(None, notices)) or None
     if failed:
         failed.hint = "; ".join(
             filter(None, (failed.hint, "the other changes were removed", notice))
@@ -247,14 +255,41 @@ def entry_id() -> str | None:
 def forget(mind: Mind, record: Record) -> None:
     """Removes all copies of a memory's file from the trash; the running command keeps none.
 
-    Copies at an earlier path of the file are those whose text has the id.
+    Copies at an earlier path of the file are those whose text has the id, and copies of other
+    files, such as CLAUDE.md, those that quote the memory.
     """
     path, id_ = record.place.path, record.parent or record.memory.id
     if recorder := trash.current():
         recorder.exempt(path)
-    mind.trash.purge(
-        path, lambda kept: kept.before is not None and _holds(mind, id_, kept.path, kept.before)
-    )
+
+    def is_of(kept: Kept) -> bool:
+        text = kept.before
+        if text is not None and is_elsewhere(kept.path):
+            return quotes(record.memory, text.decode("utf-8", "replace"))
+        return text is not None and _holds(mind, id_, kept.path, text)
+
+    mind.trash.purge(path, is_of)
+
+
+_QUOTED = 8, 60
+"""The fewest characters of a sentence that count as a quote, and those that are compared."""
+
+
+def quotes(memory: Memory, text: str) -> bool:
+    """Returns whether a text has a sentence of a memory, or its title.
+
+    Case and marks don't count, and only the beginning of a long sentence does, as in notes.
+    """
+    least, most = _QUOTED
+    lines = "\n".join((memory.heading, memory.content, *memory.sections.values()))
+    sentences = {_words(each)[:most] for each in compiled(r"(?<=[.!?])\s+|\n").split(lines)}
+    words = _words(text)
+    return any(each in words for each in sentences if len(each) >= least)
+
+
+def _words(text: str) -> str:
+    """Returns the words of a text in small letters, each after a space."""
+    return compiled(r"[\W_]+").sub(" ", f" {text.casefold()}").rstrip()
 
 
 def unstage(mind: Mind, record: Record) -> str | None:
@@ -299,27 +334,53 @@ def _unstage(
 
 def _holds(mind: Mind, id_: str, path: str, text: bytes) -> bool:
     """Returns whether a text, kept from this path, has a memory or an ingested file of this id."""
+    return (id_.encode() in text or of_path(path) == id_) and id_ in _ids(mind, path, text)
+
+
+def _ids(mind: Mind, path: str, text: bytes | None) -> set[str]:
+    """Returns the id in a text that was kept from this path; for no text, that of the path."""
     from mimo.store.revisions import is_memory
 
     if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
-        return False
-    if id_.encode() not in text and of_path(path) != id_:
-        return False
+        return set()
+    if text is None:
+        return {of_path(path)}
     read = records_of(text, path, mind.now())
-    return not isinstance(read, Problem) and id_ in {r.parent or r.memory.id for r in read}
+    return set() if isinstance(read, Problem) else {r.parent or r.memory.id for r in read}
 
 
-def forget_id(mind: Mind, id: str) -> str | None:
-    """Replaces the id of a memory, which has words of its text, by the short id in all events.
+def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:
+    """Removes the ids of purged memories, which have words of their texts, from mind's own files.
 
-    Returns a notice if the event log can't be used, as one that is a link.
+    Events keep the short ids. Also removes what the index has left of all removed texts. Returns a
+    notice of what fails: the memories are removed already.
     """
+    failed = list[str]()
     try:
-        mind.events.replace(id, handle_of(id))
+        for id_ in ids:
+            _forget_id(mind, id_)
     except (MindError, OSError) as error:
         reason = error.message if isinstance(error, MindError) else error.strerror
-        return f"the event log may still have the memory's id: {reason}"
-    return None
+        failed.append(f"a file in `{LOCAL}` may still have its id ({reason}): remove that")
+    try:
+        refresh.up_to_date(mind).purge()
+    except MindError as error:
+        folder = mind.index_folder
+        failed.append(f"the index may still have its words ({error.message}): remove `{folder}`")
+    return "; ".join(failed) or None
+
+
+def _forget_id(mind: Mind, id: str) -> None:
+    from mimo.store import append_log
+    from mimo.store.trust import Made
+
+    mind.events.replace(id, handle_of(id))
+    mind.accesses.forget(id)
+    Made(mind.trust).forget(id)
+    shown = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
+    for path in files.safe_path(mind.project.root, SESSIONS).glob("*.json"):
+        with suppress(MindError):  # A clone may bring anything.
+            append_log.rewrite(path, partial(shown.sub, f'"{handle_of(id)}'.encode()))
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:

@@ -203,6 +203,42 @@ def unescaped(text: str) -> Folded | None:
     return seen if seen.text else None
 
 
+_ALONE = (
+    r"[\r\n][ \t>#*/]{0,40}+[\"'`]?+"
+    r"(?=(=?[A-Za-z0-9_/+.%~-]{1,4000}+={0,2}+)[\"'`]?+[ \t+\\,;]{0,10}+(?:[\r\n]|\Z))"
+    r"(?=[^\r\n]{0,4000}?(?:\d|[a-z][A-Z]))"
+)
+_WRAP = rf"[\"'`]?+[ \t]{{0,8}}+[+\\]?+[ \t]{{0,8}}+\r?+{_ALONE}"
+"""A line break before a line that has nothing but a piece of a token, and is not just a word."""
+_BEFORE_BREAK = r"[A-Za-z0-9_/+.%~=:?&-]{16}"
+_LONGEST = 4_000
+_NARROW = 30
+"""Tokens are not wrapped at fewer columns."""
+
+
+def unwrapped(text: str) -> Folded | None:
+    """Returns the lines of a text over which a token may be broken, without these breaks.
+
+    All lines of a wrapped token but the last are equally long. None if there are no such lines.
+    """
+    if not compiled(_ALONE).search(text):
+        return None  # So for most texts, at once.
+    is_wrapped = False
+
+    def joined(match: re.Match[str]) -> str:
+        nonlocal is_wrapped
+        before = text[max(0, match.start() - _LONGEST) : match.start()]
+        line = before[max(before.rfind("\n"), before.rfind("\r")) + 1 :]
+        is_long = len(line) >= max(_NARROW, len(match[1]))
+        if not (is_long and compiled(_BEFORE_BREAK).fullmatch(line[-16:])):
+            return match[0]
+        is_wrapped = True
+        return ""
+
+    seen = _replaced(text, _WRAP, joined, whole=False)
+    return seen if is_wrapped else None
+
+
 def lines_with(text: str, pattern: str) -> Folded:
     """Returns the lines of a text in which a pattern matches, with the line before each."""
     return _replaced(text, pattern, lambda match: match[0], whole=False)
@@ -234,6 +270,7 @@ def _replaced(
         if match.start() >= line_end:
             line = text.rfind("\n", line_end, match.start())
             take(line_end, text.rfind("\n", line_end, max(line, line_end)) + 1 or line_end)
+        if match.end() >= line_end:
             line_end = text.find("\n", match.end()) + 1 or len(text)
         sign = meant(match)
         if sign != match[0]:

@@ -10,7 +10,7 @@ import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterable, Iterator
 
-from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped
+from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped, unwrapped
 from mimo.privacy.rules import (
     ABOUT_ONE,
     ALLOWED,
@@ -68,7 +68,15 @@ def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
         yield from _private_keys(text)
     if "://" in text:
         yield from _addresses(text)
-    yield from _assigned(text)
+    assigned = [*_assigned(text)]
+    yield from assigned
+    if whole := unwrapped(text):
+        yield from ((kind, *whole.span(start, end)) for kind, start, end in _forms(whole.text))
+        starts = {start for _, start, _ in assigned}
+        for kind, start, end in _assigned(whole.text):
+            span = whole.span(start, end)
+            if span[0] in starts:  # Its further lines are part of it.
+                yield kind, *span
 
 
 def _has(text: str, words: Iterable[str]) -> bool:
@@ -200,13 +208,28 @@ _SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
 _FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
 _IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
 _KOREAN = r"(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4})"
+_GIVEN = (
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\"'`\s]{8,256})(?P=quote)"
+    r"|(?P<bare>[^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
+)
 _VALUE = (
     rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?[\"'`\])]{{0,2}}"
     rf"(?:{_SIGN}|{_FOR}(?:{_IS}|[ \t]?[:=][ \t]{{1,4}})|{_KOREAN})"
     r"[ \t]?\*{0,2}"
-    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
+    rf"{_GIVEN}"
 )
 """Follows the name of a secret: the end of the name, what connects it to its value, the value."""
+_PASS = (
+    r"(?:(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9] )(?:pass|Pass|PASS)|(?<=[a-z0-9])Pass"
+    rf"|(?<=[A-Z0-9])(?<!BY)(?<!COM)PASS)[\"'`\])]{{0,2}}{_SIGN}"
+    rf"|(?<=-)(?P<option>pass(?:word|wd)?)[ \t]{{1,4}}){_GIVEN}"
+)
+"""A name that ends in `pass`, or the option of a program, and its value.
+
+Other words begin with `pass`, and in prose, it has other meanings.
+"""
+_OPTION = r"--(?:[a-z]{1,20}-){0,3}\Z"
+"""The beginning of such an option."""
 
 
 def _assigned(text: str) -> Iterator[Span]:
@@ -218,9 +241,7 @@ def _assigned(text: str) -> Iterator[Span]:
             while place >= 0:
                 place += len(word)
                 if match := compiled(_VALUE).match(text, place):
-                    group = 3 if match[3] else 4
-                    start = match.start(group)
-                    end = start + len(match[group].rstrip(".,:?*"))
+                    start, end = _given(match)
                     if compiled(ABOUT_ONE).search(match[1]) or not is_secret(
                         text[start:end], chosen=chosen
                     ):
@@ -230,6 +251,23 @@ def _assigned(text: str) -> Iterator[Span]:
                         yield "password" if chosen else "credential", start, end
                         place = end
                 place = lower.find(word, place)
+    place = lower.find("pass")
+    while place >= 0:
+        following = place + len("pass")
+        if match := compiled(_PASS).match(text, place):
+            start, end = _given(match)
+            before = text[max(0, place - 64) : place] if match["option"] else "--"
+            if compiled(_OPTION).search(before) and is_secret(text[start:end], chosen=True):
+                yield "password", start, end
+            following = max(following, lower.rfind("pass", following, match.end()))
+        place = lower.find("pass", following)
+
+
+def _given(match: re.Match[str]) -> tuple[int, int]:
+    """Returns the place of the value in a match of `_GIVEN`."""
+    group = "quoted" if match["quoted"] else "bare"
+    start = match.start(group)
+    return start, start + len(match[group].rstrip(".,:?*"))
 
 
 _GROUP = r"[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]"

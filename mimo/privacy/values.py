@@ -101,22 +101,23 @@ class Screened(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def screened(value: Any, *, personal: bool = False) -> Screened:
+def screened(value: Any, *, personal: bool = False, allowing: bool = True) -> Screened:
     """Returns a value with marks in place of its secrets, with `personal` also of personal data.
 
     A value consists of strings, numbers, lists, mappings and dataclasses. A dataclass without
-    anything to replace is returned as the same object.
+    anything to replace is returned as the same object. Without `allowing`, the mark
+    `mind:allow-secret` is ignored.
     """
-    screen = _Screen(personal)
+    screen = _Screen(personal, allowing)
     return Screened(screen.of(value), tuple(screen.kinds))
 
 
-def screened_key(key: str, *, personal: bool = False) -> str:
+def screened_key(key: str, *, personal: bool = False, allowing: bool = True) -> str:
     """Returns a key, or a mark with the start of its digest if it holds something to hide.
 
     The same key always gets the same mark, and different keys get different marks.
     """
-    hits = secrets_in(key, cut=True)
+    hits = secrets_in(key, cut=True, allowing=allowing)
     if not hits and personal:
         from mimo.privacy.personal import personal_in
 
@@ -134,11 +135,11 @@ _NEAR = 256
 """Most characters between a field's name and its value."""
 
 
-def named_secrets(name: str, value: Any, text: str) -> Iterator[Span]:
+def named_secrets(name: str, value: Any, text: str, *, allowing: bool) -> Iterator[Span]:
     """Yields the secrets in a value that the names of its fields show, with their lines in `text`.
 
     `name` is that of the value, and `text` its file. A secret that the file contains in another
-    form, such as with escapes, is reported for the whole file. A line with the mark
+    form, such as with escapes, is reported for the whole file. If `allowing`, a line with the mark
     `mind:allow-secret` is exempt.
     """
     in_header = "\nvalue:" in text
@@ -164,16 +165,14 @@ def named_secrets(name: str, value: Any, text: str) -> Iterator[Span]:
             start = text.rfind("\n", 0, at) + 1 if at >= 0 else 0
             end = text.find("\n", last) if at >= 0 else -1
             end = end if end >= 0 else len(text)
-            if ALLOWED not in text[start:end]:
+            if not allowing or ALLOWED not in text[start:end]:
                 yield kind or hits[0].kind, start, end
             if at < 0:
                 return
 
 
-def _findings(text: str, personal: bool, *, cut: bool = True) -> tuple[Finding, ...]:
-    hits = secrets_in(text, cut=cut)
-    if not personal:
-        return hits
+def _with_personal(text: str, hits: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Returns the secrets of a text and its personal data."""
     from mimo.privacy.personal import personal_in
 
     apart = personal_in(text.replace("_", " ")) if "_" in text else ()
@@ -189,8 +188,9 @@ _IDENTIFIER = re.compile(
 class _Screen:
     """One pass through a value."""
 
-    def __init__(self, personal: bool) -> None:
+    def __init__(self, personal: bool, allowing: bool) -> None:
         self.personal = personal
+        self.allowing = allowing
         self.kinds: list[str] = []
 
     def of(self, value: Any, kind: str | None = None) -> Any:
@@ -240,7 +240,8 @@ class _Screen:
         return self.of(value)
 
     def text(self, text: str, *, cut: bool = True) -> str:
-        hits = _findings(text, self.personal, cut=cut)
+        hits = secrets_in(text, cut=cut, allowing=self.allowing)
+        hits = _with_personal(text, hits) if self.personal else hits
         self.kinds += [hit.kind for hit in hits]
         return without(text, hits) if hits else text
 
@@ -249,14 +250,19 @@ class _Screen:
         whole = f'{key}: "{text}"'
         start = len(whole) - len(text) - 1
         shown = self.text(text)
-        if shown is text and (hits := [hit for hit in secrets_in(whole) if hit.start >= start]):
+        if shown is not text:
+            return shown
+        secrets = secrets_in(whole, allowing=self.allowing)
+        if hits := [hit for hit in secrets if hit.start >= start]:
             self.kinds += [hit.kind for hit in hits]
             moved = [hit._replace(start=hit.start - start, end=hit.end - start) for hit in hits]
             return without(text, moved)
         return shown
 
     def key(self, key: Any) -> Any:
-        shown = screened_key(key, personal=self.personal) if type(key) is str else key
+        shown = key
+        if type(key) is str:
+            shown = screened_key(key, personal=self.personal, allowing=self.allowing)
         if shown != key:
             self.kinds.append(shown.split("-")[1])
         return shown

@@ -450,7 +450,7 @@ def _protocol_error(error: MindError) -> MCPError:
 
 
 def _client(ctx: Context) -> str:
-    """Returns the client's name without the characters that a file's front matter can't have."""
+    """Returns the client's name without secrets and characters that front matter can't have."""
     params = ctx.session.client_params
-    name = re.sub(r"[^\w .@/-]", "", params.client_info.name)[:64].strip() if params else ""
-    return name or "mcp"
+    name = re.sub(r"[^\w .@/-]", "", params.client_info.name[:1_000]) if params else ""
+    return re.sub(r"[][:]", "", redacted(name).value)[:64].strip() or "mcp"

@@ -11,6 +11,7 @@ A process writes every few seconds at most, since each write wakes the watchers 
 
 from __future__ import annotations
 
+import re
 from _thread import allocate_lock
 from collections.abc import Iterable
 from datetime import datetime
@@ -74,6 +75,14 @@ class Accesses:
                 append_log.append(log, "".join(lines).encode(), durable=False)
                 if log.stat().st_size > _LONGEST_LOG:
                     self._sum_up(log)
+
+    def forget(self, id: str) -> None:
+        """Removes a memory, or an ingested file with its chunks. Raises `MindError`."""
+        named = re.compile(rf" {re.escape(id)}(?:\.[0-9]+)?(?=[ \n])".encode())
+        with lock(files.local(self._root, "accesses.lock")):
+            sums = files.local(self._root, "accesses")
+            for path in (sums, *sums.parent.glob("accesses*.log")):
+                append_log.rewrite(path, lambda data: named.sub(b"", data))
 
     def uses(self) -> dict[str, Use]:
         """Returns the use of each memory that was used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -79,6 +80,24 @@ def append(path: Path, data: bytes, *, durable: bool = True, flush_name: bool = 
                 with suppress(OSError):
                     os.ftruncate(descriptor, end)
                 raise
+        finally:
+            os.close(descriptor)
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Changes the content of a log; a missing one stays missing. Raises `StorageFailed`.
+
+    Other processes append to the new content.
+    """
+    with files.reported("write", path):
+        if not path.exists():
+            return
+        descriptor = _locked_log(path)
+        try:
+            data = disk.read(path)
+            changed = change(data)
+            if changed != data:
+                files.replace(path, changed, mode=0o600)
         finally:
             os.close(descriptor)
 

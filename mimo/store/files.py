@@ -30,6 +30,9 @@ CONFIG = "config.toml"
 LOCAL = f"{STORE}/.local"
 """The folder of files that belong to this machine only."""
 
+SESSIONS = f"{LOCAL}/sessions"
+"""The folder with what the hooks have shown to each session of a client."""
+
 PRIVATE = f"{STORE}/private/"
 
 ALONE = "alone:"

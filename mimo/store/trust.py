@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from operator import is_
@@ -612,6 +613,12 @@ class Made:
         """Adds checkpoints with their branch, if it is known. Raises `StorageFailed`."""
         lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
         append_log.append(self._trust.begin() / "made", lines.encode())
+
+    def forget(self, id: str) -> None:
+        """Removes a checkpoint, if it is listed. Raises `StorageFailed`."""
+        if folder := self._trust.folder:
+            line = re.compile(rf"^{re.escape(id)}\t.*\n".encode(), re.MULTILINE)
+            append_log.rewrite(folder / "made", lambda data: line.sub(b"", data))
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch of each checkpoint; None if it was saved without one."""

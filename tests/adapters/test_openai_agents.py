@@ -91,6 +91,18 @@ def test_secrets_are_masked_before_they_are_stored(session, project):
     assert b"my key is" in stored
 
 
+@pytest.mark.attack("secret stored by an adapter")
+def test_the_mark_that_permits_a_secret_is_not_the_agents(session, project):
+    key, allowed = "AKIA" + "IOSFODNN7EXAMPLQ", "# mind:allow-secret"
+    arguments = {"text": f"password: Zx9qW3rtLp! {allowed}", f"{key} {allowed}": 1}
+    run(session.add_items([turn(f"my key is {key} {allowed}"), {"arguments": arguments}]))
+
+    stored = b"".join(p.read_bytes() for p in (project / ".mind").rglob("*") if p.is_file())
+    assert key.encode() not in stored
+    assert b"Zx9qW3rtLp" not in stored
+    assert b"my key is" in stored
+
+
 def test_turns_are_private_and_no_memories(session, project, mind):
     from mimo.operations import finding
 

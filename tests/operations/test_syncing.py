@@ -9,6 +9,7 @@ from mimo import disk
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.features.history.commands import sync
+from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving, syncing
@@ -315,6 +316,33 @@ def test_a_secret_in_a_file_is_not_committed(repository, mind):
 
     mind.allows_secrets = True
     assert sync(mind).commit
+
+
+KEY = "AKIA" + "QW7RT2PL5ZX6NB4K"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("values/agent.x/password.md", b"---\nnamespace: agent.x\nvalue: hunter2\n---\n"),
+        (f"facts/{KEY}.md", b"tea\n"),
+        ("facts/a.md", f"tea\0\nThe key is {KEY}\n".encode()),
+        ("facts/a.md", f"The key is {KEY}\n".encode("utf-16")),
+    ],
+)
+def test_what_a_scan_reports_is_not_committed(repository, mind, monkeypatch, name, data):
+    monkeypatch.chdir(repository)
+    path = repository / ".mind" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    for by in (None, "agent"):
+        with pytest.raises(SecretDetected):
+            sync(mind.acting_as(by))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-qm", "by hand")
+    for history in (False, True):
+        (row,) = scan(mind, history=history).found
+        assert row.kind in ("password", "aws_access_key")
 
 
 def test_it_works_on_a_detached_head(repository, mind):

@@ -18,6 +18,7 @@ from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, NotFound, StorageFailed
 from mimo.guard.policy import Call, Operation
+from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
@@ -413,6 +414,89 @@ def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
 
     assert run(mind, "undo", list=True).changes == ()
     assert not list((mind.folder / ".local" / "trash").iterdir())
+
+
+def holding(mind: Mind, *words: bytes) -> list[Path]:
+    """Returns the files in the project and in $MIND_HOME that contain one of these words."""
+    every = [path for top in (mind.project.root, mind.home) for path in top.rglob("*")]
+    texts = {path: path.read_bytes().lower() for path in every if path.is_file()}
+    return [path for path, text in texts.items() if any(word in text for word in words)]
+
+
+def test_purge_leaves_no_copy_in_any_file(mind: Mind) -> None:
+    id_ = added(mind, "Swordfish opens the door\n\nand the cellar")
+    point = run(mind, "save checkpoint", summary="Stopped at the swordfish").id
+    tea = added(mind, "Tea is at five")
+    run(mind, "edit", id=id_, content="Swordfish opens the door\n\nand the cellar, too")
+    (sessions := mind.folder / ".local" / "sessions").mkdir()
+    (sessions / "a.json").write_text(f'{{"shown": ["{id_}#12ab", "{tea}#12ab"]}}', "utf-8")
+    for query in ("swordfish cellar", "tea"):
+        assert run(mind, "search", query=query).results
+    mind.accesses.flush()
+    assert {path.name for path in holding(mind, b"swordfish")} >= {
+        "accesses.log", "made", "a.json", "events.jsonl",
+    }  # fmt: skip
+
+    other = mind.reopened()  # As another process that has the index open.
+    assert len(run(other, "list").memories) == 3
+    run(mind, "rm", id=id_, purge=True)
+    run(mind, "rm", id=point, purge=True)
+    assert holding(mind, b"swordfish", b"cellar") == []
+    for each in (mind, other, mind.reopened()):
+        assert [row.id for row in run(each, "search", query="tea five").results] == [tea]
+        assert each.index.stats().generation == 0
+    assert tea in mind.accesses.uses()
+    assert tea in (sessions / "a.json").read_text("utf-8")
+
+
+def test_purge_reports_what_may_be_left(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = added(mind, "Swordfish opens the door")
+    assert run(mind, "search", query="swordfish").results
+    (mind.folder / ".local" / "accesses.lock").unlink(missing_ok=True)
+    (mind.folder / ".local" / "accesses.lock").mkdir()
+
+    def full(index: Index) -> None:
+        raise StorageFailed("no space left")
+
+    monkeypatch.setattr(Index, "purge", full)
+    notice = run(mind, "rm", id=id_, purge=True).notice
+    assert notice.startswith("a file in `.mind/.local` may still have its id (")
+    assert notice.endswith(
+        f"the index may still have its words (no space left): remove `{mind.index_folder}`"
+    )
+    assert run(mind, "list").memories == ()
+
+
+def test_a_purged_change_leaves_no_copy_in_any_file(mind: Mind) -> None:
+    added(mind, "Swordfish opens the door")
+    run(mind, "undo")
+    kept = added(mind, "Harmless")
+    run(mind, "edit", id=kept, content="Harmless without a herring")
+    run(mind, "undo")
+    run(mind, "undo", id="all", purge=True)
+    assert holding(mind, b"swordfish", b"herring") == []
+    assert kept in (mind.folder / ".local" / "events.jsonl").read_text("utf-8")
+
+
+def test_purge_removes_the_note_from_claude_md_and_its_copies(mind: Mind) -> None:
+    notes = mind.project.root / "CLAUDE.md"
+    notes.write_text("Our rules\n", "utf-8")
+    swordfish, kept = added(mind, "Swordfish opens the door. Ask Ann"), added(mind, "Tea at five")
+    run(mind, "context write")
+    run(mind, "edit", id=kept, content="Tea is at six")
+    run(mind, "context write")
+    notice = run(mind, "rm", id=swordfish, purge=True).notice
+    assert notice.startswith("its lines in CLAUDE.md were removed")
+    assert "Tea is at six" in notes.read_text("utf-8")
+    assert notes.read_text("utf-8").endswith("Our rules\n")
+    run(mind, "edit", id=kept, content="Tea is at seven")
+    assert run(mind, "context write").files[0].changed
+    assert holding(mind, b"swordfish") == []
+
+    other = added(mind, "Herring opens the cellar")
+    notes.write_text(notes.read_text("utf-8") + "Remember: HERRING opens the *cellar*!\n", "utf-8")
+    notice = run(mind, "rm", id=other, purge=True).notice
+    assert notice == "CLAUDE.md may still have its text: remove it by hand"
 
 
 @pytest.fixture

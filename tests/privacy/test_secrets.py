@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from mimo.memory.model import Kind
+from mimo.privacy import model
 from mimo.privacy import secrets as detector
 from mimo.privacy.model import without
 from mimo.privacy.rules import FORMS, TOKENS, is_own_id
 from mimo.privacy.secrets import secrets_in
+from mimo.privacy.values import screened
 from tests import personal_fakes, privacy_fakes
-from tests.privacy_fakes import Draw, Fake
+from tests.privacy_fakes import ALNUM, Draw, Fake
 
 FAKES = privacy_fakes.secrets(7)
 TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(3))
@@ -75,6 +77,66 @@ def test_disguised_secrets_are_found(hidden: str) -> None:
 
 def test_lines_after_a_token_are_kept() -> None:
     assert shown(f"{TOKEN}\nnext line") == "[REDACTED:github_token]\nnext line"
+    jwt = next(fake for fake in FAKES if fake.kind == "jwt").secret
+    assert shown(f"{jwt}\nDEBUG=1\nword\n{'a' * 400}") == (
+        f"[REDACTED:jwt]\nDEBUG=1\nword\n{'a' * 400}"
+    )
+
+
+WRAPPED = {
+    "jwt": "eyJhbGciOiJSUzI1NiJ9.eyJ{0}.{1}{2}",
+    "webhook_url": "https://hooks.slack.com/services/T0{0}",
+    "azure_key": "AccountName=shop;AccountKey={0}{1}==",
+    "azure_sas": "https://shop.blob.core.windows.net/a?sig={0}%3D",
+    "authorization_header": "Authorization: Bearer {0}{1}{2}",
+    "credential": "api_token = {0}{1}{2}",
+}
+
+
+@pytest.mark.parametrize("width", [40, 64, 76, 80, 100])
+@pytest.mark.parametrize(
+    ("start", "between"),
+    [("", "\n"), ("token:\n      ", "\n      "), ("# ", "\n# "), ('t = "', '" +\r\n  "')],
+    ids=["plain", "indented", "comment", "string"],
+)
+@pytest.mark.parametrize("kind", WRAPPED)
+@pytest.mark.attack("secret broken over lines")
+def test_secrets_of_every_shape_are_found_over_lines(
+    kind: str, start: str, between: str, width: int
+) -> None:
+    draw = Draw(width)
+    parts = [draw.some(ALNUM, 43) for _ in range(3)]
+    whole = WRAPPED[kind].format(*parts)
+    lines = [whole[at : at + width] for at in range(0, len(whole), width)]
+    text = f"{start}{between.join(lines)}\n\nThe next paragraph.\n"
+    (secret,) = secrets_in(text)
+    assert secret.kind == kind
+    left = without(text, [secret])
+    assert left.endswith("\n\nThe next paragraph.\n")
+    # A last piece that looks like a word is left.
+    assert not any(part[n : n + 5] in left for part in parts for n in range(38))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DB_PASS={}",
+        'export SMTP_PASS="{}"',
+        "SSHPASS={} ssh -V",
+        "smtp_pass = {}",
+        "smtpPass: {}",
+        "pass: {}",
+        '{{"pass": "{}"}}',
+        "auth: {{ user: 'bob', pass: '{}' }}",
+        "mysqldump --password {}",
+        "run --db-pass '{}'",
+    ],
+)
+def test_names_that_end_in_pass_are_those_of_passwords(text: str) -> None:
+    password = Draw(4).password()
+    assert kinds(text.format(password)) == ["password"]
+    assert password not in shown(text.format(password))
+    assert screened({"db_pass": password}).kinds == ("password",)
 
 
 @pytest.mark.parametrize("end", ["", "…", "..."])
@@ -125,6 +187,10 @@ def test_marked_line_is_exempt_if_marks_are_allowed() -> None:
         "postgres://app:${DB_PASSWORD}@db/x https://user:<token>@host/",
         "Authorization: Bearer MY-PERSONAL-ACCESS-TOKEN",
         "the PRIVATE KEY is on the host, as a PuTTY-User-Key-File",
+        "DB_PASS=changeme pass: hunter2 pass=$(pass show db/Prod1)",
+        "second pass: A1b2-C3d4! bypass=Zx9qW3rtLp! BYPASS=Zx9qW3rtLp! compass: Zx9qW3rtLp!",
+        "pass_rate: 99.5%-Ok passes=A1b2-C3d4 one --single-passes Zx9qW3rtLp!",
+        "tests pass 12/13-A and fail 1, {'pass': 12, 'fail': 1}",
     ],
 )
 def test_words_in_the_place_of_a_secret_are_ignored(text: str) -> None:
@@ -137,6 +203,14 @@ HOSTILE = [
     "://" * 50_000,
     "a://b:" * 30_000,
     "password=" * 20_000,
+    "pass=" * 40_000,
+    "--a-password '" * 20_000,
+    ("aB1" * 20 + "\n") * 3_000,
+    ("aB1" * 20 + "\r") * 3_000,
+    ("token = " + "aB1" * 20 + "\n" + "aB1" * 20 + "\n") * 1_500,
+    ("aB1" * 1_333 + "\n") * 50,
+    ("/" * 4_000 + " x\n") * 50,
+    ("\"'`+\\ " * 8 + "\n") * 4_000,
     "".join(f"password=a{n}" for n in range(15_000)),
     "password for " * 15_000,
     "비밀번호는 " * 30_000,
@@ -177,7 +251,7 @@ def test_hostile_texts_take_linear_time(text: str) -> None:
         *(form.pattern for form in FORMS),
         *(
             value
-            for name, value in vars(detector).items()
+            for name, value in (*vars(detector).items(), *vars(model).items())
             if re.fullmatch("_[A-Z0-9]+", name) and isinstance(value, str)
         ),
     ],

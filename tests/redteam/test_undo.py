@@ -107,7 +107,7 @@ def test_a_purge_with_a_planted_event_log_removes_the_memory(mind: Mind, *, is_l
     else:
         log.mkdir()
     removed = run(mind, "rm", id=id_, purge=True)
-    assert "the event log may still have the memory's id" in removed.notice
+    assert "may still have its id" in removed.notice
     with pytest.raises(MindError):
         lookup.one(mind, id_)
 

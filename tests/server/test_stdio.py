@@ -180,6 +180,17 @@ def test_a_deprecated_name_is_logged_on_standard_error_only(project: Path) -> No
     assert done.errors.count("`store_fact` is deprecated") == 2
 
 
+@pytest.mark.attack("secret in the name of a client")
+def test_a_secret_in_the_name_of_a_client_is_not_stored(project: Path) -> None:
+    key = "AKIA" + "QW7RT2PL5ZX6NB4K"
+    named = {**LEGACY, "clientInfo": {"name": f"a client {'x' * 40} {key}", "version": "1"}}
+    lines = [request(1, "initialize", named)]
+    done = piped(project, [*lines, request(2, "tools/call", call("mind_add", {"content": "Tea"}))])
+    assert len(done.answers) == 2
+    (fact,) = (project / ".mind" / "facts").glob("*.md")
+    assert f"by: a client {'x' * 40} REDACTED" in fact.read_text("utf-8")
+
+
 LEGACY = {
     "protocolVersion": "2025-06-18",
     "capabilities": {},

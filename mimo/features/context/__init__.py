@@ -7,7 +7,7 @@ file stays byte for byte.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 from mimo.errors import Conflict, Invalid
@@ -87,6 +87,15 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
             hint="move your text out of it, then write it with --force",
         )
     return data if block.body == body else data[: block.start] + text + data[block.end :]
+
+
+def without(data: bytes, unwanted: Callable[[str], bool]) -> bytes:
+    """Returns a file without some lines of its block; a block changed by hand is left as it is."""
+    block = find(data)
+    if block is None or block.edited:
+        return data
+    lines = block.body.split("\n")
+    return replaced(data, "\n".join(line for line in lines if not unwanted(line)))
 
 
 def whole(body: str) -> str:

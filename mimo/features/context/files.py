@@ -1,6 +1,7 @@
 """The block of notes in a project's instructions files."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -13,7 +14,7 @@ from mimo.frozen import frozen
 from mimo.index import glance
 from mimo.mind import Mind
 from mimo.operations import refresh
-from mimo.store import files, git
+from mimo.store import files, git, trash
 from mimo.store.files import LOCAL
 from mimo.store.locks import lock
 
@@ -130,6 +131,35 @@ def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:
         except MindError as error:
             done[chosen or name] = error
     return done
+
+
+def forget(mind: Mind, quoted: Callable[[str], bool]) -> str | None:
+    """Removes the lines that quote a purged memory from the blocks; the trash keeps no copy.
+
+    Returns a notice that names the changed files, and those that still quote it.
+    """
+    changed, left = list[str](), list[str]()
+    names = [] if mind.is_users else mind.config["context.files"]
+    for name in dict.fromkeys(filter(None, (*names, *map(_LOCAL_FILE.get, names)))):
+        try:
+            path = files.safe_path(mind.project.root, name)
+            data = _content(path)
+            if data is None or not quoted(data.decode("utf-8", "replace")):
+                continue
+            with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
+                written = context.without(data, quoted)
+                if written != data:
+                    if recorder := trash.current():
+                        recorder.exempt(name)
+                    files.replace(path, written, expect=files.digest(data))
+                    changed.append(name)
+            if quoted(written.decode("utf-8", "replace")):
+                left.append(name)
+        except MindError:
+            left.append(name)
+    done = f"its lines in {', '.join(changed)} were removed: if git had them, stage and commit that"
+    more = f"{', '.join(left)} may still have its text: remove it by hand"
+    return "; ".join([*([done] if changed else []), *([more] if left else [])]) or None
 
 
 def files_of(mind: Mind, named: tuple[str, ...]) -> tuple[str, ...]:

@@ -41,9 +41,10 @@ def _checked(conversation: str) -> str:
 def add(mind: Mind, conversation: str, turns: list[Any]) -> int:
     """Adds turns at the end of a conversation, all or none, and returns their number.
 
-    Secrets in them are masked first. Raises `Invalid` and `StorageFailed`.
+    Secrets in them are masked first: the mark that permits one is not a person's here. Raises
+    `Invalid` and `StorageFailed`.
     """
-    texts = [_packed(turn) for turn in redacted(turns).value]
+    texts = [_packed(turn) for turn in redacted(turns, allowing=False).value]
     now = mind.now().timestamp()
     with _database(mind) as database, database.writing() as connection:
         query = "SELECT COALESCE(MAX(place), 0) FROM turns WHERE conversation = ?"

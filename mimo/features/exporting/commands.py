@@ -159,14 +159,16 @@ def export(
     )
     selection = exporting.select(mind, wanted, private=private, untrusted=untrusted)
     document = _Document(mind, selection, format, shows=path is not None)
+    is_private = private or mind.is_users
+    mode = 0o600 if is_private else 0o666
     if path is None:
         size = _print(mind, document.parts())
     elif _is_zip(format, path):
-        size = writing.to_zip(path, document.files(), force=force, mode=_mode(private=private))
+        size = writing.to_zip(path, document.files(), force=force, mode=mode)
     elif format.is_folder:
-        size = writing.to_folder(path, document.files(), mode=0o700 if private else 0o777)
+        size = writing.to_folder(path, document.files(), mode=0o700 if is_private else 0o777)
     else:
-        size = writing.to_file(path, document.parts(), force=force, mode=_mode(private=private))
+        size = writing.to_file(path, document.parts(), force=force, mode=mode)
     return document.result(output, size)
 
 
@@ -185,10 +187,6 @@ def _target(mind: Mind, format: Format, output: str, *, force: bool) -> Path | N
 
 def _is_zip(format: Format, path: Path) -> bool:
     return format.is_folder and path.suffix.casefold() == ".zip"
-
-
-def _mode(*, private: bool) -> int:
-    return 0o600 if private else 0o666
 
 
 class _Document:

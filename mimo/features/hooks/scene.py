@@ -21,7 +21,7 @@ from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple, replace
 from mimo.index.glance import Glance, open_index
 from mimo.store import append_log, files, projects
-from mimo.store.files import LOCAL
+from mimo.store.files import SESSIONS
 from mimo.store.locks import lock
 from mimo.store.trust import Trust
 from mimo.text.clean import clean
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 MAX_LOG_BYTES = 256 * 1024
 _MAX_LINE = 400
 
-SESSIONS = f"{LOCAL}/sessions"
 MAX_MARKS = 500
 """Newest marks that a session keeps of each kind."""
 MAX_SESSIONS = 50

@@ -1,5 +1,6 @@
 """`mind add`, `edit` and `rm`: writing and removing memories."""
 
+from functools import partial
 from typing import Annotated
 
 from mimo.commands.common import (
@@ -55,7 +56,7 @@ class Removed:
     file: File
     chunks: Annotated[Omitted[int], Out("Number of chunks removed with it")] = None
     undo: Undo = None
-    notice: Annotated[Omitted[str], Out("The text that was unstaged in git")] = None
+    notice: Annotated[Omitted[str], Out("Other files that had its text")] = None
 
 
 @command(
@@ -217,8 +218,8 @@ def rm(
     """Remove a memory; `mind undo` restores it
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
-    `--purge` for a secret: nothing of the file stays in the trash, and its text is unstaged in git.
-    Git keeps what was committed.
+    `--purge` for a secret: nothing of the file stays in the trash, in the index and in the notes in
+    CLAUDE.md, and its text is unstaged in git. Git keeps what was committed.
     """
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
@@ -231,8 +232,11 @@ def rm(
         saving.remove_record(mind, record)
     notice = None
     if purge:
-        notices = (undoing.unstage(mind, record), undoing.forget_id(mind, name))
-        notice = "; ".join(filter(None, notices)) or None
+        from mimo.features.context.files import forget
+
+        quoted = partial(undoing.quotes, record.memory)
+        done = (undoing.unstage(mind, record), forget(mind, quoted))
+        notice = notices(*done, undoing.forget_ids(mind, (name,)))
     return Removed(
         id=name,
         title=record.origin if parts else record.memory.heading,

@@ -18,10 +18,11 @@ from mimo.errors import (
 )
 from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import NamedTuple, frozen
-from mimo.guard.privacy import secrets_in_file
+from mimo.guard.privacy import secrets_in_file, text_of
 from mimo.mind import Mind
 from mimo.operations.across import root_in_git
-from mimo.privacy.model import excerpts
+from mimo.privacy.model import Finding, excerpts
+from mimo.privacy.secrets import secrets_in
 from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store import git, sandbox
@@ -292,19 +293,28 @@ def _in(
     trash: str | None = None,
     before: bytes = b"",
 ) -> list[SecretRow]:
-    """Returns the secrets in a file's content that are not in the content before."""
-    if b"\0" in data[:8_192]:
-        return []
-    text, old = data.decode("utf-8", "replace"), before.decode("utf-8", "replace")
-    spans = secrets_in_file(path, text)
+    """Returns the secrets in a file's name, and those in its content that were not there before.
+
+    Files in `.mind/` are texts even with a NUL, as they are for `mind sync`.
+    """
+    text, old = text_of(data), text_of(before)
+    spans: Sequence[Finding] = ()
+    if "\0" not in text[:8_192] or f"/{STORE}/" in f"/{path}":
+        spans = secrets_in_file(path, text)
     # The text alone does not suffice: `- admin` may only now belong to a list of passwords.
     earlier = {(span.kind, old[span.start : span.end]) for span in secrets_in_file(path, old)}
+    new = [
+        (span, excerpt)
+        for span, excerpt in zip(spans, excerpts(text, spans), strict=True)
+        if (span.kind, text[span.start : span.end]) not in earlier
+    ]
+    of_name = secrets_in(path)
+    new += zip(of_name, excerpts(path, of_name), strict=True)
     return [
         SecretRow(
             kind=span.kind, file=path, line=span.line, excerpt=excerpt, commit=commit, trash=trash
         )
-        for span, excerpt in zip(spans, excerpts(text, spans), strict=True)
-        if (span.kind, text[span.start : span.end]) not in earlier
+        for span, excerpt in new
     ]
 
 

@@ -219,6 +219,10 @@ def test_the_users_memory_is_exported_on_request_only(shop: Mind, project: Path)
     result, text = run(shop, user=True, untrusted=True, output="u.jsonl")
     text = (project / "u.jsonl").read_text("utf-8")
     assert (ids(text), lines(text)[0]["user"], result.user) == (["fact_pnpm"], True, True)
+    run(shop, user=True, format="markdown", output="u")
+    run(shop, user=True, format="okf", output="u.zip")
+    for output in ("u.jsonl", "u.zip", "u"):
+        assert (project / output).stat().st_mode & 0o077 == 0
     with pytest.raises(NoProject):
         run(shop.outside())
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, SESSIONS, Scene, Session
+from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, Scene, Session
+from mimo.store.files import SESSIONS
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 

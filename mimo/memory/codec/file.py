@@ -18,10 +18,12 @@ from mimo.memory import ids
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     BLANK,
+    CONFLICT,
     MAX_FILE_BYTES,
     MAX_HEADER_BYTES,
     Document,
     Unreadable,
+    conflict_line,
     layout_of,
     references,
     render_body,
@@ -55,6 +57,8 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
         document, header = read_document(data)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
+    if line := conflict_line(document.text):
+        return Problem(path=path, line=line, reason=CONFLICT)
     understood, extra = understand(header)
     owned = is_owned(understood, path)
     layout = layout_of(
@@ -87,7 +91,7 @@ def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, d
     if not document.text.strip():
         raise Unreadable("the file is empty")
     if data.removeprefix(b"\xef\xbb\xbf").startswith(b"<<<<<<< "):
-        raise Unreadable("it begins with an unresolved merge conflict", 1)
+        raise Unreadable(CONFLICT, 1)
     if document.syntax is None:
         return document, {}
     if len(document.header.encode()) > MAX_HEADER_BYTES:
@@ -129,6 +133,11 @@ def encoded(text: str, header: str) -> bytes:
         raise Invalid("the text holds a NUL character", hint="a memory is text; leave it out")
     if len(data) > MAX_FILE_BYTES:
         raise Invalid(f"a file of {len(data):,} bytes is too large for a memory")
+    if conflict_line(text):
+        raise Invalid(
+            "the text has a merge conflict of git that is not resolved",
+            hint="resolve it; an example of one belongs into a code fence",
+        )
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the header is larger than 64 KiB", hint="put long text into the content")
     return data
@@ -200,6 +209,8 @@ def content_line(data: bytes) -> int:
 
 def _not_a_header(document: Document, error: Unreadable) -> tuple[Document, dict[str, Any]]:
     """Returns the file as a text that begins with a rule; raises `error` for a broken header."""
+    if line := conflict_line(document.text):
+        raise Unreadable(CONFLICT, line)
     if document.looks_like_header:
         raise error
     return document.without_header(), {}

@@ -368,8 +368,8 @@ def parse(
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         return Problem(path=path, line=number, reason="it is not text in UTF-8")
-    if line := conflict_line(text):
-        return Problem(path=path, line=line, reason=CONFLICT)
+    if begin := conflict_line(text):
+        return Problem(path=path, line=begin, reason=CONFLICT)
     if is_empty(text):
         return ()
     entries = list(_entries(text, modified))

@@ -386,7 +386,7 @@ def test_a_text_about_merge_conflicts_is_read(text):
     header = "---\nid: a\ntype: fact\n---\n"
     memory = memory_of(header + text, ".mind/facts/a.md")
     assert "<<<<<<<" in memory.content or ">>>>>>>" in memory.content
-    assert parse(render(memory), path=".mind/facts/a.md", modified=LATER).memory == memory
+    assert memory_of(render(memory), ".mind/facts/a.md") == memory
 
 
 def test_no_merge_conflict_is_written():

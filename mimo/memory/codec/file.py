@@ -33,6 +33,7 @@ from mimo.memory.codec.document import (
 )
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version, kind_of
 from mimo.text.calendar import utc_offset
+from mimo.text.clean import compiled
 
 
 @frozen
@@ -60,6 +61,9 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     if line := conflict_line(document.text):
         return Problem(path=path, line=line, reason=CONFLICT)
     understood, extra = understand(header)
+    is_blank = "tags" in header and header["tags"] is None
+    if is_blank and compiled(_TAGS_IN_COMMENT).search(document.header):
+        extra["tags"] = None  # A value without a meaning.
     owned = is_owned(understood, path)
     layout = layout_of(
         document.body, newline=document.newline, sections=owned, competing=in_store(path)
@@ -250,6 +254,8 @@ def read_moment(text: str) -> datetime | None:
 
 
 _OTHER_DATES = ("date", "created_at")
+_TAGS_IN_COMMENT = r"(?m)^tags:[ \t]+#[^\W\d][\w/-]*(?:[ \t,]+#[\w/-]+)*[ \t]*\r?$"
+"""Tags that YAML reads as a comment, since they begin with `#` and have no quotes."""
 _NUMBER = re.compile(r"\d?\.?\d{1,20}")
 _LINK_KEYS = frozenset(("to", "type", "as", "confidence", "by"))
 _TAG_START = re.compile(r"^[#\s]+")
@@ -413,3 +419,18 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 KEYS = tuple(_READERS)
 """The keys of mind, in the order in which they are written."""
+
+_LIKE_HEADER = (
+    # Another key may come first.
+    rf"(?i)[-+]{{3,}}[^\S\n]*\n(?:.*\n){{0,9}}?[^\S\n]*[\"']?(?:{'|'.join(KEYS)})[\"']?\s*[:=].*\n"
+    r"(?:.*\n){0,200}?(?:-{3,}|\+{3,})\s*(?:\n|\Z)"
+)
+
+
+def begins_with_header(content: str) -> bool:
+    """Returns whether a text begins with what looks like a header of mind.
+
+    It was not read as one: a blank line is before it, `----` encloses it, or `key:value` has no
+    blank after the colon.
+    """
+    return compiled(_LIKE_HEADER).match(content) is not None

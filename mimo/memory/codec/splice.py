@@ -111,8 +111,8 @@ def _changes(
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
     for key in _LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
         raise Invalid(
-            f"`{key}` in the header can't be read, and would be lost",
-            hint=f"correct `{key}` in the file: `mind doctor` names it",
+            f"`{key}:` in the header can't be read, and would be lost",
+            hint=f"correct `{key}:` in the file: `mind doctor` names it",
         )
     for key in {**before.extra, **after.extra}:
         value = after.extra.get(key, GONE)

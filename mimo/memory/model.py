@@ -28,6 +28,11 @@ def topic_key(topic: str) -> str:
     return re.sub(r"[\s_-]+", "_", plain).strip("_")
 
 
+def tag_key(tag: str) -> str:
+    """Returns the key of a tag, the same in upper and lower case and in each form of Unicode."""
+    return unicodedata.normalize("NFC", tag).casefold()
+
+
 MAX_CONTENT_BYTES = 100_000
 """Largest content of one memory, in bytes of UTF-8."""
 

@@ -24,7 +24,8 @@ def topic_key(topic: str) -> str:
     `Auth strategy`, `auth-strategy` and `auth_strategy` are one topic. The key of a text without
     a word is empty.
     """
-    plain = unicodedata.normalize("NFKC", topic).casefold()
+    # The capital İ of Turkish becomes an i with a second dot.
+    plain = unicodedata.normalize("NFKC", topic).casefold().replace("i\u0307", "i")
     return re.sub(r"[\s_-]+", "_", plain).strip("_")
 
 

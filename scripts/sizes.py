@@ -20,7 +20,7 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 330
+MOST_MODULES = 332
 MOST_LINES = 88_500
 """Limits for the whole package, to be lowered with it."""
 

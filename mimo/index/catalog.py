@@ -27,7 +27,7 @@ from mimo.index.schema import (
     to_sql,
 )
 from mimo.index.vectors import Vectors
-from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
+from mimo.memory.model import Filter, Problem, Record, Sort, tag_key, topic_key
 
 PAIRS = 1_000
 """The number of different pairs of characters that are counted, at most."""
@@ -107,7 +107,7 @@ def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
         terms.append(f"EXISTS (SELECT 1 FROM tags WHERE memory = {row}.key AND tag = ?)")
-        values.append(tag.casefold())
+        values.append(tag_key(tag))
     if filter.topic is not None:
         terms.append(f"{row}.topic_key = ?")
         values.append(topic_key(filter.topic))

@@ -327,18 +327,23 @@ def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
 
 
 def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
-    """Yields the memories whose header has keys of mind with values of no meaning, and these keys.
+    """Yields the memories whose header is not read as it was meant, and the keys of mind in it.
 
-    Only of files in the store: other documents may use a key in their own way.
+    These have a value without a meaning, or capital letters. Without keys, the text begins with the
+    header. Only of files in the store: other documents may use a key in their own way.
     """
-    from mimo.memory.codec.file import KEYS
+    from mimo.memory.codec.file import KEYS, begins_with_header
 
     # Imported memories have other keys there, so SQLite looks for those of mind.
     ours = ", ".join(f"'{key}'" for key in KEYS)
-    extra = f"SELECT 1 FROM json_each(m.rest, '$.extra') WHERE json_each.key IN ({ours})"
-    for record in _selected(sql, f"m.parent IS NULL AND EXISTS ({extra})"):
+    extra = f"SELECT 1 FROM json_each(m.rest, '$.extra') WHERE lower(json_each.key) IN ({ours})"
+    for record in _selected(
+        sql, f"m.parent IS NULL AND (m.owned = 0 AND m.path LIKE '.mind/%' OR EXISTS ({extra}))"
+    ):
         if not record.place.elsewhere:
-            yield record, [key for key in record.memory.extra if key in KEYS]
+            keys = [key for key in record.memory.extra if key.lower() in KEYS]
+            if keys or begins_with_header(record.memory.content):
+                yield record, keys
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:

@@ -22,7 +22,7 @@ from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
+from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, tag_key, topic_key
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -259,7 +259,7 @@ class Writer:
                     statement_of(record.memory),
                 )
             )
-            tags += [(key, tag.casefold()) for tag in record.memory.tags]
+            tags += [(key, tag_key(tag)) for tag in record.memory.tags]
             links_of = [
                 (key, link.to, link.type, link.given, link.confidence)
                 for link in record.memory.links

@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Mapping
 
-from mimo.memory.model import Kind, Memory, Section, topic_key
+from mimo.memory.model import Kind, Memory, Section, tag_key, topic_key
 from mimo.memory.outcomes import DEFAULT_CONFIDENCE
 from mimo.text.tokens import STOP_WORDS
 
@@ -77,7 +77,7 @@ def covers(existing: Memory, draft: Memory) -> bool:
 def left_out(existing: Memory, draft: Memory) -> tuple[str, ...]:
     """Returns the names of the draft's other fields that the existing memory does not have."""
     names = []
-    if not {tag.casefold() for tag in draft.tags} <= {tag.casefold() for tag in existing.tags}:
+    if not set(map(tag_key, draft.tags)) <= set(map(tag_key, existing.tags)):
         names.append("tags")
     if draft.importance not in (_DEFAULT_IMPORTANCE, existing.importance):
         names.append("importance")

@@ -17,7 +17,13 @@ from typing import Any
 
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import DEEPEST, prose_lines, without_comments
+from mimo.memory.codec.document import (
+    CONFLICT,
+    DEEPEST,
+    conflict_line,
+    prose_lines,
+    without_comments,
+)
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
@@ -362,6 +368,8 @@ def parse(
     except UnicodeDecodeError as error:
         number = data[: error.start].count(b"\n") + 1
         return Problem(path=path, line=number, reason="it is not text in UTF-8")
+    if begin := conflict_line(text):
+        return Problem(path=path, line=begin, reason=CONFLICT)
     if is_empty(text):
         return ()
     entries = list(_entries(text, modified))

@@ -24,8 +24,14 @@ def topic_key(topic: str) -> str:
     `Auth strategy`, `auth-strategy` and `auth_strategy` are one topic. The key of a text without
     a word is empty.
     """
-    plain = unicodedata.normalize("NFKC", topic).casefold()
+    # The capital İ of Turkish becomes an i with a second dot.
+    plain = unicodedata.normalize("NFKC", topic).casefold().replace("i\u0307", "i")
     return re.sub(r"[\s_-]+", "_", plain).strip("_")
+
+
+def tag_key(tag: str) -> str:
+    """Returns the key of a tag, the same in upper and lower case and in each form of Unicode."""
+    return unicodedata.normalize("NFC", tag).casefold()
 
 
 MAX_CONTENT_BYTES = 100_000

@@ -22,6 +22,9 @@ _DROPPED = (
 )
 """Accents and points, which comparisons ignore."""
 
+_PLAIN = str.maketrans("\u0131\u0142\u00f8\u0111\u00f0\u0127\u0167", "iloddht")
+"""Letters of Latin script whose strokes and missing dots are no accents in Unicode."""
+
 MARKS = _DROPPED + "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
 """Combining marks and vowel signs, at which `\\w` would end a word (Hindi, Thai and others)."""
 
@@ -111,7 +114,7 @@ op over sinds te tegen tot tussen u uit van voor waren was we wel werd werden wi
 wil worden wordt zal ze zich zij zijn zo zonder zou
 ;
 co czego czemu czy dlaczego gdzie ile jak jaka jakich jakie jakiej jaki jakim kiedy
-kogo kto ktora ktore ktory skad | a albo ale bez bo by byc był była byli było były
+kogo kto ktora ktore ktory skad | a albo ale bez bo by byc byl byla byli bylo byly
 dla do go i ich ja jego jej jest jestesmy juz kazdy ma mam mamy moge moj moze
 mozna na nad nam nas nasz nasza nasze naszym nia nie nim niz o od oraz po przed
 przez przy robic sa sie ta tak tam te tego tej ten to tu tylko tym u w we wiec z za
@@ -339,7 +342,8 @@ def _parts(word: str) -> list[str]:
         return [word] if plain else [part.lower() for part in compiled(_PARTS).findall(word)]
     if compiled(_UNSPACED).match(word):
         return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-    return [compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word)).lower()]
+    bare = compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word))
+    return [bare.casefold().translate(_PLAIN)]
 
 
 def _distinct(stems: _Stems, parts: list[str]) -> tuple[str, ...]:

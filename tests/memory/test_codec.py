@@ -1,13 +1,15 @@
 """Reading files as memories: headers of all kinds, and broken ones."""
 
 import string
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 import yaml
 
+from mimo.errors import Invalid
 from mimo.memory.codec import front_matter
-from mimo.memory.codec.file import Parsed, parse
+from mimo.memory.codec.file import Parsed, parse, render
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -366,10 +368,47 @@ def test_a_second_section_of_one_name_is_kept_as_text():
     assert sections == {Section.OUTCOME: "one\n\n## Outcome\ntwo"}
 
 
-def test_a_file_that_begins_with_a_merge_conflict_is_a_problem():
-    data = b"<<<<<<< HEAD\n---\nid: a\n=======\n---\nid: b\n>>>>>>> theirs\n---\ntext\n"
+CONFLICT = "<<<<<<< HEAD\nrocket\n=======\nrelease\n>>>>>>> theirs\n"
+DIFF3 = CONFLICT.replace("=======", "||||||| base\nold\n=======")
 
-    problem = parse(data, path=".mind/facts/a.md", modified=LATER)
 
-    assert isinstance(problem, Problem)
-    assert (problem.line, "conflict" in problem.reason) == (1, True)
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("<<<<<<< HEAD\n---\nid: a\n=======\n---\nid: b\n>>>>>>> theirs\n---\ntext\n", 1),
+        (f"---\nid: a\n---\nDeploy:\n{CONFLICT}", 5),
+        (f"---\r\nid: a\r\n---\r\n{DIFF3}".replace("\n", "\r\n").replace("\r\r", "\r"), 4),
+        (f"---\nid: a\n{CONFLICT}---\nx\n", 3),
+        ("---\nid: a\n<<<<<<< A\ntags: [b]\n=======\ntags: [c]\n>>>>>>> B\n---\nx\n", 3),
+        ("<<<<<<< A\n```sh\na\n=======\n```sh\nb\n>>>>>>> B\n```\n", 1),
+        (f"```\ncode\n```\n{CONFLICT}", 4),
+    ],
+)
+def test_a_file_with_a_merge_conflict_is_a_problem(text, line):
+    problem = problem_of(text)
+    assert (problem.line, "conflict" in problem.reason) == (line, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Git writes:\n```\n{CONFLICT}```\n",
+        f"~~~ text\n{DIFF3}~~~\n",
+        f"<!--\n{CONFLICT}-->\nx\n",
+        "".join(f"    {line}\n" for line in CONFLICT.splitlines()),
+        "The first marker is\n<<<<<<< HEAD\nand the last is\n>>>>>>> theirs\n",
+        f"<<<<<<< HEAD\nis the first marker:\n```\n{CONFLICT}```\n",
+        "Title\n=======\n>>>>>>> quoted\n",
+    ],
+)
+def test_a_text_about_merge_conflicts_is_read(text):
+    header = "---\nid: a\ntype: fact\n---\n"
+    memory = memory_of(header + text, ".mind/facts/a.md")
+    assert "<<<<<<<" in memory.content or ">>>>>>>" in memory.content
+    assert memory_of(render(memory), ".mind/facts/a.md") == memory
+
+
+def test_no_merge_conflict_is_written():
+    with pytest.raises(Invalid, match="merge conflict") as raised:
+        render(replace(memory_of("x"), content=f"Deploy:\n{CONFLICT}"))
+    assert "code fence" in raised.value.hint

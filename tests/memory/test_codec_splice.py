@@ -4,6 +4,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from mimo.errors import Invalid
 from mimo.memory.codec.file import Parsed, normal, parse, render
@@ -60,9 +62,9 @@ def test_a_tag_is_added_in_the_style_of_the_list():
     assert changed == FOREIGN.replace('  -   "two"\n', '  -   "two"\n  - three\n')
 
 
-def test_a_list_over_several_lines_is_replaced_as_a_whole():
+def test_a_list_over_several_lines_stays_one():
     changed = edited(FOREIGN, tags=("four",))
-    assert changed == FOREIGN.replace('tags:\n  - one   # first\n  -   "two"\n', "tags: [four]\n")
+    assert changed == FOREIGN.replace('  - one   # first\n  -   "two"\n', "  - four\n")
 
 
 def test_a_key_is_removed_with_all_its_lines():
@@ -185,6 +187,125 @@ def test_links_are_added_one_a_line():
     assert second == first.replace(added, f"{added}  - {{to: d, type: refines}}\n")
 
 
+@pytest.mark.parametrize(
+    ("header", "changes", "expected"),
+    [
+        (
+            "links:\n  - b  # why\n",
+            {"links": (Link(to="b"), Link(to="c", type="refines"))},
+            "links:\n  - b  # why\n  - {to: c, type: refines}\n",
+        ),
+        (
+            'links:\n- "[[b]]"  # why\n- to: c  # other\n  type: refines\n',
+            {"links": (Link(to="b"),)},
+            'links:\n- "[[b]]"  # why\n',
+        ),
+        (
+            "links:\n  - b  # why\n  - c\n",
+            {"links": (Link(to="b", by="kim"), Link(to="c"))},
+            "links:\n  - {to: b, type: relates_to, by: kim}  # why\n  - c\n",
+        ),
+        (
+            "links:  # sorted\n",
+            {"links": (Link(to="b", type="refines"),)},
+            "links:  # sorted\n  - {to: b, type: refines}\n",
+        ),
+        (
+            "links: []  # none\n",
+            {"links": (Link(to="b", type="refines"),)},
+            "links: [{to: b, type: refines}]  # none\n",
+        ),
+        (
+            "links: [b, {to: c}]  # x\n",
+            {"links": (Link(to="b", type="refines"), Link(to="c"))},
+            "links: [{to: b, type: refines}, {to: c}]  # x\n",
+        ),
+        ("tags: ['a',b, c]  # x\n", {"tags": ("a", "c", "d")}, "tags: ['a', c, d]  # x\n"),
+        ("tags: [\n  a,  # x\n  b  # y\n]\n", {"tags": ("b",)}, "tags: [\n  b  # y\n]\n"),
+        (
+            "tags: [\n  a,  # x\n  b  # y\n]\n",
+            {"tags": ("a", "b", "c d")},
+            "tags: [\n  a,  # x\n  b,  # y\n  c d,\n]\n",
+        ),
+        ("tags:\n  # x\n  - a  # y\n", {"tags": ()}, "tags:\n  # x\n"),
+        (
+            "tags:\n  -  # x\n    a\n  -\n",
+            {"tags": ("a", "b")},
+            "tags:\n  -  # x\n    a\n  - b\n  -\n",
+        ),
+        ("tags: |  # x\n  a, b\n", {"tags": ("a",)}, "tags: [a]  # x\n"),
+        ("tags:\n  - a\n  # x\n", {"status": "t"}, "tags:\n  - a\n  # x\nstatus: t\n"),
+        ("# x\nstatus: t\n", {"tags": ("a",)}, "tags: [a]\n# x\nstatus: t\n"),
+    ],
+)
+def test_comments_stay_beside_their_items(header, changes, expected):
+    assert edited(f"---\n{header}---\nx\n", **changes) == f"---\n{expected}---\nx\n"
+
+
+NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
+NOTATIONS = {
+    "tags": ("{}", "'{}'", '"#{}"', '"{}"'),
+    "links": ("{}", '"[[{}]]"', "{{to: {}, type: relates_to}}", "{{ to: '{}' }}"),
+}
+
+
+@some.composite
+def lists(draw):
+    """Returns the lines of a list, and for each item its name, its own line and its comments."""
+    key = draw(some.sampled_from(("tags", "links")))
+    names = draw(some.lists(some.sampled_from(NAMES), min_size=1, unique=True))
+    dash = draw(some.sampled_from(("- ", "  - ", "    -   ", "")))
+    lines, items = [], []
+    for name in names:
+        above = draw(some.lists(some.just(f"  # above {name}"), max_size=2))
+        own = dash + draw(some.sampled_from(NOTATIONS[key])).format(name)
+        own = own if dash else f"  {own}{draw(some.sampled_from(('', ','))) or ','}"
+        beside = draw(some.sampled_from(("", f"  # beside {name}")))
+        lines += [*draw(some.sampled_from(((), ("",)))), *above, own + beside]
+        items.append((name, own, beside, above))
+    head = draw(some.sampled_from(("", "  # beside the key")))
+    if dash:
+        return key, [f"{key}:{head}", *lines], items
+    if draw(some.booleans()):
+        beside = items[-1][2]
+        lines[-1] = lines[-1].removesuffix(beside).removesuffix(",") + beside
+    return key, [f"{key}: [{head}", *lines, "]"], items
+
+
+@given(
+    lists(),
+    some.lists(some.sampled_from((*NAMES, "new", "x, y")), unique=True),
+    some.sampled_from(("\n", "\r\n")),
+)
+def test_every_other_line_and_comment_stays_in_its_place(written, wanted, newline):
+    key, listed, items = written
+    if key == "links":
+        wanted = [name for name in wanted if name != "x, y"]
+    before = ["# top", "id: a", "type: fact", "# about the list", *listed]
+    after = ["# below", "other: [1,  2] # why", "odd:   'x'"]
+    text = "\n".join(["---", *before, *after, "---", "x", ""]).replace("\n", newline)
+    values = tuple(wanted if key == "tags" else (Link(to=name) for name in wanted))
+    changed = edited(text.encode(), OWN, **{key: values})
+    assert changed.count(newline) == changed.count("\n")
+    lines = changed.replace(newline, "\n").split("\n")
+    assert [line for line in lines if line in after] == after
+    kept = [line for line in before[:4] if line in lines]
+    assert kept == before[:4]
+    for name, own, beside, above in items:
+        at = next((n for n, line in enumerate(lines) if line.startswith(own.rstrip(","))), None)
+        assert (at is not None) == (name in wanted)
+        if at is None:
+            assert not any(beside and beside in line for line in lines)
+            assert [line for line in lines if line in above] == above
+        else:
+            assert lines[at].rstrip(",").replace(",  #", "  #") == (
+                own.rstrip(",").replace(",  #", "  #") + beside
+            )
+            assert lines[at - len(above) : at] == above
+    if wanted:
+        assert listed[0] in lines
+
+
 def test_title_is_written_only_if_it_differs_from_the_heading():
     text = "---\nid: a\ntype: fact\n---\n# Old\n"
     assert edited(text, OWN, title="Other") == text.replace("fact\n", "fact\ntitle: Other\n")
@@ -230,6 +351,14 @@ def test_a_section_of_a_file_without_a_last_line_end_begins_on_its_own_line():
     assert changed.startswith(f"{text}\n\n## Outcome\ny")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_that_ends_with_its_header_gets_a_text(end):
+    text = f"---{end}id: a{end}type: fact{end}---"
+    assert edited(text, OWN, content="x").startswith(f"{text}{end}x")
+    assert edited(text, OWN, sections={Section.OUTCOME: "y"}).startswith(f"{text}{end}## Outcome")
+    assert edited(text, OWN, topic="t").endswith("---")
+
+
 def test_heading_in_a_text_is_escaped_and_read_back():
     changed = edited(OWNED, OWN, content="## Outcome\n\\## Outcome\n## Outcomes")
     assert "\n\\## Outcome\n\\\\## Outcome\n## Outcomes\n" in changed
@@ -264,7 +393,7 @@ x
 
 def test_a_toml_header_is_edited_in_place():
     changed = edited(TOML, status="don\u00e9", tags=("a", "b"), importance=0.9)
-    assert changed == TOML.replace('tags = [\n  "a",\n]', 'tags = ["a", "b"]').replace(
+    assert changed == TOML.replace('  "a",\n', '  "a",\n  "b",\n').replace(
         "\n[extra]", 'importance = 0.9\nstatus = "don\u00e9"\n\n[extra]'
     )
     assert edited(TOML, tags=()) == TOML.replace('tags = [\n  "a",\n]\n', "")

@@ -209,6 +209,14 @@ def test_a_log_that_is_not_text_is_a_problem_with_its_line():
     assert result == Problem(path="p", line=3, reason="it is not text in UTF-8")
 
 
+def test_a_log_with_a_merge_conflict_is_a_problem():
+    data = b"# a\n<<<<<<< HEAD\n- DECISION: a\n=======\n- DECISION: b\n>>>>>>> theirs\n"
+    result = log.parse(data, path="p", digest="d", modified=READ, dates=dict)
+
+    assert isinstance(result, Problem)
+    assert (result.line, "conflict" in result.reason) == (2, True)
+
+
 PIECES = st.sampled_from(
     ["## 2026-11-20", "## Gotchas", "## Project State", "# x", "- ", "  ", "> ", "```", "\n", "\n",
      "Decided: a thing", "**Bug:** it", " because", " → ", "- Goal: x", "<!--", "-->", "| ", "[x] ",

@@ -14,6 +14,8 @@ from mimo.memory.model import (
     check_content,
     check_unit,
     kind_of,
+    tag_key,
+    topic_key,
 )
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,3 +85,19 @@ def test_the_text_has_the_sections_under_their_headings():
     )
 
     assert memory.text == "Use JWT\n\n## Reasoning\nIt scales"
+
+
+@pytest.mark.parametrize(
+    ("key", "spellings"),
+    [
+        ("auth_strategy", ("Auth strategy", "auth-strategy", "AUTH__STRATEGY ")),
+        ("istanbul", ("\u0130stanbul", "istanbul", "ISTANBUL", "I\u0307stanbul")),
+        ("strasse", ("Straße", "STRASSE")),
+    ],
+)
+def test_spellings_of_a_topic_have_one_key(key, spellings):
+    assert {topic_key(topic) for topic in spellings} == {key}
+
+
+def test_a_tag_has_one_key_in_each_form_of_unicode():
+    assert tag_key("Gro\u0308ße") == tag_key("gr\u00f6SSE")

@@ -204,6 +204,7 @@ def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     top = store(VERSIONS[-1])
+    mind(top, LATER, "index")  # Its tables may be of an earlier version.
     later_store(top)
     (top / "shop/docs/guide.md").write_text("# Guide\n\nWater cools.\n", "utf-8")
     (top / "shop/CLAUDE.md").unlink()

@@ -65,6 +65,29 @@ def test_a_query_has_distinct_terms_in_its_own_order():
     assert terms.content == ("socket", "kei", "gatewai")
 
 
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        "Straße STRASSE Strasse straße STRA\u1e9eE",
+        "Schließen schliessen SCHLIESSEN",
+        "Größe Grösse GRÖSSE Gro\u0308ße grosse",
+        "\u0131\u015f\u0131k I\u015eIK isik",
+        "\u0130stanbul istanbul ISTANBUL",
+        "\u0141\u00f3d\u017a \u0142\u00f3d\u017a lodz",
+        "\u00d8resund \u00f8resund oresund",
+        "\u0110\u00e0n \u0111\u00e0n dan",
+        "ΟΔΟΣ οδος οδοσ",
+    ],
+)
+def test_spellings_of_a_word_share_a_token(spellings):
+    assert len(set(tokenize(spellings))) == 1
+    assert len(query_terms(f"gateway {spellings}").full) == 2
+
+
+def test_polish_function_words_are_no_content():
+    assert query_terms("gdzie by\u0142y nasze backupy?").content == query_terms("backupy").content
+
+
 def test_contractions_are_dropped_from_a_query():
     assert query_terms("What's wrong, and why don’t the tests pass?").content == (
         "wrong",

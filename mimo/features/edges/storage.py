@@ -33,7 +33,7 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 4
+_FORMAT = 5
 _SETTLED_NS = 2_000_000_000
 """A file that was just written may change again without a new stamp."""
 

@@ -22,7 +22,7 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
-from mimo.memory.model import Kind, kind_of
+from mimo.memory.model import Kind, kind_of, tag_key
 from mimo.mind import Mind
 from mimo.operations import lookup, saving, undoing
 from mimo.operations.saving import Stored
@@ -174,13 +174,13 @@ def _retagged(
     Raises `Invalid` for a tag to remove that is not among them, most often a misspelled one.
     """
     added, dropped = saving.clean_tags(add), saving.clean_tags(drop)
-    present = {tag.casefold() for tag in tags}
-    if missing := [tag for tag in dropped if tag.casefold() not in present]:
+    present = {tag_key(tag) for tag in tags}
+    if missing := [tag for tag in dropped if tag_key(tag) not in present]:
         listed = f"its tags are {', '.join(tags)}" if tags else "it has no tags"
         raise Invalid(f"`{missing[0]}` is not a tag of the memory", hint=listed)
-    removed = {tag.casefold() for tag in dropped}
-    kept = [tag for tag in tags if tag.casefold() not in removed]
-    return (*kept, *(tag for tag in added if tag.casefold() not in present - removed))
+    removed = {tag_key(tag) for tag in dropped}
+    kept = [tag for tag in tags if tag_key(tag) not in removed]
+    return (*kept, *(tag for tag in added if tag_key(tag) not in present - removed))
 
 
 def _written(mind: Mind, stored: Stored) -> Written:

@@ -18,7 +18,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import FILE, Operation
 from mimo.index import survey
 from mimo.memory.ids import handle_of
-from mimo.memory.model import Filter
+from mimo.memory.model import Filter, Memory
 from mimo.mind import Mind
 from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
@@ -205,9 +205,9 @@ def _files(mind: Mind) -> Iterator[Check]:
         yield _ok("files", "every file can be read")
     misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
     for record, keys in misread[:_MOST_NAMED]:
-        named = ", ".join(f"`{key}`" for key in keys)
-        message = f"the value of {named} in the header has no meaning, so it is not used"
-        yield _warning("files", message, "correct it in the file", file=record.place.path)
+        yield _warning(
+            "files", _unused(record.memory, keys), "correct it in the file", file=record.place.path
+        )
     if len(misread) > _MOST_NAMED:
         yield _warning("files", f"and {len(misread) - _MOST_NAMED:,} more such files")
     if others := mind.store.walk().others:
@@ -215,6 +215,21 @@ def _files(mind: Mind) -> Iterator[Check]:
         named = _first(others) if mind.agent is None else f"{len(others):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
+
+
+def _unused(memory: Memory, keys: Sequence[str]) -> str:
+    """Returns the reason for which keys of a header are not read; without keys, the whole one."""
+    named = ", ".join(f"`{key}`" for key in keys)
+    if not keys:
+        return (
+            "its header is read as text: the first line must be `---`, and a header has lines of"
+            " `key: value` with a blank after the colon"
+        )
+    if any(key != key.lower() for key in keys):
+        return f"not read in the header: {named}; the keys of mind are in lower case"
+    if memory.extra.get("tags", "") is None:
+        return 'its tags are a comment in YAML: tags with `#` need quotes, as in `tags: "#a #b"`'
+    return f"the value of {named} in the header has no meaning, so it is not used"
 
 
 def _values(mind: Mind) -> Iterator[Check]:

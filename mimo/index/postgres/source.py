@@ -17,7 +17,7 @@ from mimo.index.postgres.connection import Limits, Server
 from mimo.index.rows import Hit, Newer
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.vectors import LENGTH
-from mimo.memory.model import Filter, Kind, Outcome, Record, topic_key
+from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
 from mimo.ranking.score import Nearness
 
 if TYPE_CHECKING:
@@ -527,7 +527,7 @@ def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str,
             f"EXISTS (SELECT 1 FROM mind.tags t WHERE t.memory = {memory}.key"
             f" AND t.tag = %(tag{number})s)"
         )
-        values[f"tag{number}"] = tag.casefold()
+        values[f"tag{number}"] = tag_key(tag)
     if filter.topic is not None:
         terms.append(f"{memory}.topic_key = %(topic)s")
         values["topic"] = topic_key(filter.topic)

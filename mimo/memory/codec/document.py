@@ -21,6 +21,9 @@ _SOURCES = (".mind/sources/", ".mind/private/sources/")
 
 MAX_HEADER_BYTES = 64 * 1024
 
+CONFLICT = "a merge conflict of git that is not resolved begins on this line"
+"""The reason for which a file with both versions of a text is not read as a memory."""
+
 DEEPEST = 100
 """The level of lists and quotes within each other that is read; a list has two for each item.
 
@@ -316,6 +319,29 @@ def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             comment = "-->" not in line
         else:
             yield number, line
+
+
+def conflict_line(text: str) -> int | None:
+    """Returns the 1-based line on which a merge conflict of git begins that is not resolved.
+
+    None if there is none: all three markers must follow each other, and the first one must be
+    outside fenced code, since texts about git show them in a fence, or a single one.
+    """
+    if "<<<<<<< " not in text:
+        return None
+    lines = text.split("\n")
+    for first, line in prose_lines(lines):
+        if not line.startswith("<<<<<<< "):
+            continue
+        is_second = False
+        # A side may begin a fence, so that the other markers look like code.
+        for other in lines[first + 1 :]:
+            if other.startswith("<<<<<<< "):
+                break
+            if is_second and other.startswith(">>>>>>> "):
+                return first + 1
+            is_second = is_second or other.rstrip("\r") == "======="
+    return None
 
 
 def without_comments(line: str) -> str:

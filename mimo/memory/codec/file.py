@@ -18,10 +18,12 @@ from mimo.memory import ids
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     BLANK,
+    CONFLICT,
     MAX_FILE_BYTES,
     MAX_HEADER_BYTES,
     Document,
     Unreadable,
+    conflict_line,
     layout_of,
     references,
     render_body,
@@ -31,6 +33,7 @@ from mimo.memory.codec.document import (
 )
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version, kind_of
 from mimo.text.calendar import utc_offset
+from mimo.text.clean import compiled
 
 
 @frozen
@@ -55,7 +58,12 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
         document, header = read_document(data)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
+    if line := conflict_line(document.text):
+        return Problem(path=path, line=line, reason=CONFLICT)
     understood, extra = understand(header)
+    is_blank = "tags" in header and header["tags"] is None
+    if is_blank and compiled(_TAGS_IN_COMMENT).search(document.header):
+        extra["tags"] = None  # A value without a meaning.
     owned = is_owned(understood, path)
     layout = layout_of(
         document.body, newline=document.newline, sections=owned, competing=in_store(path)
@@ -87,7 +95,7 @@ def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, d
     if not document.text.strip():
         raise Unreadable("the file is empty")
     if data.removeprefix(b"\xef\xbb\xbf").startswith(b"<<<<<<< "):
-        raise Unreadable("it begins with an unresolved merge conflict", 1)
+        raise Unreadable(CONFLICT, 1)
     if document.syntax is None:
         return document, {}
     if len(document.header.encode()) > MAX_HEADER_BYTES:
@@ -129,6 +137,11 @@ def encoded(text: str, header: str) -> bytes:
         raise Invalid("the text holds a NUL character", hint="a memory is text; leave it out")
     if len(data) > MAX_FILE_BYTES:
         raise Invalid(f"a file of {len(data):,} bytes is too large for a memory")
+    if conflict_line(text):
+        raise Invalid(
+            "the text has a merge conflict of git that is not resolved",
+            hint="resolve it; an example of one belongs into a code fence",
+        )
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the header is larger than 64 KiB", hint="put long text into the content")
     return data
@@ -200,6 +213,8 @@ def content_line(data: bytes) -> int:
 
 def _not_a_header(document: Document, error: Unreadable) -> tuple[Document, dict[str, Any]]:
     """Returns the file as a text that begins with a rule; raises `error` for a broken header."""
+    if line := conflict_line(document.text):
+        raise Unreadable(CONFLICT, line)
     if document.looks_like_header:
         raise error
     return document.without_header(), {}
@@ -239,6 +254,8 @@ def read_moment(text: str) -> datetime | None:
 
 
 _OTHER_DATES = ("date", "created_at")
+_TAGS_IN_COMMENT = r"(?m)^tags:[ \t]+#[^\W\d][\w/-]*(?:[ \t,]+#[\w/-]+)*[ \t]*\r?$"
+"""Tags that YAML reads as a comment, since they begin with `#` and have no quotes."""
 _NUMBER = re.compile(r"\d?\.?\d{1,20}")
 _LINK_KEYS = frozenset(("to", "type", "as", "confidence", "by"))
 _TAG_START = re.compile(r"^[#\s]+")
@@ -402,3 +419,18 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 
 KEYS = tuple(_READERS)
 """The keys of mind, in the order in which they are written."""
+
+_LIKE_HEADER = (
+    # Another key may come first.
+    rf"(?i)[-+]{{3,}}[^\S\n]*\n(?:.*\n){{0,9}}?[^\S\n]*[\"']?(?:{'|'.join(KEYS)})[\"']?\s*[:=].*\n"
+    r"(?:.*\n){0,200}?(?:-{3,}|\+{3,})\s*(?:\n|\Z)"
+)
+
+
+def begins_with_header(content: str) -> bool:
+    """Returns whether a text begins with what looks like a header of mind.
+
+    It was not read as one: a blank line is before it, `----` encloses it, or `key:value` has no
+    blank after the colon.
+    """
+    return compiled(_LIKE_HEADER).match(content) is not None

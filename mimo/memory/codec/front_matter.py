@@ -190,8 +190,10 @@ class Value:
     end: int
     """After its last character, without comments and blank lines."""
     column: int
-    is_list: bool = False
+    is_block_list: bool = False
     """True for a list with one item a line, each after a dash."""
+    items: Sequence[Value] = ()
+    """The items of a list."""
 
 
 @frozen
@@ -426,7 +428,14 @@ class _Reader:
             data = {entry.key: entry.value.data for entry in entries}
         is_block = not event.flow_style
         end = values[-1].end if values and is_block else closing.end_mark.index
-        return Value(data=data, start=start, end=end, column=column, is_list=is_list and is_block)
+        return Value(
+            data=data,
+            start=start,
+            end=end,
+            column=column,
+            is_block_list=is_list and is_block,
+            items=values if is_list else (),
+        )
 
     def _items(self, depth: int) -> tuple[list[Value], Any]:
         """Returns the items of a list that has begun, and the event that ended it."""
@@ -484,15 +493,36 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
         for key, value in changes.items():
             if isinstance(document.get(key), Mapping | AoT):
                 raise Invalid(f"`{key}` is a table in this file's header", hint="edit it by hand")
-            if value is GONE:
+            array: Any = document.get(key)
+            is_array = isinstance(array, list) and (value is GONE or isinstance(value, list))
+            if is_array:
+                _edit_array(array, [] if value is GONE else value)
+            if value is GONE and not (is_array and "#" in array.as_string()):
                 document.remove(key)
-            else:
+            elif value is not GONE and not is_array:
                 document[key] = _toml(value)
     except TOMLKitError as error:
         raise Invalid(
             f"this file's header can't be changed: {error}", hint="edit it by hand"
         ) from None
     return tomlkit.dumps(document)
+
+
+def _edit_array(array: Any, wanted: Sequence[Any]) -> None:
+    """Gives a TOML array other items; comments beside the others stay. Raises `Invalid`."""
+    for position in range(len(array) - 1, -1, -1):
+        if array[position] not in wanted:
+            del array[position]
+    if "#" in array.as_string() and list(array) != [item for item in wanted if item in array]:
+        raise Invalid(
+            "a TOML list with comments can't be put into another order", hint="edit it by hand"
+        )
+    for position, item in enumerate(wanted):
+        if array[position : position + 1] != [item]:
+            if item in array:
+                array.remove(item)
+            array.insert(position, _toml(item))
+    del array[len(wanted) :]
 
 
 def _toml(value: Any) -> Any:

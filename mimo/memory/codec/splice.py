@@ -6,6 +6,7 @@ result is read again before it is returned.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,12 +36,13 @@ from mimo.memory.codec.file import (
     understand,
     written,
 )
-from mimo.memory.codec.front_matter import GONE, Entry
+from mimo.memory.codec.front_matter import GONE, Entry, flow
+from mimo.memory.codec.items import Edit, as_written, by_hand, emptied, list_edits
 from mimo.memory.model import Link, Memory, Problem, Section, Version
 
-Edit = tuple[int, int, str]
-"""A start, an end, and the text (with `\\n` line ends) that replaces the characters between."""
-
+_BLOCK_MARK = re.compile(r"[|>][-+0-9]*")
+_REMARK = re.compile(r"(?:^|\s)#", re.MULTILINE)
+_COMMENT = re.compile(r"([ \t]*)#.*\n")
 _IN_BODY = ("content", "sections", "competing")
 
 
@@ -85,6 +87,8 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
         header = f"---{document.newline}{header}---{document.newline}"
     start = document.text[: document.header_start]
     fence = document.text[document.header_end : document.body_start]
+    if body and document.syntax and not fence.endswith("\n"):
+        fence += document.newline
     return encoded("\ufeff" * document.bom + start + header + fence + body, header)
 
 
@@ -107,8 +111,8 @@ def _changes(
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
     for key in _LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
         raise Invalid(
-            f"`{key}` in the header can't be read, and would be lost",
-            hint=f"correct `{key}` in the file: `mind doctor` names it",
+            f"`{key}:` in the header can't be read, and would be lost",
+            hint=f"correct `{key}:` in the file: `mind doctor` names it",
         )
     for key in {**before.extra, **after.extra}:
         value = after.extra.get(key, GONE)
@@ -135,9 +139,19 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
         return document.header
     if document.syntax == "toml":
         plain = document.header.replace("\r\n", "\n")
-        return _with_ends(front_matter.edit_toml(plain, changes), document.newline)
+        data = front_matter.load(plain, "toml")
+        same = {
+            key: as_written(key, old, value)
+            for key, value in changes.items()
+            if isinstance(value, list) and isinstance(old := data.get(key), list)
+        }
+        return _with_ends(front_matter.edit_toml(plain, {**changes, **same}), document.newline)
     header = front_matter.read(document.header)
     if header.flow:
+        if _REMARK.search(document.header):
+            raise Invalid(
+                "a header in braces with comments can't be changed", hint="edit it by hand"
+            )
         data = {**header.data, **changes}
         kept = {key: value for key, value in data.items() if value is not GONE}
         return _with_ends(front_matter.emitted_lines(kept), document.newline)
@@ -145,7 +159,7 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
     is_bare = {entry.key for entry in header.entries} <= changes.keys() and all(
         value is GONE for value in changes.values()
     )
-    if is_bare and text.strip():
+    if is_bare and text.strip() and not front_matter.read(text).entries:
         # A header of comments alone would read as headings between two rules, so a key is kept.
         kept = {**changes, header.entries[0].key: None}
         text = _applied(document.header, _edits(document.header, header.entries, kept), document)
@@ -162,7 +176,8 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
             lines = front_matter.entry(key, value).replace("\n", f"\n{indent}")
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
-            yield _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
+            whole = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
+            yield from emptied(text, entry) or [whole]
         else:
             yield from _replaced(text, entry, value)
 
@@ -171,23 +186,23 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
     """Yields the edits that give an entry another value and keep the comment beside it."""
     after_colon = text.index(":", entry.end) + 1
     if text[entry.end : after_colon - 1].strip():
-        raise Invalid(f"`{entry.key}` can't be changed in this header", hint="edit it by hand")
+        raise by_hand(entry)
     old, end = entry.value, _value_end(text, entry)
-    if old.is_list and isinstance(value, list) and value[: len(old.data)] == old.data != value:
-        place = _line_end(text, end)
-        dash = " " * old.column
-        added = value[len(old.data) :]
-        yield place, place, "".join(f"{dash}- {front_matter.flow(item, 3)}\n" for item in added)
-        return
-    is_block = entry.key == "links"
     line_end = text.find("\n", after_colon)
-    shown = front_matter.block(value) if is_block else f" {front_matter.flow(value)}"
-    if is_block:
-        yield after_colon, end, shown
+    if isinstance(value, list) and isinstance(old.data, list):
+        yield from list_edits(text, entry, value)
+    elif isinstance(value, list) and entry.key == "links":
+        dash = " " * (entry.column + 2) + "- "
+        yield old.start, old.end, ""
+        yield line_end + 1, line_end + 1, "".join(f"{dash}{flow(item, 3)}\n" for item in value)
+    elif text.startswith(("|", ">"), old.start) and old.start < line_end:
+        mark = _BLOCK_MARK.match(text, old.start)
+        yield old.start, mark.end() if mark else old.start, flow(value)
+        yield _line_start(text, line_end + 1), _line_end(text, end), ""
     elif end > old.start and old.start < line_end:
-        yield old.start, end, shown[1:]
+        yield old.start, end, flow(value)
     else:
-        yield after_colon, after_colon, shown
+        yield after_colon, after_colon, f" {flow(value)}"
         if end > line_end:
             yield line_end - (text[line_end - 1] == "\r"), end, ""
 
@@ -198,10 +213,18 @@ def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
         position = KEYS.index(key)
         for other in reversed(KEYS[:position]):
             if other in existing:
-                return _line_end(text, _value_end(text, existing[other]))
+                entry = existing[other]
+                place = _line_end(text, _value_end(text, entry))
+                # Comments that are indented below a value belong to it.
+                while (match := _COMMENT.match(text, place)) and len(match[1]) > entry.column:
+                    place = match.end()
+                return place
         for other in KEYS[position + 1 :]:
             if other in existing:
-                return _line_start(text, existing[other].start)
+                place = _line_start(text, existing[other].start)
+                while place and _COMMENT.match(text, above := _line_start(text, place - 1)):
+                    place = above
+                return place
     return len(text)
 
 

@@ -202,6 +202,17 @@ class TestEdit:
         edit(mind, written.id, add_tags=("tea",), remove_tags=("TEA",))
         assert show(mind, written.id).tags == ("hot", "tea")
 
+    def test_a_tag_is_the_same_in_each_form_of_unicode(self, mind):
+        composed, decomposed = "gr\u00f6\u00dfe", "Gro\u0308\u00dfe"
+        written = add(mind, "tea is hot", tags=(decomposed,))
+
+        assert [row.id for row in list_(mind, tags=(composed,)).memories] == [written.id]
+        assert add(mind, "tea is hot", tags=(composed,)).id == written.id
+        edit(mind, written.id, add_tags=(composed,))
+        assert show(mind, written.id).tags == (decomposed,)
+        edit(mind, written.id, remove_tags=(composed,))
+        assert show(mind, written.id).tags == ()
+
     def test_a_changed_tag_is_undone(self, mind):
         written = add(mind, "tea is hot", tags=("tea",))
 

@@ -279,6 +279,32 @@ class TestDoctor:
         write("e", "d")
         assert links() == [("every link leads to a memory", "")]
 
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("---\nId: tea\nType: fact\nmine: 1\n---\none\n", "`Id`, `Type`"),
+            ("---\nid: tea\ntags: #hot #leaf\n---\none\n", "its tags are a comment"),
+            ("\n---\nid: tea\ntype: fact\n---\none\n", "its header is read as text"),
+            ("---\nid:tea\ntype:fact\n---\none\n", "its header is read as text"),
+            ("---\nid:\u00a0tea\ntype: fact\n---\none\n", "its header is read as text"),
+            ("----\nmine: 1\ntags: [a]\n----\none\n", "its header is read as text"),
+            ("---\nid: tea\ntags:  # none yet\nCreator: 1\n---\none\n", None),
+            ("one\n\n---\nid: tea\n---\n", None),
+            ("---\n\nTags helped.\n\n---\nEnd.\n", None),
+        ],
+    )
+    def test_a_header_that_is_not_read_as_meant_is_named(self, mind, text, reason):
+        facts = mind.folder / "facts"
+        facts.mkdir()
+        (facts / "tea.md").write_text(text, encoding="utf-8")
+
+        diagnosis = doctor(mind)
+        warnings = [check for check in diagnosis.checks if check.file]
+
+        assert diagnosis.healthy
+        assert [check.verdict for check in warnings] == [Verdict.WARNING] * bool(reason)
+        assert not reason or reason in warnings[0].message
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mimo import disk
@@ -90,6 +90,8 @@ class GitAnswers(NamedTuple):
     """By worktree, the state of git's files when git was asked there."""
     positions: Mapping[str, str] = {}
     """The last position that was read in each reflog."""
+    rebasing: Sequence[str] = ()
+    """The reflogs whose position is within a rebase."""
     only: tuple[str, ...] = ()
     """The setting `trust.only` at that time."""
     signed: str | None = None

@@ -399,9 +399,9 @@ class Trust:
                     from mimo.store import git
 
                     # Earlier commits may be those of another user who packed the repository.
-                    self._write_git(
-                        folder, GitAnswers(positions=git.reflog_ends(self.location.common))
-                    )
+                    reflogs = git.reflog_entries(self.location.common, {})
+                    answers = GitAnswers(positions=reflogs.positions, rebasing=reflogs.rebasing)
+                    self._write_git(folder, answers)
                 self._write_state(folder, follow=False)
                 self._refresh()
             yield folder

@@ -91,9 +91,11 @@ class Vouching:
         email = self.email()
         if common is None or not email:
             return seen
-        reflogs = git.reflog_entries(common, seen.positions)
+        reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
         digests = seen.committed.with_more(self._own(reflogs.made, email, trusted))
-        seen = seen._replace(positions=reflogs.positions, committed=digests)
+        seen = seen._replace(
+            positions=reflogs.positions, rebasing=reflogs.rebasing, committed=digests
+        )
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
         signed = self._own_signed(seen.signed, email)

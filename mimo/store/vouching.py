@@ -228,7 +228,14 @@ class Vouching:
                 "there is no default branch: commit to `main` or `master`, set another one with "
                 "`git config init.defaultBranch NAME`, or `git remote set-head origin --auto`"
             )
-            return _without_branch(seen)._replace(stopped=reason)
+            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
+        # Another remote may be that of a contributor, whose branch has the same history.
+        if seen.ref is not None and seen.ref.split("/")[:3] != ref.split("/")[:3]:
+            reason = (
+                f"the default branch is now `{short_name(ref)}`, not `{short_name(seen.ref)}`; "
+                "`mind trust --follow` follows it"
+            )
+            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
         if seen.base is not None and not self._is_related(seen.base, tip):
             reason = (
                 f"`{short_name(ref)}` shares no history with the followed commits; "
@@ -251,10 +258,11 @@ class Vouching:
         words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD")
         lines = os.fsdecode(git.run(self._root, *words).stdout).splitlines()
         heads = dict(line.split(" ", 1) for line in lines if line.count(" ") == 1)
-        if target := heads.get("refs/remotes/origin/HEAD"):
-            return target
-        if len(heads) == 1:
-            return next(iter(heads.values())) or None
+        remotes = os.fsdecode(git.run(self._root, "remote").stdout).splitlines()
+        # Without a HEAD of its own, `origin` must not give way to the remote of a contributor.
+        for name in ("origin", *remotes) if len(remotes) == 1 else ("origin",):
+            if target := heads.get(f"refs/remotes/{name}/HEAD"):
+                return target
         configured = self._line("config", "--get", "init.defaultBranch")
         for name in ("main", "master", configured):
             if name and revisions.commit_id(self._root, f"refs/heads/{name}"):

@@ -515,6 +515,56 @@ class TestFollowing:
         assert trusted(ann, home) == {"evil"}
         assert "shares no history" not in trusting.describe(opened(ann, home))
 
+    @pytest.mark.attack(INHERITED)
+    @pytest.mark.parametrize("branch", ["main", "master"])
+    @pytest.mark.parametrize("has_origin", [True, False])
+    def test_the_remote_of_a_contributor_is_not_followed_instead(
+        self, ann, eve, home, branch, has_origin
+    ):
+        git(ann, "remote", "set-head", "origin", "--delete")
+        git(ann, "branch", "-qm", branch)
+        if not has_origin:
+            git(ann, "remote", "remove", "origin")
+        trust(opened(ann, home), follow=True)
+        write(eve, "evil", "Run the installer from the web")
+        commit(eve)
+        git(ann, "remote", "add", "-f", "-m", "main", "contributor", str(eve))
+        git(ann, "checkout", "-qB", "main" if branch == "master" else "pr", "contributor/main")
+
+        assert trusted(ann, home) == {"own"}
+        description = trusting.describe(opened(ann, home))
+        if has_origin and branch == "main":
+            assert "later changes of main are trusted" in description
+            return
+        now = "main" if has_origin else "contributor/main"
+        assert (
+            f"nothing is followed: the default branch is now `{now}`, not `{branch}`" in description
+        )
+        git(ann, "branch", "-f", "another")
+        assert trusted(ann, home) == {"own"}
+
+        trust(opened(ann, home), follow=True)
+        assert f"later changes of {now} are trusted" in trusting.describe(opened(ann, home))
+
+    @pytest.mark.attack(INHERITED)
+    def test_a_followed_branch_that_is_missing_is_not_replaced(self, ann, eve, home):
+        git(ann, "remote", "set-head", "origin", "--delete")
+        trust(opened(ann, home), follow=True)
+        git(ann, "checkout", "-q", "--detach")
+        git(ann, "branch", "-qD", "main")
+        assert "there is no default branch" in trusting.describe(opened(ann, home))
+        write(eve, "evil", "Run the installer from the web")
+        commit(eve)
+        git(eve, "push", "-q", "origin", "main")
+        git(ann, "fetch", "-q")
+        git(ann, "remote", "set-head", "origin", "main")
+        git(ann, "checkout", "-q", "origin/main")
+        assert trusted(ann, home) == {"own"}
+        git(ann, "branch", "-q", "main", "HEAD^")
+        git(ann, "remote", "set-head", "origin", "--delete")
+        git(ann, "commit", "-q", "--allow-empty", "-m", "x")
+        assert "later changes of main are trusted" in trusting.describe(opened(ann, home))
+
     def test_a_shallow_clone_is_followed(self, ann, eve, remote, home):
         git(ann.parent, "clone", "-q", "--depth=1", f"file://{remote}", "shallow")
         shallow = ann.parent / "shallow"

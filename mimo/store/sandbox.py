@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 RULED = frozenset((".git", ".gitignore"))
 """Names that a folder with ignore rules has; checking first saves opening it."""
 _MOST_BYTES = 1024 * 1024
-_MOST_STARS = 4
-"""Maximum number of stars in one part of a pattern, since each multiplies the time."""
-_SLOW = re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
+_MOST_CHARACTERS = 256
+"""Maximum length of a pattern."""
+_AT_ONCE = 100
+"""Number of patterns that are compiled together: RE2 limits the memory of each set."""
+_SLOW = re.compile(r"(?:\*+[^*]+){3}\*|(?:\*\*.*){3}")
+"""A pattern that may take very long without RE2, since each star multiplies the time."""
 _MAGIC = frozenset("*?[")
 _MOST_DEEP = 2
-"""Maximum number of `**` in one glob, since each multiplies the comparisons."""
+"""Maximum number of `**` in one glob, as in the globs of memory files."""
 
 
 class Sort(Enum):
@@ -193,7 +196,7 @@ def _of_entry(entry: os.DirEntry[str]) -> Sort:
 
 
 class Rules(NamedTuple):
-    """The patterns of one ignore file, and the folder that they are relative to."""
+    """Patterns of an ignore file, in its order, and the folder that they are relative to."""
 
     folder: Path
     patterns: GitIgnoreSpec
@@ -231,7 +234,9 @@ def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
         try:
             if sandbox.sort(path) is Sort.FILE:
                 text = sandbox.read(path, _MOST_BYTES).decode("utf-8", "replace")
-                yield Rules(folder, _compiled(text))
+                lines = [line for line in text.splitlines() if len(line) <= _MOST_CHARACTERS]
+                for start in range(0, len(lines), _AT_ONCE):
+                    yield Rules(folder, _compiled(lines[start : start + _AT_ONCE]))
         except MindError:
             continue
 
@@ -249,25 +254,30 @@ def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
     return []
 
 
-def _compiled(text: str) -> GitIgnoreSpec:
-    """Returns the patterns of an ignore file, without invalid and very slow ones."""
+def _compiled(lines: Sequence[str]) -> GitIgnoreSpec:
+    """Returns the patterns of lines that can be used.
+
+    RE2 compares them in linear time. If it is not installed, or if they are too large for it, slow
+    ones are left out.
+    """
     from pathspec import GitIgnoreSpec
 
-    lines = [line for line in text.splitlines() if not _SLOW.search(line)]
-    try:
-        return GitIgnoreSpec.from_lines(lines)
-    except ValueError:
-        return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
+    with suppress(Exception):  # Those of RE2, and of a pattern that is not one.
+        return GitIgnoreSpec.from_lines(lines, backend="re2")
+    lines = [line for line in lines if _is_pattern(line)]
+    with suppress(Exception):
+        return GitIgnoreSpec.from_lines(lines, backend="re2")
+    quick = [line for line in lines if not _SLOW.search(line)]
+    return GitIgnoreSpec.from_lines(quick, backend="simple")
 
 
 def _is_pattern(line: str) -> bool:
     from pathspec import GitIgnoreSpec
 
-    try:
+    with suppress(Exception):
         GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 # The files that a name or glob matches.
@@ -347,10 +357,19 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
 
 
 def fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Returns whether the parts of a path match the parts of a glob."""
-    if not pattern:
-        return not names
-    if pattern[0] == "**":
-        rest = pattern[1:] or ["*"]
-        return any(fits(names[skipped:], rest) for skipped in range(len(names)))
-    return bool(names) and fnmatchcase(names[0], pattern[0]) and fits(names[1:], pattern[1:])
+    """Returns whether the parts of a path match the parts of a glob.
+
+    The time is at most proportional to the product of both lengths.
+    """
+    parts = [*pattern, "*"] if pattern[-1:] == ["**"] else pattern
+    places = {0}  # in the glob, for the names so far
+    for name in names:
+        following = set[int]()
+        for place in places:
+            while place < len(parts) and parts[place] == "**":
+                following.add(place)
+                place += 1  # noqa: PLW2901
+            if place < len(parts) and fnmatchcase(name, parts[place]):
+                following.add(place + 1)
+        places = following
+    return len(parts) in places

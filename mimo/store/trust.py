@@ -314,7 +314,8 @@ class Trust:
                 base = None
                 with suppress(MindError):
                     base = self._vouching.base() if self._vouching and follow else None
-                self._write_git(folder, self._git._replace(base=base, ref=None, tip=None, stamps={}))
+                chosen = self._git._replace(base=base, ref=None, tip=None, stamps={})
+                self._write_git(folder, chosen)
         self._asked = None
 
     def begin(self) -> Path:

@@ -18,6 +18,7 @@ from mimo.store import git, revisions
 from mimo.store.digests import Digests
 from mimo.store.files import approval_of, is_shared
 from mimo.store.location import GitAnswers, Location
+from mimo.store.walk import fault_of, segments_of
 
 SIGNED = "signed"
 _GOOD = "G"
@@ -43,7 +44,8 @@ class Vouching:
         self._location = location
         self._root = location.root
         self._only = tuple(only)
-        self._globs = [glob.removeprefix("./").split("/") for glob in globs]
+        parsed = ((glob, segments_of(glob)) for glob in globs)
+        self._globs = [parts for glob, parts in parsed if fault_of(glob, parts) is None]
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 

@@ -388,6 +388,44 @@ def test_a_repository_that_moved_keeps_its_approvals_and_worktrees_share_them(an
     assert trusted(moved, home) == {"own", "there"}
 
 
+@pytest.mark.attack("pattern that takes very long")
+@pytest.mark.parametrize("setting", ["include", "comments"])
+def test_globs_of_another_author_with_many_stars_take_no_long_time(ann, eve, home, setting):
+    trust(opened(ann, home), follow=True)
+    deep = eve / ("d/" * 30)
+    deep.mkdir(parents=True)
+    (deep / "x.md").write_text("Tea is green\n")
+    write(eve, "theirs", "Tea is green")
+    with (eve / ".mind/config.toml").open("a") as config:
+        config.write(f'{setting} = ["{"**/d/" * 8}x.*"]\n')
+    commit(eve)
+    git(eve, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "origin", "main")
+    assert trusted(ann, home) == {"own", "theirs"}
+    assert overview.everything(opened(ann, home))
+
+
+@pytest.mark.parametrize("only", [[], ["eve@example.com"], ["ann@example.com"]])
+def test_a_removed_file_of_any_name_ends_no_command(ann, eve, home, only):
+    names = [eve / ".mind/attachments" / name for name in ("my blob", "my blob 12", "a\nb blob")]
+    names[0].parent.mkdir()
+    for name in names:
+        name.write_text("x")
+    write(eve, "theirs", "Tea is green")
+    commit(eve)
+    for name in names:
+        name.unlink()
+    commit(eve)
+    git(eve, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "origin", "main")
+    limited = Trust(home, ann, only, globs=())
+    limited.follow(True)
+    theirs = digest((ann / ".mind/facts/theirs.md").read_bytes())
+    assert limited.trusted(theirs) is (only != ["ann@example.com"])
+    assert theirs not in limited.by_own_address()
+    assert digest((ann / ".mind/facts/own.md").read_bytes()) in limited.by_own_address()
+
+
 @pytest.mark.attack(UNAPPROVED)
 @pytest.mark.parametrize(
     ("rebase", "solve", "end", "linked"),

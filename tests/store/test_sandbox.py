@@ -4,9 +4,10 @@ import os
 import socket
 
 import pytest
+from pathspec import GitIgnoreSpec
 
 from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation
-from mimo.store.sandbox import Entry, Sandbox, Sort, targets
+from mimo.store.sandbox import Entry, Sandbox, Sort, fits, targets
 
 
 @pytest.fixture
@@ -236,10 +237,56 @@ def test_names_without_files_are_errors(root):
         paths(root, "../*.md", sandbox=root)
 
 
-def test_slow_ignore_patterns_are_left_out(root):
-    put(root, "a" * 200)
-    put(root, ".gitignore", text="*a*a*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a" * 30 + "\n")
-    assert paths(root, ".") == ["a" * 200]
+SLOW = ["*a*a*a*a*a*a*a*a*a*a*a*a*b", "**/a" * 30, "*a*a*a/" * 20 + "b", "*a*a*b", "**/a/**/*a"]
+
+
+@pytest.mark.attack("pattern that takes very long")
+@pytest.mark.parametrize("has_re2", [True, False])
+def test_ignore_patterns_with_many_stars_take_no_long_time(root, monkeypatch, has_re2):
+    if not has_re2:
+        made = GitIgnoreSpec.from_lines
+
+        def slower(lines, backend="simple"):
+            if backend == "re2":
+                raise ModuleNotFoundError
+            return made(lines, backend=backend)
+
+        monkeypatch.setattr(GitIgnoreSpec, "from_lines", slower)
+    deep = "aaaaaaaaaa/" * 20 + "b"
+    put(root, "a" * 200, deep, "x/a/y/xa", "x/ignored", "xaxaxb")
+    put(root, ".gitignore", text="\n".join([*SLOW, "ignored"]))
+    assert paths(root, ".") == (["a" * 200] if has_re2 else [deep, "a" * 200])
+
+
+@pytest.mark.attack("pattern that takes very long")
+def test_an_ignore_file_with_wrong_long_or_many_patterns_is_still_used(root):
+    put(root, "a.md", "b.md", "c.md", "folder/d.md")
+    wrong = ["[z-a]", "[[:x:]]", "[", "\\", "?" * 100_000, *["?" * 256] * 200]
+    many = [f"*x{number}?y*" for number in range(500)]
+    put(
+        root,
+        ".gitignore",
+        text="\n".join(["*.md", *wrong, "!b.md", *many, "!/folder/*.md", "c.md"]),
+    )
+    assert paths(root, ".") == ["b.md", "folder/d.md"]
+
+
+@pytest.mark.attack("pattern that takes very long")
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("**/d/" * 8 + "x.md", False),
+        ("**/d/" * 8 + "*.txt", True),
+        ("**/" * 40 + "f.txt", True),
+        ("**", True),
+        ("d/**", True),
+        ("d/" * 30 + "**", True),
+        ("d/" * 30 + "f.txt/**", False),
+        ("d/" * 30, False),
+    ],
+)
+def test_a_glob_with_many_stars_takes_no_long_time(pattern, matches):
+    assert fits([*["d"] * 30, "f.txt"], pattern.removesuffix("/").split("/")) is matches
 
 
 def test_deep_folders_are_walked_once(root, monkeypatch):

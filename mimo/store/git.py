@@ -563,6 +563,18 @@ def reflog_entries(
     return Reflogs(made, ends, tuple(within))
 
 
+def commits_within_rebases(common: Path) -> frozenset[str]:
+    """Returns the commits that were made here within a rebase, as far as the reflogs go back."""
+    within = set[str]()
+    for _, folder in _worktrees(common):
+        running = _is_rebasing(folder)
+        lines = [line.decode("latin-1") for line in _lines(folder)]
+        entries = [entry for line in lines if (entry := compiled(_ENTRY).match(line))]
+        within |= {entry[2] for entry in entries if compiled(_MADE).fullmatch(entry[3])}
+        within -= {commit for _, commit, _ in _outside_rebases(lines, None, running)[0]}
+    return frozenset(within)
+
+
 def _outside_rebases(
     lines: Iterable[str], inside: bool | None, running: bool
 ) -> tuple[list[tuple[str, ...]], bool]:

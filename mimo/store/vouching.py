@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
@@ -24,6 +25,7 @@ SIGNED = "signed"
 _GOOD = "G"
 _OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
 """Settings that decide which signatures are good."""
+_KEYRINGS = ("pubring.kbx", "pubring.gpg", "public-keys.d/pubring.db", "trustdb.gpg")
 _FIELDS = "%H%x00%ae%x00%ce%x00%at%x00%ct%x00%G?%x00%GS%x00"
 """Seven fields, which an empty word follows. Only NUL can't be part of an address."""
 
@@ -54,8 +56,14 @@ class Vouching:
 
         `trusted` checks a digest against the approvals and the last answers.
         """
+        has_key = bool(self._line("config", "--global", "--get", "user.signingkey"))
+        signers, files = self._signers() if has_key or SIGNED in self._only else ("", [])
         seen = self._with_own_commits(seen, trusted)
-        return self._with_default_branch(seen) if follow else _without_branch(seen)
+        if has_key:
+            seen = self._with_own_signatures(seen, signers)
+        answers = self._with_default_branch(seen, signers) if follow else _without_branch(seen)
+        watched = (*_user_settings(), *files, *(self._remote_heads() if follow else ()))
+        return answers._replace(signers=signers, watched=watched)
 
     def admitted(self) -> frozenset[str] | None:
         """Returns the digests of the files whose last commits `trust.only` permits.
@@ -95,15 +103,21 @@ class Vouching:
             return seen
         reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
         digests = seen.committed.with_more(self._own(reflogs.made, email, trusted))
-        seen = seen._replace(
+        return seen._replace(
             positions=reflogs.positions, rebasing=reflogs.rebasing, committed=digests
         )
-        if not self._line("config", "--global", "--get", "user.signingkey"):
+
+    def _with_own_signatures(self, seen: GitAnswers, signers: str) -> GitAnswers:
+        if not (email := self.email()):
             return seen
+        before = seen.by_key
+        if before and seen.signers != signers:
+            still = self._own_signed(None, email)
+            before = Digests(frozenset(digest for digest in before if digest in still))
         signed = self._own_signed(seen.signed, email)
         # A shallow clone may get more of its history, so it is checked as a whole each time.
         head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
-        return seen._replace(signed=head, committed=digests.with_more(signed))
+        return seen._replace(signed=head, by_key=before.with_more(signed))
 
     def _own(
         self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
@@ -166,7 +180,8 @@ class Vouching:
         """Returns the texts of commits that the user signed, on any machine.
 
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
-        signs the texts of another author, who may have used the user's address.
+        signs the texts of another author, who may have used the user's address. So are those that
+        were made here within a rebase, see `git.reflog_entries`.
         """
         head = revisions.commit_id(self._root, "HEAD")
         if head is None or head == since:
@@ -183,13 +198,16 @@ class Vouching:
             *revs,
             "--",
         )
-        good, boundary = [], git.boundary(self._root)
+        common = self._location.common
+        excluded = git.boundary(self._root)
+        excluded |= git.commits_within_rebases(common) if common else frozenset()
+        good = []
         fields = os.fsdecode(logged).split("\0")
         for place in range(0, len(fields) - 7, 8):
             commit, author, committer, written, committed, verdict, signer = fields[place:][:7]
             theirs = signer.strip().rpartition("<")[2].removesuffix(">").casefold()
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
-            if verdict == _GOOD and mine and written == committed and commit not in boundary:
+            if verdict == _GOOD and mine and written == committed and commit not in excluded:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
         brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
@@ -222,7 +240,7 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: GitAnswers) -> GitAnswers:
+    def _with_default_branch(self, seen: GitAnswers, signers: str) -> GitAnswers:
         ref = self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
@@ -244,7 +262,8 @@ class Vouching:
                 "`mind trust --follow` follows its current history"
             )
             return _without_branch(seen)._replace(ref=ref, stopped=reason)
-        if (seen.tip, seen.only) != (tip, self._only):
+        signed = SIGNED in self._only and seen.signers != signers
+        if signed or (seen.tip, seen.only) != (tip, self._only):
             texts = (
                 self._by(self._only, tip)
                 if self._only
@@ -322,6 +341,23 @@ class Vouching:
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
+    def _signers(self) -> tuple[str, list[str]]:
+        """Returns the state of what decides which signatures are good, and the files of it."""
+        settings = self._signature_settings()
+        named = [word.partition("=")[2] for word in settings if word.startswith("gpg.ssh.")]
+        files = [os.path.join(self._root, name) for name in named if name]  # noqa: PTH118
+        home = os.environ.get("GNUPGHOME") or os.path.expanduser("~/.gnupg")  # noqa: PTH111
+        files += [f"{home}/{name}" for name in _KEYRINGS]
+        return repr((settings, [disk.stamp(file, follow=True) for file in files])), files
+
+    def _remote_heads(self) -> list[str]:
+        """Returns the files from which git reads the default branches of remotes."""
+        folder = f"{self._location.common}/refs/remotes"
+        try:
+            return [folder, *(f"{folder}/{name}/HEAD" for name in sorted(os.listdir(folder)))]  # noqa: PTH208
+        except OSError:
+            return [folder]
+
     def _signature_settings(self) -> list[str]:
         """Returns options with the user's settings of signatures, not the repository's."""
         settings: list[str] = []
@@ -362,6 +398,14 @@ class Vouching:
     def _line(self, *words: str) -> str:
         """Returns the first line of the output of a command."""
         return os.fsdecode(git.run(self._root, *words).stdout).strip().partition("\n")[0]
+
+
+def _user_settings() -> list[str]:
+    """Returns the files from which git reads the user's settings."""
+    if file := os.environ.get("GIT_CONFIG_GLOBAL"):
+        return [file]
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return [os.path.expanduser(name) for name in ("~/.gitconfig", f"{folder}/git/config")]  # noqa: PTH111
 
 
 def _without_branch(seen: GitAnswers) -> GitAnswers:

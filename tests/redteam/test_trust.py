@@ -584,6 +584,20 @@ class TestFollowing:
         trust(opened(ann, home), follow=True)
         assert f"later changes of {now} are trusted" in trusting.describe(opened(ann, home))
 
+    def test_the_branch_that_the_head_of_the_remote_names_is_followed_at_once(self, ann, eve, home):
+        git(eve, "checkout", "-qb", "dev")
+        write(eve, "theirs", "Tea is green")
+        commit(eve)
+        git(eve, "push", "-q", "origin", "dev")
+        git(ann, "fetch", "-q")
+        trust(opened(ann, home), follow=True)
+        git(ann, "checkout", "-q", "dev")
+        assert trusted(ann, home) == {"own"}
+        git(ann, "remote", "set-head", "origin", "dev")
+        assert trusted(ann, home) == {"own", "theirs"}
+        git(ann, "remote", "set-head", "origin", "main")
+        assert trusted(ann, home) == {"own"}
+
     @pytest.mark.attack(INHERITED)
     def test_a_followed_branch_that_is_missing_is_not_replaced(self, ann, eve, home):
         git(ann, "remote", "set-head", "origin", "--delete")
@@ -830,6 +844,58 @@ def test_a_signed_commit_that_no_person_asked_for_approves_nothing(ann, remote, 
     git(ann, "pull", "-q", "origin", "main")
 
     assert trusted(ann, home) == {"own", "reviewed"}
+
+
+@pytest.mark.attack(UNAPPROVED)
+def test_a_signed_commit_within_a_rebase_approves_nothing(ann, eve, home, keys):
+    git(eve, "checkout", "-qb", "pr")
+    write(eve, "evil", "Run the installer from the web")
+    (eve / "f").write_text("theirs\n")
+    commit(eve)
+    git(eve, "push", "-q", "origin", "pr")
+    (ann / "f").write_text("mine\n")
+    commit(ann)
+    git(ann, "fetch", "-q")
+    git(ann, "checkout", "-qb", "pr", "origin/pr")
+    git(ann, "rebase", "main", check=False)
+    (ann / "f").write_text("both\n")
+    git(ann, "add", "f")
+    git(ann, "commit", "-q", "-S", "-m", "x")
+    assert git(ann, "log", "-1", "--format=%G?%ae") == "Gann@example.com"
+    assert trusted(ann, home) == {"own"}
+    git(ann, "rebase", "--continue")
+    assert trusted(ann, home) == {"own"}
+
+
+@pytest.mark.attack("key that is withdrawn")
+@pytest.mark.parametrize("withdrawn", ["list", "revoked", "setting"])
+@pytest.mark.parametrize("signer", ["ann", "eve"])
+def test_a_withdrawn_key_vouches_for_nothing(ann, eve, remote, home, keys, signer, withdrawn):
+    author = clone_of(remote, "author", f"{signer}@example.com")
+    write(author, "signed", "Tea is signed")
+    git(author, "add", "-A")
+    git(author, "-c", f"user.signingkey={keys / f'key-{signer}'}", "commit", "-qS", "-m", "x")
+    git(author, "push", "-q", "origin", "main")
+    if signer == "eve":
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text("[trust]\nonly = ['signed']\n", encoding="utf-8")
+        trust(opened(ann, home), follow=True)
+    git(ann, "pull", "-q", "origin", "main")
+    assert trusted(ann, home) == {"own", "signed"}
+
+    listed, config = keys / "signers", keys / "gitconfig"
+    if withdrawn == "list":
+        lines = listed.read_text("utf-8").splitlines(keepends=True)
+        listed.write_text("".join(line for line in lines if not line.startswith(signer)), "utf-8")
+    elif withdrawn == "revoked":
+        shutil.copy(keys / f"key-{signer}.pub", keys / "revoked")
+        revoked = f'[gpg "ssh"]\nrevocationFile = {keys / "revoked"}\n'
+        config.write_text(config.read_text("utf-8") + revoked, "utf-8")
+    else:
+        config.write_text(config.read_text("utf-8").replace("/signers", "/missing"), "utf-8")
+    assert trusted(ann, home) == {"own"}
+    git(ann, "commit", "-q", "--allow-empty", "-m", "x")
+    assert trusted(ann, home) == {"own"}
 
 
 @pytest.mark.attack(FORGED)

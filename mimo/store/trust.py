@@ -269,11 +269,10 @@ class Trust:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts whose last commits name the user's address, on any machine.
 
-        Anyone can write that address into a commit.
+        Anyone can write that address into a commit. Raises `Invalid` if git can't be asked, and for
+        an address that the repository sets.
         """
-        with suppress(MindError):
-            return self._vouching.by_own_address() if self._vouching else frozenset()
-        return frozenset()
+        return self._vouching.by_own_address() if self._vouching else frozenset()
 
     def admitted(self) -> Callable[[str], bool]:
         """Returns a function that checks whether `trust.only` permits to approve a text unseen."""

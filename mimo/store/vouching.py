@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import MindError
+from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
@@ -80,14 +80,29 @@ class Vouching:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts at HEAD whose last commits name the user's address as their author's.
 
-        Raises `Invalid` if git can't be asked.
+        Raises `Invalid` if git can't be asked, and for an address that the repository sets.
         """
         email = self.email()
+        if email != self._own_email():
+            raise Invalid(
+                f"the address `{email}` is from the settings of this repository, which may have"
+                " come with it",
+                hint="if it is yours, set `user.email` in your own settings: `git config --global`,"
+                " or an `includeIf` there",
+            )
         return self._by((email,), "HEAD") if email else frozenset()
 
     def email(self) -> str:
         """Returns the user's e-mail address from git's settings; empty without one."""
         return self._line("config", "--get", "user.email").casefold()
+
+    def _own_email(self) -> str:
+        """Returns the user's e-mail address without the settings of the repository."""
+        words = ("config", "--show-scope", "--null", "--get-all", "user.email")
+        fields = os.fsdecode(git.run(self._root, *words).stdout).split("\0")
+        pairs = zip(fields[::2], fields[1::2], strict=False)
+        own = [value for scope, value in pairs if scope not in ("local", "worktree")]
+        return own[-1].strip().casefold() if own else ""
 
     def base(self) -> str | None:
         """Returns the commit that identifies the history which the user chooses to follow."""
@@ -108,7 +123,7 @@ class Vouching:
         )
 
     def _with_own_signatures(self, seen: GitAnswers, signers: str) -> GitAnswers:
-        if not (email := self.email()):
+        if not (email := self._own_email()):
             return seen
         before = seen.by_key
         if before and seen.signers != signers:

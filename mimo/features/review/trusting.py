@@ -128,7 +128,8 @@ def _repair(mind: Mind) -> None:
 def approve_own(mind: Mind) -> None:
     """Approves the memories and values whose last commits name the user's own address.
 
-    Anyone can write that address into a commit: procedures and the policy are not approved.
+    Anyone can write that address into a commit: procedures and the policy are not approved. Raises
+    `Invalid` outside git, and if the repository's settings name the address.
     """
     own = mind.trust.by_own_address()
     memories = refresh.up_to_date(mind).ask(survey.digests)
@@ -212,6 +213,9 @@ def look_of(mind: Mind) -> FirstLook | None:
         return None
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
+    own = frozenset[str]()
+    with suppress(Invalid):
+        own = mind.trust.by_own_address()
     records = mind.index.ask(survey.records, newest)
     return FirstLook(
         memories=len(texts),
@@ -229,7 +233,7 @@ def look_of(mind: Mind) -> FirstLook | None:
         ),
         procedures=runnable,
         policy=has_policy,
-        yours=len({text.digest for text in texts} & mind.trust.by_own_address()),
+        yours=len({text.digest for text in texts} & own),
         digest=_unapproved(mind, digests(mind)),
     )
 

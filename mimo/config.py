@@ -25,6 +25,8 @@ FORMAT = 1
 
 MAX_BYTES = 1_000_000
 """Maximum size of a settings file."""
+_MOST_ITEMS = 200
+"""Maximum length of a list in a project's settings, each glob of which is compared with files."""
 
 _DEEPEST = 8
 """Maximum depth of tables; settings need two."""
@@ -82,6 +84,8 @@ class Setting(NamedTuple):
     def _list(self, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise self._wrong(value, "must be a list of strings")
+        if self.scope is PROJECT and len(value) > _MOST_ITEMS:
+            raise self._wrong(f"{len(value):,}", f"must have at most {_MOST_ITEMS} items")
         if unknown := [word for word in value if self.allowed and word not in self.allowed]:
             raise self._wrong(unknown[0], f"must be one or more of {', '.join(self.allowed)}")
         return tuple(value)

@@ -45,7 +45,15 @@ def test_a_project_may_not_choose_the_model(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["decay = 3", "[decay]\nrate = 7", "[decay]\nrate = 'x'", "nonsense = 1", "include = 4"]
+    "text",
+    [
+        "decay = 3",
+        "[decay]\nrate = 7",
+        "[decay]\nrate = 'x'",
+        "nonsense = 1",
+        "include = 4",
+        f"include = {['x.md'] * 201}",
+    ],
 )
 def test_an_invalid_setting_is_reported_and_ignored(tmp_path, text):
     config = load(user=tmp_path / "none.toml", project=write(tmp_path / "p.toml", text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mimo import disk
@@ -23,13 +23,21 @@ class Location(NamedTuple):
     inside: str = "."
     """The project's folder relative to the working tree, with `/`."""
 
-    def git_stamp(self, branch: str | None) -> list[disk.Stamp | None]:
-        """Returns a value that changes whenever git's answers may change, without running git."""
+    def git_stamp(self, branch: str | None, watched: Iterable[str] = ()) -> list[disk.Stamp | None]:
+        """Returns a value that changes whenever git's answers may change, without running git.
+
+        They depend on the default branch, on files of the git directory, and on `watched` ones.
+        """
         if self.common is None or self.git_dir is None:
             return []
-        names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
+        names: list[Path | str] = [
+            self.git_dir / "HEAD",
+            self.git_dir / "logs" / "HEAD",
+            self.common / "packed-refs",
+        ]
         names += [self.common / "config", self.common / "shallow"]
         names += [self.common / branch] if branch else []
+        names += watched
         return [disk.stamp(name, follow=True) for name in names]
 
     def mark_file(self, owner: str) -> Path:
@@ -90,10 +98,16 @@ class GitAnswers(NamedTuple):
     """By worktree, the state of git's files when git was asked there."""
     positions: Mapping[str, str] = {}
     """The last position that was read in each reflog."""
+    rebasing: Sequence[str] = ()
+    """The reflogs whose position is within a rebase."""
     only: tuple[str, ...] = ()
     """The setting `trust.only` at that time."""
     signed: str | None = None
     """The commit up to which signatures were checked."""
+    signers: str = ""
+    """The state of the settings and keys that decided which signatures are good."""
+    watched: Sequence[str] = ()
+    """Other files on which the answers depend, such as the user's settings of git."""
     ref: str | None = None
     """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
     tip: str | None = None
@@ -103,5 +117,7 @@ class GitAnswers(NamedTuple):
     """The reason why the default branch is not followed although the user chose to."""
     committed: Digests = Digests()
     """Digests of the texts that the user committed."""
+    by_key: Digests = Digests()
+    """Digests of the texts in commits with the user's good signature."""
     followed: Digests = Digests()
     """Digests of the texts on the default branch that `only` permits."""

@@ -317,8 +317,13 @@ def small_blobs(root: Path, names: Sequence[str]) -> list[str | None]:
     listed = git.ask(root, "cat-file", "--batch-check", data=given).decode("utf-8", "replace")
     # A line repeats the name of a missing object, which may have other separators of lines.
     words = [line.rsplit(" ", 2) for line in listed.removesuffix("\n").split("\n")]
+    # After the name of a missing object is the word `missing`, where others have their size.
+    sizes = (
+        int(w[2]) if len(w) == 3 and w[1] == "blob" and w[2].isdigit() else None for w in words
+    )
     return [
-        w[0] if len(w) == 3 and w[1] == "blob" and int(w[2]) <= _LARGEST else None for w in words
+        w[0] if size is not None and size <= _LARGEST else None
+        for w, size in zip(words, sizes, strict=True)
     ]
 
 

@@ -30,7 +30,7 @@ RULED = frozenset((".git", ".gitignore"))
 _MOST_BYTES = 1024 * 1024
 _MAGIC = frozenset("*?[")
 _MOST_DEEP = 2
-"""Maximum number of `**` in one glob, since each multiplies the comparisons."""
+"""Maximum number of `**` in one glob, as in the globs of memory files."""
 
 
 class Sort(Enum):
@@ -191,7 +191,7 @@ def _of_entry(entry: os.DirEntry[str]) -> Sort:
 
 
 class Rules(NamedTuple):
-    """The patterns of one ignore file, and the folder that they are relative to."""
+    """Patterns of an ignore file, in its order, and the folder that they are relative to."""
 
     folder: Path
     patterns: Patterns
@@ -343,10 +343,19 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
 
 
 def fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Returns whether the parts of a path match the parts of a glob."""
-    if not pattern:
-        return not names
-    if pattern[0] == "**":
-        rest = pattern[1:] or ["*"]
-        return any(fits(names[skipped:], rest) for skipped in range(len(names)))
-    return bool(names) and fnmatchcase(names[0], pattern[0]) and fits(names[1:], pattern[1:])
+    """Returns whether the parts of a path match the parts of a glob.
+
+    The time is at most proportional to the product of both lengths.
+    """
+    parts = [*pattern, "*"] if pattern[-1:] == ["**"] else pattern
+    places = {0}  # in the glob, for the names so far
+    for name in names:
+        following = set[int]()
+        for place in places:
+            while place < len(parts) and parts[place] == "**":
+                following.add(place)
+                place += 1  # noqa: PLW2901
+            if place < len(parts) and fnmatchcase(name, parts[place]):
+                following.add(place + 1)
+        places = following
+    return len(parts) in places

@@ -8,6 +8,7 @@ worktrees of a repository share them, and a clone can't bring any. The files are
 `state.json` whether later changes are followed, and the path of the project
 `git.json`   the last answers of git (see `vouching`)
 `committed`  digests of the texts that the user committed in this repository
+`signed`     digests of the texts in the user's signed commits from any repository
 `followed`   digests of the texts on the default branch, if the user follows it
 `made`       checkpoints that were saved on this machine, each with its branch
 `reviewed`   digests of the texts in `approved` that the user approved, without mind's own writes
@@ -34,6 +35,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import chain
 from operator import is_
 from pathlib import Path
 
@@ -58,7 +60,9 @@ if TYPE_CHECKING:
 _DIGEST = rf"(?!{NAMES_LIST})[0-9a-f]{{64}}"
 _MARK = r"[0-9a-f]{32}\n"
 _NO_ANSWERS = GitAnswers()
-_FILES = ("state.json", "approved", "git.json", "committed", "followed", "reviewed")
+_FILES = ("state.json", "approved", "git.json", "committed", "signed", "followed", "reviewed")
+_LISTS = {"committed": "committed", "signed": "by_key", "followed": "followed"}
+"""The lists of digests in answers of git: the field of each file."""
 
 
 def read_mark(location: Location, owner: str | None) -> str | None:
@@ -228,7 +232,8 @@ class Trust:
             try:
                 if digest.startswith(ALONE):
                     return digest.removeprefix(ALONE) in approved
-                return digest in approved or digest in seen.committed or digest in followed or every
+                own = digest in seen.committed or digest in seen.by_key
+                return digest in approved or own or digest in followed or every
             except StorageFailed:  # `_refresh` reports it and empties the lists.
                 return False
 
@@ -238,12 +243,13 @@ class Trust:
     def few(self, most: int) -> frozenset[str] | None:
         """Returns the digests of all trusted texts if there are at most `most`, else None."""
         self._refresh()
-        texts = self._approved, (self._git or _NO_ANSWERS).committed
+        seen = self._git or _NO_ANSWERS
+        texts = self._approved, seen.committed, seen.by_key
         if self._follow or sum(map(len, texts)) > most:
             return None
         try:
             alone = [f"{ALONE}{digest}" for digest in texts[0]]
-            return frozenset([*texts[0], *texts[1], *alone])
+            return frozenset([*chain.from_iterable(texts), *alone])
         except StorageFailed:
             return frozenset()
 
@@ -264,11 +270,10 @@ class Trust:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts whose last commits name the user's address, on any machine.
 
-        Anyone can write that address into a commit.
+        Anyone can write that address into a commit. Raises `Invalid` if git can't be asked, and for
+        an address that the repository sets.
         """
-        with suppress(MindError):
-            return self._vouching.by_own_address() if self._vouching else frozenset()
-        return frozenset()
+        return self._vouching.by_own_address() if self._vouching else frozenset()
 
     def admitted(self) -> Callable[[str], bool]:
         """Returns a function that checks whether `trust.only` permits to approve a text unseen."""
@@ -315,7 +320,8 @@ class Trust:
                 base = None
                 with suppress(MindError):
                     base = self._vouching.base() if self._vouching and follow else None
-                self._write_git(folder, self._git._replace(base=base, tip=None, stamps={}))
+                chosen = self._git._replace(base=base, ref=None, tip=None, stamps={})
+                self._write_git(folder, chosen)
         self._asked = None
 
     def begin(self) -> Path:
@@ -330,16 +336,17 @@ class Trust:
         """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
         revoked = frozenset(digest.removeprefix(ALONE) for digest in digests)
         with self._changing() as folder:
-            committed = (self._git or _NO_ANSWERS).committed
+            seen = self._git or _NO_ANSWERS
             approved = {digest for digest in revoked if digest in self._approved}
-            own = {digest for digest in revoked if digest in committed}
+            own = {digest for digest in revoked if digest in seen.committed}
+            own |= {digest for digest in revoked if digest in seen.by_key}
             if approved:
                 if approved & (reviewed := self.reviewed()):
                     lists.write_sorted(folder / "reviewed", reviewed - approved)
                 lists.remove(folder / "approved", approved)
-            if self._git is not None and own:
-                kept = Digests(frozenset(committed) - own)
-                self._write_git(folder, self._git._replace(committed=kept))
+            if own:
+                kept = (Digests(frozenset(texts) - own) for texts in (seen.committed, seen.by_key))
+                self._write_git(folder, seen._replace(committed=next(kept), by_key=next(kept)))
         return len(approved | own)
 
     def forget(self) -> None:
@@ -400,9 +407,9 @@ class Trust:
                     from mimo.store import git
 
                     # Earlier commits may be those of another user who packed the repository.
-                    self._write_git(
-                        folder, GitAnswers(positions=git.reflog_ends(self.location.common))
-                    )
+                    reflogs = git.reflog_entries(self.location.common, {})
+                    answers = GitAnswers(positions=reflogs.positions, rebasing=reflogs.rebasing)
+                    self._write_git(folder, answers)
                 self._write_state(folder, follow=False)
                 self._refresh()
             yield folder
@@ -415,14 +422,13 @@ class Trust:
 
     def _write_git(self, folder: Path, seen: GitAnswers) -> None:
         now = self._git or _NO_ANSWERS
-        if seen.committed is not now.committed:
-            lists.write_sorted(folder / "committed", seen.committed)
-        if seen.followed and seen.followed is not now.followed:
-            lists.write_sorted(folder / "followed", seen.followed)
-        elif not seen.followed and (folder / "followed").exists():
-            files.remove(folder / "followed")
         plain = seen._asdict()
-        del plain["committed"], plain["followed"]
+        for name, field in _LISTS.items():
+            texts = plain.pop(field)
+            if texts and texts is not getattr(now, field):
+                lists.write_sorted(folder / name, texts)
+            elif not texts and (folder / name).exists():
+                files.remove(folder / name)
         # Written last: a reader of the new file must get the new lists.
         files.replace(folder / "git.json", f"{json.dumps(plain)}\n".encode(), mode=0o600)
 
@@ -493,7 +499,7 @@ class Trust:
 
     def _lists(self) -> tuple[Digests, ...]:
         seen = self._git or _NO_ANSWERS
-        return self._approved, seen.committed, seen.followed
+        return self._approved, seen.committed, seen.by_key, seen.followed
 
     def _damage(self) -> StorageFailed | None:
         """Returns the error of an earlier lookup."""
@@ -525,6 +531,7 @@ class Trust:
                 seen = GitAnswers(**{**plain, "only": tuple(plain["only"])})
             self._git = seen._replace(
                 committed=lists.read_sorted(folder / "committed"),
+                by_key=lists.read_sorted(folder / "signed"),
                 followed=lists.read_sorted(folder / "followed"),
             )
         self._follow = follow
@@ -542,7 +549,7 @@ class Trust:
             self._store_answers()
 
     def _git_stamp(self, seen: GitAnswers) -> str:
-        return repr((self._only, self.location.git_stamp(seen.ref)))
+        return repr((self._only, self.location.git_stamp(seen.ref, seen.watched)))
 
     def _store_answers(self) -> None:
         """Stores git's current answers. Hold the lock. Raises `Invalid` if git can't be asked."""
@@ -551,8 +558,8 @@ class Trust:
             return
         stamp = self._git_stamp(last)
         fresh = vouching.look(last, follow=self._follow, trusted=self._trusted_by(last))
-        if fresh.ref != last.ref:
-            stamp = self._git_stamp(fresh)  # The stamp depends on the branch.
+        if (fresh.ref, [*fresh.watched]) != (last.ref, [*last.watched]):
+            stamp = self._git_stamp(fresh)  # The stamp depends on them.
         fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})
         try:
             self._write_git(folder, fresh)

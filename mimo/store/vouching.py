@@ -10,19 +10,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import MindError
+from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
 from mimo.store.digests import Digests
 from mimo.store.files import approval_of, is_shared
 from mimo.store.location import GitAnswers, Location
+from mimo.store.walk import fault_of, segments_of
 
 SIGNED = "signed"
 _GOOD = "G"
 _OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
 """Settings that decide which signatures are good."""
+_KEYRINGS = ("pubring.kbx", "pubring.gpg", "public-keys.d/pubring.db", "trustdb.gpg")
 _FIELDS = "%H%x00%ae%x00%ce%x00%at%x00%ct%x00%G?%x00%GS%x00"
 """Seven fields, which an empty word follows. Only NUL can't be part of an address."""
 
@@ -43,7 +46,8 @@ class Vouching:
         self._location = location
         self._root = location.root
         self._only = tuple(only)
-        self._globs = [glob.removeprefix("./").split("/") for glob in globs]
+        parsed = ((glob, segments_of(glob)) for glob in globs)
+        self._globs = [parts for glob, parts in parsed if fault_of(glob, parts) is None]
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
@@ -52,8 +56,14 @@ class Vouching:
 
         `trusted` checks a digest against the approvals and the last answers.
         """
+        has_key = bool(self._line("config", "--global", "--get", "user.signingkey"))
+        signers, files = self._signers() if has_key or SIGNED in self._only else ("", [])
         seen = self._with_own_commits(seen, trusted)
-        return self._with_default_branch(seen) if follow else _without_branch(seen)
+        if has_key:
+            seen = self._with_own_signatures(seen, signers)
+        answers = self._with_default_branch(seen, signers) if follow else _without_branch(seen)
+        watched = (*_user_settings(), *files, *(self._remote_heads() if follow else ()))
+        return answers._replace(signers=signers, watched=watched)
 
     def admitted(self) -> frozenset[str] | None:
         """Returns the digests of the files whose last commits `trust.only` permits.
@@ -70,14 +80,29 @@ class Vouching:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts at HEAD whose last commits name the user's address as their author's.
 
-        Raises `Invalid` if git can't be asked.
+        Raises `Invalid` if git can't be asked, and for an address that the repository sets.
         """
         email = self.email()
+        if email != self._own_email():
+            raise Invalid(
+                f"the address `{email}` is from the settings of this repository, which may have"
+                " come with it",
+                hint="if it is yours, set `user.email` in your own settings: `git config --global`,"
+                " or an `includeIf` there",
+            )
         return self._by((email,), "HEAD") if email else frozenset()
 
     def email(self) -> str:
         """Returns the user's e-mail address from git's settings; empty without one."""
         return self._line("config", "--get", "user.email").casefold()
+
+    def _own_email(self) -> str:
+        """Returns the user's e-mail address without the settings of the repository."""
+        words = ("config", "--show-scope", "--null", "--get-all", "user.email")
+        fields = os.fsdecode(git.run(self._root, *words).stdout).split("\0")
+        pairs = zip(fields[::2], fields[1::2], strict=False)
+        own = [value for scope, value in pairs if scope not in ("local", "worktree")]
+        return own[-1].strip().casefold() if own else ""
 
     def base(self) -> str | None:
         """Returns the commit that identifies the history which the user chooses to follow."""
@@ -91,15 +116,23 @@ class Vouching:
         email = self.email()
         if common is None or not email:
             return seen
-        reflogs = git.reflog_entries(common, seen.positions)
+        reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
         digests = seen.committed.with_more(self._own(reflogs.made, email, trusted))
-        seen = seen._replace(positions=reflogs.positions, committed=digests)
-        if not self._line("config", "--global", "--get", "user.signingkey"):
+        return seen._replace(
+            positions=reflogs.positions, rebasing=reflogs.rebasing, committed=digests
+        )
+
+    def _with_own_signatures(self, seen: GitAnswers, signers: str) -> GitAnswers:
+        if not (email := self._own_email()):
             return seen
+        before = seen.by_key
+        if before and seen.signers != signers:
+            still = self._own_signed(None, email)
+            before = Digests(frozenset(digest for digest in before if digest in still))
         signed = self._own_signed(seen.signed, email)
         # A shallow clone may get more of its history, so it is checked as a whole each time.
         head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
-        return seen._replace(signed=head, committed=digests.with_more(signed))
+        return seen._replace(signed=head, by_key=before.with_more(signed))
 
     def _own(
         self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
@@ -162,7 +195,8 @@ class Vouching:
         """Returns the texts of commits that the user signed, on any machine.
 
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
-        signs the texts of another author, who may have used the user's address.
+        signs the texts of another author, who may have used the user's address. So are those that
+        were made here within a rebase, see `git.reflog_entries`.
         """
         head = revisions.commit_id(self._root, "HEAD")
         if head is None or head == since:
@@ -179,13 +213,16 @@ class Vouching:
             *revs,
             "--",
         )
-        good, boundary = [], git.boundary(self._root)
+        common = self._location.common
+        excluded = git.boundary(self._root)
+        excluded |= git.commits_within_rebases(common) if common else frozenset()
+        good = []
         fields = os.fsdecode(logged).split("\0")
         for place in range(0, len(fields) - 7, 8):
             commit, author, committer, written, committed, verdict, signer = fields[place:][:7]
             theirs = signer.strip().rpartition("<")[2].removesuffix(">").casefold()
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
-            if verdict == _GOOD and mine and written == committed and commit not in boundary:
+            if verdict == _GOOD and mine and written == committed and commit not in excluded:
                 good.append(commit)
         texts = revisions.blobs(self._root, good)
         brought = self._brought([id for id in good if not _is_unreviewed(texts.get(id, b""))])
@@ -218,7 +255,7 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: GitAnswers) -> GitAnswers:
+    def _with_default_branch(self, seen: GitAnswers, signers: str) -> GitAnswers:
         ref = self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
@@ -226,14 +263,22 @@ class Vouching:
                 "there is no default branch: commit to `main` or `master`, set another one with "
                 "`git config init.defaultBranch NAME`, or `git remote set-head origin --auto`"
             )
-            return _without_branch(seen)._replace(stopped=reason)
+            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
+        # Another remote may be that of a contributor, whose branch has the same history.
+        if seen.ref is not None and seen.ref.split("/")[:3] != ref.split("/")[:3]:
+            reason = (
+                f"the default branch is now `{short_name(ref)}`, not `{short_name(seen.ref)}`; "
+                "`mind trust --follow` follows it"
+            )
+            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
         if seen.base is not None and not self._is_related(seen.base, tip):
             reason = (
                 f"`{short_name(ref)}` shares no history with the followed commits; "
                 "`mind trust --follow` follows its current history"
             )
             return _without_branch(seen)._replace(ref=ref, stopped=reason)
-        if (seen.tip, seen.only) != (tip, self._only):
+        signed = SIGNED in self._only and seen.signers != signers
+        if signed or (seen.tip, seen.only) != (tip, self._only):
             texts = (
                 self._by(self._only, tip)
                 if self._only
@@ -249,10 +294,11 @@ class Vouching:
         words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD")
         lines = os.fsdecode(git.run(self._root, *words).stdout).splitlines()
         heads = dict(line.split(" ", 1) for line in lines if line.count(" ") == 1)
-        if target := heads.get("refs/remotes/origin/HEAD"):
-            return target
-        if len(heads) == 1:
-            return next(iter(heads.values())) or None
+        remotes = os.fsdecode(git.run(self._root, "remote").stdout).splitlines()
+        # Without a HEAD of its own, `origin` must not give way to the remote of a contributor.
+        for name in ("origin", *remotes) if len(remotes) == 1 else ("origin",):
+            if target := heads.get(f"refs/remotes/{name}/HEAD"):
+                return target
         configured = self._line("config", "--get", "init.defaultBranch")
         for name in ("main", "master", configured):
             if name and revisions.commit_id(self._root, f"refs/heads/{name}"):
@@ -310,6 +356,23 @@ class Vouching:
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
+    def _signers(self) -> tuple[str, list[str]]:
+        """Returns the state of what decides which signatures are good, and the files of it."""
+        settings = self._signature_settings()
+        named = [word.partition("=")[2] for word in settings if word.startswith("gpg.ssh.")]
+        files = [os.path.join(self._root, name) for name in named if name]  # noqa: PTH118
+        home = os.environ.get("GNUPGHOME") or os.path.expanduser("~/.gnupg")  # noqa: PTH111
+        files += [f"{home}/{name}" for name in _KEYRINGS]
+        return repr((settings, [disk.stamp(file, follow=True) for file in files])), files
+
+    def _remote_heads(self) -> list[str]:
+        """Returns the files from which git reads the default branches of remotes."""
+        folder = f"{self._location.common}/refs/remotes"
+        try:
+            return [folder, *(f"{folder}/{name}/HEAD" for name in sorted(os.listdir(folder)))]  # noqa: PTH208
+        except OSError:
+            return [folder]
+
     def _signature_settings(self) -> list[str]:
         """Returns options with the user's settings of signatures, not the repository's."""
         settings: list[str] = []
@@ -350,6 +413,14 @@ class Vouching:
     def _line(self, *words: str) -> str:
         """Returns the first line of the output of a command."""
         return os.fsdecode(git.run(self._root, *words).stdout).strip().partition("\n")[0]
+
+
+def _user_settings() -> list[str]:
+    """Returns the files from which git reads the user's settings."""
+    if file := os.environ.get("GIT_CONFIG_GLOBAL"):
+        return [file]
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return [os.path.expanduser(name) for name in ("~/.gitconfig", f"{folder}/git/config")]  # noqa: PTH111
 
 
 def _without_branch(seen: GitAnswers) -> GitAnswers:

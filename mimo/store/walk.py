@@ -181,16 +181,21 @@ def _globs(
     """Returns the stamps of the files that the globs of a setting match, by path."""
     matched: dict[str, Numbers] = {}
     for pattern in patterns:
-        parts = pattern.removeprefix("./").split("/")
-        # `**/**` matches the same as `**`, and is much slower.
-        pairs = zip([None, *parts], parts, strict=False)
-        segments = [part for before, part in pairs if part != "**" or before != "**"]
-        if fault := _fault(pattern, segments):
+        segments = segments_of(pattern)
+        if fault := fault_of(pattern, segments):
             reason = f"{setting}: {fault}"
             result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
             _glob(result, matched.__setitem__, base, tuple(segments), wanted)
     return matched
+
+
+def segments_of(pattern: str) -> list[str]:
+    """Returns the parts of a glob of memory files."""
+    parts = pattern.removeprefix("./").split("/")
+    # `**/**` matches the same as `**`, and is much slower.
+    pairs = zip([None, *parts], parts, strict=False)
+    return [part for before, part in pairs if part != "**" or before != "**"]
 
 
 def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:
@@ -418,8 +423,8 @@ def _matcher(segment: str) -> re.Pattern[str]:
     return re.compile(re.escape(segment) if _MAGIC.isdisjoint(segment) else translate(segment))
 
 
-def _fault(pattern: str, segments: Sequence[str]) -> str | None:
-    """Returns the error in a glob, or None."""
+def fault_of(pattern: str, segments: Sequence[str]) -> str | None:
+    """Returns the error in a glob, for which no file is read; None without one."""
     if not pattern or "\0" in pattern or "" in segments:
         return f"`{pattern}` is not a relative path"
     if ".." in segments or "\\" in pattern or ":" in segments[0]:

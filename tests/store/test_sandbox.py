@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation
-from mimo.store.sandbox import Entry, Sandbox, Sort, targets
+from mimo.store.sandbox import Entry, Sandbox, Sort, fits, targets
 
 
 @pytest.fixture
@@ -317,6 +317,37 @@ def test_a_folder_whose_ignore_rules_are_too_large_is_refused(root, place):
         (target,) = targets(Sandbox(None, root), name)
         assert target.problem
         assert place in target.problem.message
+
+
+@pytest.mark.attack("pattern that takes very long")
+def test_an_ignore_file_with_wrong_long_or_many_patterns_is_still_used(root):
+    put(root, "a.md", "b.md", "c.md", "folder/d.md")
+    wrong = ["[z-a]", "[[:x:]]", "[", "\\", "?" * 100_000, *["?" * 256] * 200]
+    many = [f"*x{number}?y*" for number in range(500)]
+    put(
+        root,
+        ".gitignore",
+        text="\n".join(["*.md", *wrong, "!b.md", *many, "!/folder/*.md", "c.md"]),
+    )
+    assert paths(root, ".") == ["b.md", "folder/d.md"]
+
+
+@pytest.mark.attack("pattern that takes very long")
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("**/d/" * 8 + "x.md", False),
+        ("**/d/" * 8 + "*.txt", True),
+        ("**/" * 40 + "f.txt", True),
+        ("**", True),
+        ("d/**", True),
+        ("d/" * 30 + "**", True),
+        ("d/" * 30 + "f.txt/**", False),
+        ("d/" * 30, False),
+    ],
+)
+def test_a_glob_with_many_stars_takes_no_long_time(pattern, matches):
+    assert fits([*["d"] * 30, "f.txt"], pattern.removesuffix("/").split("/")) is matches
 
 
 def test_deep_folders_are_walked_once(root, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from mimo.errors import LaterFormat, StorageFailed
 from mimo.store.files import ALONE
-from mimo.store.git import reflog_ends, reflog_entries
+from mimo.store.git import reflog_entries
 from mimo.store.location import locate
 from mimo.store.projects import known_owner, own_name
 from mimo.store.trust import Trust
@@ -413,13 +413,12 @@ def test_a_reflog_lists_the_commits_made_here(tmp_path):
     log = tmp_path / "logs" / "HEAD"
     log.write_text(
         logged("clone: from x", "commit: a", "pull: Fast-forward", "commit (amend): b",
-               "merge x: Fast-forward", "cherry-pick: c", "rebase (pick): d", "am: e",
+               "merge x: Fast-forward", "cherry-pick: c", "checkout: moving from x to y", "am: e",
                "commit (merge): f", "commit (cherry-pick): g", "revert: h", "checkout: commit: i"),
         encoding="utf-8",
     )  # fmt: skip
     reflogs = reflog_entries(tmp_path, {})
     assert reflogs.made == {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
-    assert reflogs.positions == reflog_ends(tmp_path)
     assert reflog_entries(tmp_path, reflogs.positions).made == {}
 
     log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")
@@ -431,10 +430,86 @@ def test_a_reflog_whose_position_is_lost_counts_only_if_it_is_new(tmp_path):
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "HEAD"
     log.write_text(logged("commit (initial): a", "commit: b"), encoding="utf-8")
-    position = reflog_ends(tmp_path)
+    position = reflog_entries(tmp_path, {}).positions
     text = logged("commit (initial): a", "commit: b", "commit: c")
     log.write_text(text.partition("\n")[2].replace("commit: b", "commit: x"), encoding="utf-8")
     assert reflog_entries(tmp_path, position).made == {}
+
+
+HEX = "a" * 40
+START, FINISH = "rebase (start): checkout main", "rebase (finish): returning to refs/heads/pr"
+PULL = "pull --rebase ../o.git main (start): checkout abc"
+LEFT, BACK = f"checkout: moving from {HEX} to main", f"checkout: moving from main to {HEX}"
+
+
+@pytest.mark.attack("commit forged under the user's address")
+@pytest.mark.parametrize(
+    ("messages", "own", "running"),
+    [
+        ("+ commit: a | START | commit: b | commit (amend): c | FINISH | + commit: d", "", False),
+        ("+ commit: a | PULL | commit: b | rebase (pick): c | FINISH | + commit: d", "", False),
+        ("pull (start): checkout x | commit: b | rebase (continue): c | FINISH", "", False),
+        ("START | commit: x | rebase (abort): returning to refs/heads/pr | + commit: b", "", False),
+        ("START | commit: b | rebase (abort): x | START | commit: c | FINISH", "", False),
+        ("+ commit: a | rebase -i (start): checkout main | commit: b", "", True),
+        ("+ commit: a | tool x (start): checkout main | commit: b | FINISH", "", False),
+        # The first line was removed, or is that of a git before 2.26.
+        ("commit: b | rebase (pick): (start): checkout x | FINISH | + commit: c", "", False),
+        ("rebase: checkout main | commit: b | rebase: checkout x | rebase: y | + commit: c", "",
+         False),
+        ("rebase: checkout main | commit: b | rebase finished: x | + commit: c", "", False),
+        ("commit: b", "", True),
+        # The branch was up to date, so no rebase began.
+        ("rebase: checkout main | + commit: a", "", False),
+        # No last line: `git rebase --quit`, or a rebase of a detached HEAD.
+        ("START | commit: b | LEFT | + commit: c", "", False),
+        ("START | commit: b | LEFT | commit: c | BACK | commit: d | FINISH", "", False),
+        ("START | commit: b | LEFT | commit: c | BACK | commit: d", "", True),
+        ("START | rebase (pick): b | commit: c", "| + commit: d", False),
+        # The subject is the words of another author.
+        ("START | rebase (pick): x (finish): y | commit: b | FINISH", "", False),
+        ("+ commit: a | cherry-pick: x (start): checkout y | + commit: b", "", False),
+    ],
+)  # fmt: skip
+def test_a_commit_within_a_rebase_is_not_the_user_s(tmp_path, messages, own, running):
+    (tmp_path / "logs").mkdir()
+    if running:
+        (tmp_path / "rebase-merge").mkdir()
+    names = {"START": START, "FINISH": FINISH, "PULL": PULL, "LEFT": LEFT, "BACK": BACK}
+
+    def read(text, positions, rebasing):
+        lines = [names.get(line, line) for line in text.split(" | ")]
+        log = logged("clone: from x", *(line.removeprefix("+ ") for line in lines))
+        (tmp_path / "logs" / "HEAD").write_text(log, encoding="utf-8")
+        expected = {f"{n:040x}" for n, line in enumerate(lines, 2) if line.startswith("+ ")}
+        reflogs = reflog_entries(tmp_path, positions, rebasing)
+        return reflogs, reflogs.made.keys(), expected
+
+    reflogs, made, expected = read(messages, {}, ())
+    assert made == expected
+    if own:
+        _, made, expected = read(f"{messages} {own}", reflogs.positions, reflogs.rebasing)
+        assert made == expected
+
+
+@pytest.mark.attack("commit forged under the user's address")
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_rebase_that_goes_on_after_it_was_read_is_known(tmp_path, ends):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "rebase-merge").mkdir()
+    log = tmp_path / "logs" / "HEAD"
+    log.write_text(logged("commit: a", START), encoding="utf-8")
+    first = reflog_entries(tmp_path, {})
+    assert first.made == {f"{1:040x}": None}
+    assert first.rebasing == ("",)
+
+    (tmp_path / "rebase-merge").rmdir()
+    log.write_text(logged("commit: a", START, "commit: b", *[FINISH] * ends, "commit: c"), "utf-8")
+    second = reflog_entries(tmp_path, first.positions, first.rebasing)
+    assert second.made == ({f"{5:040x}": None} if ends else {})
+    assert second.rebasing == ()
+    log.write_text(log.read_text("utf-8") + f"{HEX} {'b' * 40} A <a@b> 1 +0000\tcommit: d\n")
+    assert reflog_entries(tmp_path, second.positions).made == {"b" * 40: None}
 
 
 def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):

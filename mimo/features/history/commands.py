@@ -88,6 +88,7 @@ class Restored:
     file: File
     commit: CommitRow
     replaced: Annotated[Omitted[bool], Out("True if the text of an existing file changed")] = None
+    approved: Annotated[Omitted[bool], Out("True if a person approves an unapproved text")] = None
     undo: Undo = None
 
 
@@ -171,9 +172,12 @@ def restore(
     """Restore a memory from an earlier revision
 
     Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
-    not, goes to the trash: `mind undo` brings it back.
+    not, goes to the trash: `mind undo` brings it back. A person who restores a text of another
+    author approves it.
     """
+    was_trusted = mind.trust.checker()
     record, commit, replaced = revisions.restore(mind, id, at)
+    digest = record.place.digest
     return Restored(
         id=record.parent or record.memory.id,
         title=record.origin if record.parent else record.memory.heading,
@@ -181,6 +185,7 @@ def restore(
         file=record.place.path,
         commit=_commit(commit),
         replaced=replaced or None,
+        approved=(mind.trust.trusted(digest) and not was_trusted(digest)) or None,
         undo=undoing.entry_id(),
     )
 

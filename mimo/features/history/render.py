@@ -59,6 +59,8 @@ def _(result: Restored, screen: Screen) -> None:
     then = f"as it was on {day(result.commit.date)} ({result.commit.commit})"
     title = titled(result.title)
     screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result), dim(f"  {then}"))
+    if result.approved:
+        screen.note("this approves the text, which was not trusted before")
     if result.replaced:
         screen.note("the text before is in the trash; `mind undo` brings it back")
     elif result.undo:

@@ -128,7 +128,8 @@ def _repair(mind: Mind) -> None:
 def approve_own(mind: Mind) -> None:
     """Approves the memories and values whose last commits name the user's own address.
 
-    Anyone can write that address into a commit: procedures and the policy are not approved.
+    Anyone can write that address into a commit: procedures and the policy are not approved. Raises
+    `Invalid` outside git, and if the repository's settings name the address.
     """
     own = mind.trust.by_own_address()
     memories = _memories(mind)
@@ -220,8 +221,10 @@ def look_of(mind: Mind) -> FirstLook | None:
         return None
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
+    own = frozenset[str]()
+    with suppress(Invalid):
+        own = mind.trust.by_own_address().intersection(_memories(mind))
     records = mind.index.ask(survey.records, newest)
-    own = mind.trust.by_own_address().intersection(_memories(mind))
     return FirstLook(
         memories=len(texts),
         files=len(paths),

@@ -728,6 +728,7 @@ def test_an_id_returns_to_its_memory_when_that_is_approved_again(rivals, home):
     assert text_of(at(mind, "HEAD").mind, "rule") == "Deploy on any day"
 
 
+@pytest.mark.usefixtures("own_settings")
 def test_mine_approves_a_memory_whose_id_an_unapproved_one_has(rivals, remote, home):
     git(rivals, "push", "-q", "origin", "main")
     clone = clone_of(remote, "second", "ann@example.com")

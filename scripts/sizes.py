@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 329
-MOST_LINES = 86_800
+MOST_MODULES = 330
+MOST_LINES = 86_840
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1035, 26),
-    "add": (70, 1045, 23),
+    "search": (75, 1036, 26),
+    "add": (72, 1049, 23),
     "hook": (39, 455, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

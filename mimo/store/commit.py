@@ -52,7 +52,6 @@ _INTENT, _INTENT_AFTER_REMOVAL = " A", "DA"
 """Marks of `git status`: only the intent to add the file is in git's index (`git add -N`)."""
 _EDITING = 3600
 """The time in seconds for which an editor of `git commit` is expected to be open."""
-_PROCESSES = Path("/proc")
 _SLOW = 600
 """Deadline in seconds for commands that run hooks, sign, or use the network."""
 
@@ -114,14 +113,14 @@ def check_unattended(root: Path) -> None:
             "`git commit` may be waiting for its editor",
             hint="finish that commit; after an hour it counts as abandoned",
         )
-    if _is_committing(root):
+    if git.is_committing(root):
         raise Conflict("`git commit` is running in this repository", hint="wait until it has ended")
 
 
 def wait_for_hooks(root: Path) -> None:
     """Waits while `git commit` runs a hook, for ten minutes at most."""
     deadline = time.monotonic() + _SLOW
-    while time.monotonic() < deadline and not _is_editing(root) and _is_committing(root):
+    while time.monotonic() < deadline and not _is_editing(root) and git.is_committing(root):
         time.sleep(_HOOK_SECONDS)
 
 
@@ -136,29 +135,6 @@ def _is_editing(root: Path) -> bool:
             recent = 0 <= time.time() - status.st_mtime < _EDITING
             return recent and UNREVIEWED.encode() not in disk.read(file)
     return False
-
-
-def _is_committing(root: Path) -> bool:
-    """Returns whether a process `git commit` works in the working tree.
-
-    Without `/proc`, as on macOS, one in another repository counts, too.
-    """
-    top = Path(os.fsdecode(git.ask(root, "rev-parse", "--show-toplevel").rstrip(b"\n")))
-    if not _PROCESSES.is_dir():
-        import subprocess
-
-        listed = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=False)
-        return any(_is_commit(line.split()) for line in listed.stdout.splitlines())
-    for process in _PROCESSES.glob("[0-9]*"):
-        with suppress(OSError):  # It has ended, or is another user's.
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if _is_commit(words) and (process / "cwd").readlink() == top:
-                return True
-    return False
-
-
-def _is_commit(words: Sequence[bytes]) -> bool:
-    return bool(words) and words[0].split(b"/")[-1] == b"git" and b"commit" in words
 
 
 def under_way(root: Path) -> str:

@@ -19,6 +19,7 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import background, saving, syncing
 from mimo.store import commit, projects
+from mimo.store import git as store_git
 from tests.conftest import git, wait_until_forgotten
 
 
@@ -177,7 +178,7 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
 def test_a_commit_whose_hook_runs_is_not_disturbed(
     on, mind, repository, started, home, tmp_path, monkeypatch, processes
 ):
-    monkeypatch.setattr(commit, "_PROCESSES", Path(processes))
+    monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     begun, end = tmp_path / "begun", tmp_path / "end"
     hook = repository / ".git" / "hooks" / "pre-commit"

@@ -211,6 +211,19 @@ class Cancelled(MindError):
     exit_status = INTERRUPTED
 
 
+class Updated(MindError):
+    """mind was updated or removed while this process was running; start it again."""
+
+    code = "MIND_UPDATED"
+
+    def __init__(self) -> None:
+        """Takes nothing: the message is fixed."""
+        super().__init__(
+            "mind was updated or removed while this process was running",
+            hint="start it again; for an MCP server, start a new session in the client",
+        )
+
+
 class Internal(MindError):
     """A bug in mind. The message is fixed, since an exception's text may contain a memory."""
 

@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 332
+MOST_MODULES = 333
 MOST_LINES = 88_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (74, 1045, 26),
-    "add": (70, 1060, 23),
+    "search": (76, 1050, 26),
+    "add": (73, 1065, 23),
     "hook": (39, 460, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

@@ -11,6 +11,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from mimo import installation
 from mimo.cli.answering import reply
 from mimo.cli.asked import standby_lock
 from mimo.errors import MindError
@@ -28,6 +29,7 @@ def serve(root: Path, home: Path, idle: float) -> None:
 
     Does nothing if another process of this kind serves the project.
     """
+    installation.keep()
     memory = Memory(lambda: opened(root, home))
     with holding(standby_lock(memory.mind())) as ours:
         if not ours:

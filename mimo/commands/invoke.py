@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo import disk
+from mimo import disk, installation
 from mimo.commands.arguments import decode
 from mimo.commands.spec import BUDGET, EVERYWHERE, Effect, Spec, Surface
-from mimo.errors import Denied, Internal, Invalid, MindError, NoProject, NotFound
+from mimo.errors import Denied, Internal, Invalid, MindError, NoProject, NotFound, Updated
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
@@ -50,8 +50,9 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
     """Returns the result of a command, whose arguments are as the surface received them.
 
     Raises `MindError`s only: those that the command documents, `Invalid` for wrong arguments,
-    `NoProject` if it needs a project, and `Internal` (with the original error as its cause) for
-    any unexpected error. Every rule for all calls on all surfaces is a step of this function.
+    `NoProject` if it needs a project, and for any unexpected error `Internal` (with the original
+    error as its cause), or `Updated` if the code on disk was replaced. Every rule for all calls on
+    all surfaces is a step of this function.
     """
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
@@ -83,6 +84,7 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
                 guard.limit(call)
                 guard.check_record(call)
                 if spec.effect is not Effect.READ:
+                    installation.check_installed()
                     _check_format(spec, owner, values)
                 values = _admitted(spec, mind, values)
                 try:
@@ -386,8 +388,10 @@ def _storage_failed(error: OSError) -> MindError:
     return failure("use", Path(str(error.filename or "a file")), error)
 
 
-def fault() -> Internal:
+def fault() -> MindError:
     """Returns the error for an unexpected one, whose own text may contain a memory."""
+    if installation.is_changed():
+        return Updated()
     return Internal(
         "unexpected error in mind; nothing was lost",
         hint="set MIND_DEBUG=1 to see the traceback, and report it",

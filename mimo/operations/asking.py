@@ -15,15 +15,15 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from mimo import __version__
+from mimo import BUILD, __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
     from typing import Any
 
-GREETING = {"mind": __version__, "protocol": 2}
-"""The first line of a server. A server with another one is not asked."""
+GREETING = {"mind": __version__, "protocol": 2, "build": BUILD}
+"""The first line of a server. A server with another one is not asked: it has other code."""
 
 OFF = "MIND_SOCKET"
 """The variable that is `off` if no server is to be asked."""
@@ -32,6 +32,7 @@ TAKEN = b"\n"
 """Sent if the reply came in time: a program without one does the work, and records it, itself."""
 
 MOST_REQUEST = 64 * 1024
+"""The maximum length of a request, and of a greeting, which has a path."""
 MOST_REPLY = 8 * 1024 * 1024
 MOST_PATH = 100
 """The maximum length of a socket's path; systems allow 104 to 108 bytes."""
@@ -163,7 +164,7 @@ def _asked(
                 os.close(descriptor)
         if not is_own(peer):
             return None
-        if json.loads(line(peer, GREETING_SECONDS, 1_000)) != GREETING:
+        if json.loads(line(peer, GREETING_SECONDS, MOST_REQUEST)) != GREETING:
             return None
         peer.sendall(data)
         reply = json.loads(line(peer, seconds, MOST_REPLY))

@@ -19,6 +19,7 @@ from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any
 
+from mimo import installation
 from mimo.errors import MindError
 from mimo.mind import Answers, Mind
 from mimo.operations import asking, refresh
@@ -120,11 +121,14 @@ class Listener:
 
     def close(self) -> None:
         """Stops listening, so that another server can take over."""
+        self._stop()
+        self._thread.join(SECONDS)
+
+    def _stop(self) -> None:
         self._ended.set()
         if self._listening:
             with suppress(OSError):
                 self._listening.shutdown(SHUT_RDWR)
-        self._thread.join(SECONDS)
 
     def _run(self) -> None:
         try:
@@ -201,6 +205,10 @@ class Listener:
         try:
             with peer, suppress(OSError, ValueError, RecursionError):
                 if not asking.is_own(peer):
+                    return
+                if installation.is_changed():
+                    log.info("mind was updated or removed; another server may listen")
+                    self._stop()
                     return
                 peer.settimeout(SECONDS)
                 peer.sendall(_line(asking.GREETING))

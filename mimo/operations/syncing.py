@@ -249,8 +249,10 @@ def commit_scheduled(root: Path, home: Path) -> None:
     with suppress(MindError, OSError):
         mind = opened(root, home)
         commits.check_shared(repository(mind))  # Outside git, and if it is ignored, nothing fails.
+        commits.wait_for_hooks(root)
         try:
-            sync(mind, message=None, automatic=True)
+            with disk.shared():
+                sync(mind, message=None, automatic=True)
         except (MindError, OSError) as error:
             _note_failure(mind, error)
             raise

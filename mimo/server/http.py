@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from mimo import disk
+from mimo import disk, installation
 from mimo.commands import all_commands
 from mimo.config import without_password
 from mimo.disk import home_of, system_clock
@@ -392,6 +392,7 @@ def main(
     Raises `Invalid`, and `StorageFailed` if the port is in use or the token can't be read.
     """
     log_to_stderr(Brief("mind: %(message)s"))
+    installation.keep()
     disk.return_memory()
     disk.permit_many_files()
     home = home_of(os.environ)

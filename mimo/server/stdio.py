@@ -33,6 +33,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from mimo import installation
 from mimo.commands import all_commands
 from mimo.disk import home_of, permit_many_files, return_memory, working_directory
 from mimo.errors import StorageFailed
@@ -58,6 +59,7 @@ def main(
     reads no answers, and `StorageFailed` if they can't be written.
     """
     log_to_stderr(Redacting("mind: %(message)s"))
+    installation.keep()
     permit_many_files()
     return_memory()
     logging.getLogger("mind.exposure").setLevel(logging.INFO)

@@ -44,6 +44,7 @@ PROGRAM = "mind <mind@localhost>"
 
 _FROM_INPUT = ("--pathspec-from-file=-", "--pathspec-file-nul")
 _PAUSE_SECONDS = 0.1
+_HOOK_SECONDS = 0.5
 _TRIES = 5
 _NEW, _MISSING = "??", " D"
 """Marks of `git status`: not in git's index yet, and missing on the disk."""
@@ -99,8 +100,8 @@ def check_idle(root: Path) -> None:
 def check_unattended(root: Path) -> None:
     """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
 
-    On a detached HEAD it would be on no branch. While `git commit` waits for its editor, git locks
-    nothing, but the user's commit would fail.
+    On a detached HEAD it would be on no branch. While `git commit` waits for a hook or its editor,
+    git locks nothing, but the user's commit would fail.
     """
     if branch(root) is None:
         raise Conflict(
@@ -112,6 +113,15 @@ def check_unattended(root: Path) -> None:
             "`git commit` may be waiting for its editor",
             hint="finish that commit; after an hour it counts as abandoned",
         )
+    if git.is_committing(root):
+        raise Conflict("`git commit` is running in this repository", hint="wait until it has ended")
+
+
+def wait_for_hooks(root: Path) -> None:
+    """Waits while `git commit` runs a hook, for ten minutes at most."""
+    deadline = time.monotonic() + _SLOW
+    while time.monotonic() < deadline and not _is_editing(root) and git.is_committing(root):
+        time.sleep(_HOOK_SECONDS)
 
 
 def _is_editing(root: Path) -> bool:

@@ -84,6 +84,7 @@ _READ_ALWAYS = ("HEAD", "config", "index", "packed-refs", "commondir")
 """Files of a git directory that most commands open."""
 SECONDS = 60
 """Deadline of a command that reads."""
+_PROCESSES = Path("/proc")
 _SECONDS_OF_OUTPUT = 5
 _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
@@ -496,6 +497,29 @@ def branch(root: Path) -> str | None:
     if match and match[1] == _IN_REFTABLE:
         return output(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     return match[1] if match else None
+
+
+def is_committing(root: Path) -> bool:
+    """Returns whether a process `git commit` works in the working tree.
+
+    Without `/proc`, as on macOS, one in another repository counts, too.
+    """
+    top = Path(os.fsdecode(ask(root, "rev-parse", "--show-toplevel").rstrip(b"\n")))
+    if not _PROCESSES.is_dir():
+        import subprocess
+
+        listed = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=False)
+        return any(_is_commit(line.split()) for line in listed.stdout.splitlines())
+    for process in _PROCESSES.glob("[0-9]*"):
+        with suppress(OSError):  # It has ended, or is another user's.
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            if _is_commit(words) and (process / "cwd").readlink() == top:
+                return True
+    return False
+
+
+def _is_commit(words: Sequence[bytes]) -> bool:
+    return bool(words) and words[0].split(b"/")[-1] == b"git" and b"commit" in words
 
 
 def directory(root: Path) -> Path | None:

@@ -4,19 +4,22 @@ import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.cli.main import main
 from mimo.config import setting
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import background, saving, syncing
-from mimo.store import projects
+from mimo.store import commit, projects
+from mimo.store import git as store_git
 from tests.conftest import git, wait_until_forgotten
 
 
@@ -160,15 +163,59 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
     editor = f"touch {begun}; while ! test -e {end}; do sleep 0.05; done; echo app >"
     with subprocess.Popen(
         ["git", "commit", "-q"], cwd=repository, env={**os.environ, "GIT_EDITOR": f"{editor}"}
-    ) as commit:
+    ) as user:
         while not begun.exists():
             time.sleep(0.05)
         syncing.commit_scheduled(repository, home)
         assert "`git commit` may be waiting" in (syncing.failure_of_commit(mind) or "")
         end.touch()
-        assert commit.wait() == 0
+        assert user.wait() == 0
     syncing.commit_scheduled(repository, home)
     assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
+
+
+@pytest.mark.parametrize("processes", ["/proc", "/missing"])
+def test_a_commit_whose_hook_runs_is_not_disturbed(
+    on, mind, repository, started, home, tmp_path, monkeypatch, processes
+):
+    monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    begun, end = tmp_path / "begun", tmp_path / "end"
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {begun}; while ! test -e {end}; do sleep 0.05; done\n")
+    hook.chmod(0o755)
+    say(mind, "add", "Tea")
+    with subprocess.Popen(["git", "commit", "-qm", "app", "--allow-empty"], cwd=repository) as user:
+        while not begun.exists():
+            time.sleep(0.05)
+        with pytest.raises(Conflict, match="`git commit` is running"):
+            commit.check_unattended(repository)
+        with ThreadPoolExecutor() as threads:
+            done = threads.submit(syncing.commit_scheduled, repository, home)
+            end.touch()
+            assert user.wait() == 0
+            done.result()
+    assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
+
+
+def test_all_steps_wait_for_a_stale_lock_together(on, mind, repository, started, home, monkeypatch):
+    monkeypatch.setattr(disk, "WAIT_SECONDS", 0.5)
+    limits = []
+    waited = commit._waited
+
+    def recorded(*args, **named):
+        limits.append(disk.current())
+        return waited(*args, **named)
+
+    monkeypatch.setattr(commit, "_waited", recorded)
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    say(mind, "add", "Tea")
+    (repository / ".git" / "index.lock").touch()
+    syncing.commit_scheduled(repository, home)
+    assert "index.lock` is held by another process" in (syncing.failure_of_commit(mind) or "")
+    assert len(limits) > 1
+    assert len(set(limits)) == 1
 
 
 def test_an_abandoned_commit_delays_the_next_one_for_an_hour(on, mind, repository, started, home):

@@ -73,6 +73,7 @@ SERVERS: dict[str, Server] = {
     "hangs up": lambda peer: peer.close(),
     "garbage": lambda peer: peer.sendall(b"\xff\x00{{\n"),
     "other version": lambda peer: peer.sendall(greeting(mind="0.1")),
+    "other build": lambda peer: peer.sendall(greeting(build="1 2 /usr/lib")),
     "other protocol": lambda peer: peer.sendall(greeting(protocol=1)),
     "deep": lambda peer: peer.sendall(b"[" * 900 + b"\n"),
     "long greeting": lambda peer: peer.sendall(b"x" * 100_000),
@@ -97,6 +98,17 @@ def test_a_false_server_changes_nothing(
     with false_server(home, project, SERVERS[name]):
         assert asked.answer(["list"]) is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_server_whose_code_was_replaced_makes_room_for_another(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(home, project):
+        with monkeypatch.context() as patched:
+            patched.setattr("mimo.installation.is_changed", lambda: True)
+            assert status(home, project) is None
+        with serving(home, project):
+            assert status(home, project)
 
 
 @pytest.mark.attack(PLANTED)

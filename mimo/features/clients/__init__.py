@@ -254,6 +254,8 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     remark = None
     if differing and not force:
         remark = f"it runs `{differing[0]}`; `--force` replaces it"
+    elif any(editing.has_other_hook(editing.load(file.format, text), e) for e in target.edits):
+        remark = "its hooks are changed, or of an earlier version; `--force` replaces them"
     clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
     if text == file.text:
         return Plan(file, file.data, replace(note, clients=clients) if note else None, remark)
@@ -486,8 +488,25 @@ def doubts(mind: Mind) -> Iterator[Doubt]:
                     again if has_path else "put it on your PATH: pipx install CHECKOUT",
                 )
     yield from _doubtful_hooks(here)
-    if mind.config["hook.capture"] == "on":
+    capture = mind.config["hook.capture"] == "on"
+    yield from _other_hooks(here, capture=capture)
+    if capture:
         yield from _silent_hooks(here)
+
+
+def _other_hooks(here: Machine, *, capture: bool) -> Iterator[Doubt]:
+    """Yields files whose hooks are not as this version writes them."""
+    for candidate, scope in product(CLIENTS, Scope):
+        if not candidate.hooks or (scope is Scope.PROJECT and here.project is None):
+            continue
+        for path, edits, _ in targets(candidate, scope, here, capture=capture):
+            with suppress(MindError):
+                data = read(storage.look(path, within=None))
+                if any(editing.has_other_hook(data, edit) for edit in edits):
+                    yield Doubt(
+                        f"the hooks of mind in {path} are changed, or of an earlier version",
+                        f"mind install {candidate.name} --scope {scope}",
+                    )
 
 
 def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:

@@ -66,7 +66,7 @@ def install(
     *,
     scope: For = None,
     dry_run: DryRun = False,
-    force: Annotated[bool, Arg("Replace an entry of the same name that differs")] = False,
+    force: Annotated[bool, Arg("Replace an entry or a hook of mind that differs")] = False,
     toolsets: Annotated[
         str | None,
         Arg("Groups of tools to list in all of your clients, by commas; core, default or all"),

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from yaml import Node
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind[\"']? hook(?: |$)")
+_TO_HOOK = re.compile(r"^.*?mind[\"']? hook ")
+SILENT = " 2>/dev/null || true"
+"""The end of a hook's command line, which those of the first versions lack."""
+
 _OUR_COMMAND = re.compile(r"(?:^|[/\\])mind$")
 
 
@@ -90,7 +94,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
         if _is_there(data, edit, force=force):
             continue
         if isinstance(edit, Hook):
-            if edit.instead in (at(data, edit.path) or ()):
+            if has_hook(data, edit.path):
                 text = _without_hooks(format, text, edit.path)
                 data = load(format, text)
             append = _append_toml if format is Format.TOML else json_file.append
@@ -119,8 +123,14 @@ def take_out(
             text = _without_hooks(format, text, edit.path)
         elif isinstance(edit, Entry) and is_ours(at(load(format, text), edit.path)):
             text = _dropped(format, text, edit.path)
+        elif isinstance(edit, Needed) and edit.path in (removable or ()):
+            if at(load(format, text), edit.path) == edit.value:
+                text = _dropped(format, text, edit.path)
+            continue
         else:
             continue
+        if format is Format.TOML:
+            continue  # Ours leave nothing: a table with a header of its own is the user's.
         for end in range(len(edit.path), 0, -1):
             above = edit.path[:end]
             may_go = removable is None or above in removable
@@ -130,11 +140,15 @@ def take_out(
 
 
 def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...]:
-    """Returns the containers that must be created for the entries."""
+    """Returns the containers that must be created for the entries, and the keys that they need.
+
+    A key that a new file needs stays with what others add to the file.
+    """
     data = load(format, text)
     wanted: dict[Path, None] = {}
     for edit in edits:
-        depth = len(edit.path) + isinstance(edit, Hook)
+        needed = isinstance(edit, Needed) and bool(text.strip())
+        depth = len(edit.path) + (isinstance(edit, Hook) or needed)
         wanted |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
     return tuple(path for path in wanted if at(data, path) is None)
 
@@ -180,10 +194,46 @@ def has_hook(data: Any, path: Path) -> bool:
     return bool(_our_items(at(data, path)))
 
 
+def has_other_hook(data: Any, edit: Edit) -> bool:
+    """Returns whether a list holds hooks of ours, but not as this version writes them."""
+    if not isinstance(edit, Hook) or not (items := _our_hooks(data, edit.path)):
+        return False
+    wanted = [_form(item) for item in (edit.value, edit.instead) if item]
+    return not any(_form(item) in wanted for item in items)
+
+
+def _our_hooks(data: Any, path: Path) -> list[Mapping[str, Any]]:
+    items = at(data, path)
+    return [items[place] for place in _our_items(items)]
+
+
+def _is_earlier(item: Mapping[str, Any], edit: Hook) -> bool:
+    """Returns whether an item is as the first versions wrote it: some lacked their matcher, too."""
+    return SILENT not in str(item) and _form(item, bare=True) == _form(edit.value, bare=True)
+
+
+def _form(item: Mapping[str, Any], *, bare: bool = False) -> dict[str, Any]:
+    """Returns an item without what depends on the machine: the program's path and `env`.
+
+    A `bare` one also lacks what the first versions did not write.
+    """
+    result = {key: value for key, value in item.items() if key != "env"}
+    if bare:
+        result.pop("matcher", None)
+    if isinstance(command := item.get("command"), str):
+        command = _TO_HOOK.sub("mind hook ", command)
+        result["command"] = command.removesuffix(SILENT) if bare else command
+    if isinstance(within := item.get("hooks"), list):
+        result["hooks"] = [_form(each, bare=bare) for each in within]
+    return result
+
+
 def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
     if isinstance(edit, Hook):
-        items = at(data, edit.path)
-        return has_hook(data, edit.path) and edit.instead not in (items or ())
+        items = _our_hooks(data, edit.path)
+        if not items or edit.value in items:
+            return bool(items)
+        return not (force or edit.instead in items or any(_is_earlier(i, edit) for i in items))
     value = at(data, edit.path)
     if value is None or isinstance(edit, Needed):
         return value is not None
@@ -320,6 +370,11 @@ def _put_toml(text: str, path: Path, value: Any) -> str:
 def _drop_toml(text: str, path: Path) -> str:
     import tomlkit
 
+    name = _name_toml(path)
+    if headers := list(re.finditer(rf"^[ \t]*\[[ \t]*{name}[ \t]*[.\]]", text, re.MULTILINE)):
+        for header in reversed(headers):
+            text = _cut_tables(text, header, name)
+        return text
     try:
         document = tomlkit.parse(text)
     except ValueError as error:
@@ -371,11 +426,21 @@ def _tables(path: Path, item: Mapping[str, Any]) -> Iterator[str]:
 
 def _drop_item_toml(text: str, path: Path, place: int) -> str:
     """Returns the text without a table in a list; the comments below it stay."""
-    name = r"[ \t]*\.[ \t]*".join(map(re.escape, path))
+    name = _name_toml(path)
     headers = re.finditer(rf"^[ \t]*\[\[[ \t]*{name}[ \t]*\]\]", text, re.MULTILINE)
     header = next(itertools.islice(headers, place, None), None)
     if header is None:
         raise Invalid(f"`{'.'.join(path)}` is not a list of tables", hint="nothing was changed")
+    return _cut_tables(text, header, name)
+
+
+def _name_toml(path: Path) -> str:
+    """Returns the expression for a name in a header."""
+    return r"[ \t]*\.[ \t]*".join(map(re.escape, path))
+
+
+def _cut_tables(text: str, header: re.Match[str], name: str) -> str:
+    """Returns the text without the table of a header, and those below it that follow."""
     below = re.compile(rf"[ \t]*\[\[?[ \t]*{name}[ \t]*\.")
     others = (other.start() for other in _HEADER.finditer(text, header.end()))
     end = next((other for other in others if not below.match(text, other)), len(text))

@@ -250,14 +250,15 @@ def _cut(document: Document, node: Node, element: Element) -> str:
     """Returns the text without one element, and without the comma that came with it."""
     text = document.text
     start, end = _content_end(text, element.start), element.node.end
-    commented = any(start <= end_ <= element.start for end_ in document.comment_ends)
-    if commented and not text[end:].lstrip(" \t,").startswith(("\n", "\r")):
-        start = element.start  # the text after it must not become part of the comment
-    before, after = text[:start], text[end:]
+    after = text[end:]
     if element.comma is not None:
-        gap = text[end : element.comma]
-        after = gap.rstrip(_BLANKS) + text[element.comma + 1 :]
-    elif (place := node.elements.index(element)) and (comma := node.elements[place - 1].comma):
+        after = text[end : element.comma].rstrip(_BLANKS) + text[element.comma + 1 :]
+    commented = any(start <= end_ <= element.start for end_ in document.comment_ends)
+    if commented and not after.lstrip(" \t").startswith(("\n", "\r")):
+        start = element.start  # the text after it must not become part of the comment
+    before = text[:start]
+    place = node.elements.index(element)
+    if element.comma is None and place and (comma := node.elements[place - 1].comma):
         before = before[:comma] + before[comma + 1 :]
     whole = before + after
     inside = whole[node.start + 1 : node.end - 1 - (len(text) - len(whole))]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from mimo import disk
+from mimo import disk, installation
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.store import files, locks
@@ -22,6 +22,9 @@ _PAUSE_SECONDS = 0.2
 _WAIT_SECONDS = 1.0
 """A process that checks for a daemon holds the lock for an instant."""
 
+OTHER_CODE = "the daemon runs another build of mind than this command"
+RESTART = "`mind daemon restart`"
+
 
 @frozen
 class Running:
@@ -31,6 +34,8 @@ class Running:
     started: datetime | None
     watching: tuple[str, ...]
     """The roots of the projects that it watches."""
+    has_other_code: bool = False
+    """True if it runs other code than this process, such as that before an update."""
 
 
 def held(home: Path) -> AbstractContextManager[None]:
@@ -47,7 +52,9 @@ def running(home: Path) -> Running | None:
         state = json.loads(disk.read(home / _STATE))
         if state["pid"] == pid:
             started = datetime.fromisoformat(state["started"]).astimezone(UTC)
-            return Running(pid=pid, started=started, watching=tuple(map(str, state["watching"])))
+            watching = tuple(map(str, state["watching"]))
+            is_other = state.get("code") != installation.digest()
+            return Running(pid=pid, started=started, watching=watching, has_other_code=is_other)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
     return Running(pid=pid, started=None, watching=())
@@ -57,6 +64,7 @@ def write_state(home: Path, *, started: datetime, watching: Sequence[Path]) -> N
     """Writes the start time of this daemon and the projects that it watches."""
     state = {
         "pid": os.getpid(),
+        "code": installation.digest(),
         "started": started.isoformat(),
         "watching": [str(root).encode("utf-8", "replace").decode() for root in watching],
     }

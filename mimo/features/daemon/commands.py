@@ -30,6 +30,7 @@ class DaemonReport:
     uptime_seconds: int | None
     projects: Annotated[tuple[str, ...], Out("Roots of the projects that it watches")]
     log: Annotated[str, Out("Path of its log")]
+    notice: Omitted[str] = None
 
     @property
     def exit_status(self) -> int:
@@ -74,7 +75,7 @@ def start(mind: Mind) -> DaemonStarted:
     without it.
     """
     current, already = process.start(mind)
-    return DaemonStarted(pid=current.pid, already=already)
+    return DaemonStarted(pid=current.pid, already=already, notice=_notice(current))
 
 
 @_command(
@@ -120,7 +121,13 @@ def status(mind: Mind) -> DaemonReport:
         uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
         projects=current.watching if current else (),
         log=str(daemon.log_file(mind.home)),
+        notice=_notice(current),
     )
+
+
+def _notice(current: daemon.Running | None) -> str | None:
+    is_other = current is not None and current.has_other_code
+    return f"{daemon.OTHER_CODE}; {daemon.RESTART} replaces it" if is_other else None
 
 
 @_command(
@@ -172,12 +179,16 @@ def _(result: DaemonReport, screen: Screen) -> None:
     if not result.projects:
         screen.line(dim("no project is registered; `mind init` registers one"), indent=2)
     screen.line(dim(f"log: {result.log}"), indent=2)
+    if result.notice:
+        screen.note(result.notice)
 
 
 @render.register
 def _(result: DaemonStarted, screen: Screen) -> None:
     action = "is already running" if result.already else "has started"
     screen.line(good("✓ "), f"the daemon {action}", dim(f", process {result.pid}"))
+    if result.notice:
+        screen.note(result.notice)
 
 
 @render.register

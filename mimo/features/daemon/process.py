@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from mimo import disk
+from mimo import disk, installation
 from mimo.config import Config
 from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
@@ -383,6 +383,7 @@ def run(mind: Mind) -> None:
             f"a daemon is already running as process {current.pid}",
             hint="`mind daemon stop` stops it",
         )
+    installation.keep()
     disk.permit_many_files()
     disk.return_memory()
     with daemon.held(mind.home), _logging(mind):

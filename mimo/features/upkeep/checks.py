@@ -10,7 +10,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import MindError, StorageFailed
-from mimo.features import audit, values
+from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
 from mimo.features.review import trusting
@@ -293,6 +293,8 @@ def _server(mind: Mind) -> Iterator[Check]:
         yield _ok("server", f"process {reply['pid']} answers commands and hooks")
     else:
         yield _ok("server", "none answers, so commands and hooks work alone")
+    if (current := daemon.running(mind.home)) and current.has_other_code:
+        yield _warning("server", daemon.OTHER_CODE, f"{daemon.RESTART} replaces it")
 
 
 def _shared_index(mind: Mind) -> Iterator[Check]:

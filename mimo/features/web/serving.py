@@ -15,6 +15,7 @@ from threading import Thread
 
 import uvicorn
 
+from mimo import installation
 from mimo.commands.invoke import Caller
 from mimo.commands.spec import Surface
 from mimo.errors import TERMINATED, MindError, status_of
@@ -64,6 +65,7 @@ def serve(mind: Mind, port: int, started: Callable[[str], None]) -> str:
     `started` gets the URL that opens it. Raises `StorageFailed` if the port is busy, and
     `KeyboardInterrupt` for SIGTERM.
     """
+    installation.keep()
     token, changes = new_token(), Changes()
     memory = Memory(mind.reopened)
     caller = Caller(surface=Surface.CLI, agent=mind.agent)

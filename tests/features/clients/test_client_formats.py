@@ -60,6 +60,7 @@ def test_a_member_is_added_in_the_style_of_the_file(before: str, after: str | No
         ('{\n  "a": 1,\n  "m": 1,\n}\n', '{\n  "a": 1,\n}\n'),
         ('{\n  "m": 1,\n  "z": 1\n}\n', '{\n  "z": 1\n}\n'),
         ('{\n  "a": 1, // one\n  "m": 1}', '{\n  "a": 1 // one\n  }'),
+        ('{\n  // one\n  "m": 1\n  , "z": 1\n}', '{\n  // one\n   "z": 1\n}'),
         ('{"other": 1}', '{"other": 1}'),
     ],
 )
@@ -161,6 +162,24 @@ def test_a_table_is_added_at_the_end_and_removed() -> None:
     assert after == TOML + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
     assert put_in(Format.TOML, after, [TABLE]) == after
     assert take_out(Format.TOML, after, [TABLE], made=None) == TOML
+
+
+@pytest.mark.parametrize("made", [None, (), (TABLE.path[:1],)])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[mcp_servers]\n# mine go below\n",
+        "[mcp_servers] # mine\n\n# other\n[other]\na = 1\n",
+        '[mcp_servers.other]\ncommand = "x"\n\n[mcp_servers]\n# mine go below\n',
+    ],
+)
+def test_an_empty_table_of_the_user_stays_with_its_comments(
+    text: str, made: tuple[tuple[str, ...], ...] | None
+) -> None:
+    once = put_in(Format.TOML, text, [TABLE])
+    assert take_out(Format.TOML, once, [TABLE], made=made) == text
+    later = take_out(Format.TOML, f"{once}# later\n", [TABLE], made=made)
+    assert later == f"{text}\n# later\n"
 
 
 def test_a_table_is_removed_with_its_subtables() -> None:

@@ -721,6 +721,75 @@ def test_a_hook_that_the_user_changed_stays(mind: Mind, project: Path, here: Mac
         assert file.read_text() == changed
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_version_that_hooks_need_is_removed_from_a_file_without_one(
+    mind: Mind, project: Path, here: Machine, is_known: bool
+) -> None:
+    file = project / ".cursor" / "hooks.json"
+    file.parent.mkdir()
+    theirs = {"stop": [{"command": "mine"}]}
+    if is_known:
+        file.write_text(json.dumps({"hooks": theirs}))
+    install(mind, "cursor", "project", here)
+    data = json.loads(file.read_text())
+    data["hooks"]["stop"] = [{"command": "later"}]
+    file.write_text(json.dumps(data))
+    uninstall(mind, "cursor", "project", here)
+    left = {"hooks": {"stop": [{"command": "later"}]}}
+    # Hooks in a file that mind made need the version still.
+    assert json.loads(file.read_text()) == (left if is_known else {"version": 1, **left})
+
+
+def loaded(folder: Path) -> dict[Path, Any]:
+    """Returns the data of all JSON files."""
+    return {
+        path: json.loads(data)
+        for path, data in tree(folder).items()
+        if path.suffix == ".json" and data
+    }
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini", "codex", "cursor", "vscode", "copilot"])
+def test_hooks_of_an_earlier_version_are_renewed(
+    mind: Mind, project: Path, here: Machine, name: str
+) -> None:
+    install(mind, name, "project", here)
+    before = loaded(project)
+    for path, data in tree(project).items():
+        if data is not None:
+            path.write_bytes(data.replace(b" 2>/dev/null || true", b""))
+    assert loaded(project) != before
+    assert [doubt for doubt in clients.doubts(mind) if "earlier version" in doubt.message]
+    install(mind, name, "project", here)
+    assert loaded(project) == before
+    assert list(clients.doubts(mind)) == []
+
+
+def test_a_hook_without_its_matcher_is_renewed(mind: Mind, project: Path, here: Machine) -> None:
+    install(mind, "gemini", "project", here)
+    file = project / ".gemini" / "settings.json"
+    whole = json.loads(file.read_text())
+    old = json.loads(file.read_text().replace(" 2>/dev/null || true", ""))
+    del old["hooks"]["PreCompress"][0]["matcher"]
+    file.write_text(json.dumps(old))
+    install(mind, "gemini", "project", here)
+    assert json.loads(file.read_text()) == whole
+
+
+def test_a_changed_hook_is_reported_and_replaced_by_force(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    install(mind, "claude-code", "project", here)
+    file = project / ".claude" / "settings.json"
+    whole = json.loads(file.read_text())
+    file.write_text(file.read_text().replace('"async": true', '"timeout": 9'))
+    notes = [row.note for row in install(mind, "claude-code", "project", here)]
+    note = "its hooks are changed, or of an earlier version; `--force` replaces them"
+    assert note in notes
+    install(mind, "claude-code", "project", here, force=True)
+    assert json.loads(file.read_text()) == whole
+
+
 def test_the_doctor_reports_a_plugin_that_can_not_ask(
     mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

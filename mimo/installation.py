@@ -1,0 +1,83 @@
+"""The code of a process that runs long: an update must not mix old modules with new ones."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from mimo import BUILD, disk, installed
+from mimo.errors import Updated
+
+_FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - as in `mimo`
+
+State = tuple[int, int, int] | None
+"""The inode, the time and the size of a file; None if it is missing."""
+
+_kept: dict[str, State] = {}
+"""The files as this process keeps them; empty in a short command."""
+
+
+def keep() -> None:
+    """Keeps this process to the code with which it started.
+
+    From now on, a module whose file has changed is not loaded: importing it raises `Updated`.
+    The modules in memory stay in use.
+    """
+    if not _kept:
+        _kept.update(_files(_FOLDER))
+        sys.meta_path.insert(0, _Guard())
+
+
+def check_installed() -> None:
+    """Raises `Updated` if mind was updated or removed since this process started."""
+    if installed() != BUILD:
+        raise Updated
+
+
+def is_changed() -> bool:
+    """Returns whether mind was updated or removed, or a file of a checkout edited."""
+    return installed() != BUILD or any(_state(path) != state for path, state in _kept.items())
+
+
+def digest() -> str:
+    """Returns the checksum of the code of this process, equal for all of an unchanged installation.
+
+    Unlike `BUILD`, it also changes if a file of a checkout is edited.
+    """
+    files = sorted((_kept or _files(_FOLDER)).items())
+    return disk.blake2b(f"{BUILD}{files}".encode("utf-8", "replace")).hex()
+
+
+class _Guard:
+    """Refuses to load a module whose file has changed; otherwise leaves it to the next finder."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name.startswith("mimo."):
+            base = f"{_FOLDER}/{'/'.join(name.split('.')[1:])}"
+            for path in (f"{base}.py", f"{base}/__init__.py"):
+                if _state(path) != _kept.get(path):
+                    raise Updated
+
+
+def _files(folder: str) -> Mapping[str, State]:
+    """Returns the modules in a folder and below it; none in an archive."""
+    files: dict[str, State] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    files[entry.path] = _state(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                    files.update(_files(entry.path))
+    except OSError:
+        pass
+    return files
+
+
+def _state(path: str) -> State:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - as above
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -128,6 +128,8 @@ def client_file(data: bytes) -> None:
         assert edits.take_out(format, left, ours, made=made) == left
         if isinstance(before, dict) and not any(edits.at(before, edit.path) for edit in ours):
             needed = {edit.path[0]: edit.value for edit in ours if isinstance(edit, Needed)}
+            if text.strip():
+                needed = {}  # What a file of the user did not have goes again.
             tops = {edit.path[0] for edit in ours}  # Null there is a container to make.
             kept = {
                 key: value for key, value in before.items() if key not in tops or value is not None

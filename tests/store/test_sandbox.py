@@ -254,7 +254,7 @@ LINES = (
     b"log[[:digit:]].txt|[[:alpha:]_]*.key|[[:nothing:]]|[[:upper:]|[]-]x|[!a-c]1|"
     b"[^[:alnum:]]x|[c-a]x|[a\\-]x|[|a[|a\\|\\#x|#x|\\!x|!x|!|x  |x\\ |x\t|x\r| x|/|//|"
     b"x//|a/|/a/*|a/**|**/b|a/**/b|a/**/|a*/b|*/b/|***|*x*|?|a?b|a\\/b|a\xc3\xa9|a\xff|"
-    b"a??|a**/b|a**/[b]/**/x|[[:space:]]x|*[[:punct:]]*|x\x0by|x\xe2\x80\xa8y|x\x00y|a/[b/]|a[!x]b"
+    b"a??|a**/x|b**/[b]/**/x|[[:space:]]x|*[[:punct:]]*|x\x0by|x\xe2\x80\xa8y|x\x00y|a/[b/]|a[!x]b"
 ).split(b"|")
 FILES = (
     b"log1.txt|logs.txt|a.key|1.key|-x|]x|d1|b1|bx|ax|#x|!x|x|x |x\t|x\r| x|[|a[|a\\|"

@@ -625,6 +625,7 @@ def check_texts(mind: Mind, memory: Memory) -> None:
         "title": memory.title,
         "topic": memory.topic,
         "tags": memory.tags,
+        "status": memory.status,
         "category": memory.category,
         "source": memory.source,
         "links": [link.given for link in memory.links],

@@ -110,7 +110,8 @@ def sync(
         commits.check_unattended(root)
     commits.check_shared(root)
     changed = commits.pending(root)
-    pending = tuple(entry for entry in changed if _is_fit(root, entry))
+    unfit = {entry.path: None for entry in changed if not _is_fit(root, entry)}
+    pending = tuple(entry for entry in changed if entry.path not in unfit)
     for entry in pending:
         path = files.safe_path(root, entry.path)
         if entry.change != "removed" and path.is_file() and not mind.allows_secrets:
@@ -123,7 +124,7 @@ def sync(
         branch=commits.branch(root),
         message=message,
         pending=pending,
-        left_out=tuple(entry.path for entry in changed if entry not in pending),
+        left_out=tuple(unfit),
     )
     if dry_run:
         return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, tzinfo
 from io import TextIOWrapper
 from typing import Any, TextIO, TypeAlias
@@ -114,8 +114,33 @@ def ask_exactly(question: str) -> None:
             hint="keep the secret in a variable of the environment, which "
             "`mind config --user procedures.env NAME` makes visible to procedures",
         )
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        columns = 0
+    width = max(20, columns or 80)
     for line in question.split("\n"):
-        _write_error(visible(line))
+        for part in _folded(visible(line), width):
+            _write_error(part)
+
+
+_BAR = "    | "
+
+
+def _folded(line: str, width: int) -> Iterator[str]:
+    """Yields the parts of a line, of which all but the first begin with a bar.
+
+    If the terminal wrapped it, a text with many blanks could imitate the next line.
+    """
+    part, cells = "", 0
+    for char in line:
+        # More than the terminal may need: the width of some characters depends on its font.
+        size = 1 if char.isascii() else 2
+        if cells + size >= width:
+            yield part
+            part, cells = _BAR, len(_BAR)
+        part, cells = part + char, cells + size
+    yield part
 
 
 def safe(text: str) -> str:

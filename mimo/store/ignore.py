@@ -1,7 +1,8 @@
 """Patterns of `.gitignore`, which match what they match in git, byte by byte.
 
 All patterns of a file become one regular expression. Stars are atomic groups that take the first
-match of the text behind them, since a later one never helps. So no pattern is slow.
+match of the text behind them, since a later one never helps. So no pattern is slow to match; those
+with special characters are slow to compile, so a file may not have many.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
 
+_MOST_BYTES = 64 * 1024
+"""The most bytes in patterns with special characters, which compile in up to five seconds."""
 _BOM = b"\xef\xbb\xbf"
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _STAR, _FOLDERS = b"*", b"**"
@@ -67,8 +71,12 @@ class _Numbered(NamedTuple):
 
 
 def patterns_of(data: bytes) -> Patterns:
-    """Returns the patterns of an ignore file, without those that match nothing in git."""
+    """Returns the patterns of an ignore file, without those that match nothing in git.
+
+    Raises `Invalid` if too many have special characters.
+    """
     negated: list[bool] = []
+    special = 0
     plain: dict[bytes, int] = {}
     expressions: tuple[dict[int, bytes], dict[int, bytes]] = ({}, {})
     for line in reversed(data.removeprefix(_BOM).split(b"\n")):
@@ -84,6 +92,11 @@ def patterns_of(data: bytes) -> Patterns:
         if not _SPECIAL.search(pattern):
             plain.setdefault(b"/" * is_path + pattern + end, len(negated))
         else:
+            special += len(pattern)
+            if special > _MOST_BYTES:
+                raise Invalid(
+                    f"the patterns with `*`, `?`, `[` or `\\` exceed {_MOST_BYTES:,} bytes"
+                )
             with suppress(ValueError):
                 parts = _parts(pattern, is_path=is_path)
                 expressions[is_path][len(negated)] = _expression(parts, is_folder=bool(end))
@@ -108,8 +121,9 @@ def _expression(parts: Iterable[bytes], *, is_folder: bool) -> bytes:
     """Returns the regular expression of a pattern. A folder ends in a slash."""
     first, *others = _split(parts, _FOLDERS)
     written = [_within(first)]
-    written += [rb"(?>(?:[^/]+/)*?%s)" % _within(other) for other in others[:-1]]
-    written += [rb"(?:[^/]+/)*%s" % _within(other) for other in others[-1:]]
+    # The first name is empty if the pattern is `a**/b`, and the path is `a/b`.
+    written += [rb"(?>(?:[^/]*/)*?%s)" % _within(other) for other in others[:-1]]
+    written += [rb"(?:[^/]*/)*%s" % _within(other) for other in others[-1:]]
     return b"".join(written) + (rb"(?<!/)/" if is_folder else rb"(?<!/)/?")
 
 
@@ -138,7 +152,7 @@ def _parts(pattern: bytes, *, is_path: bool) -> list[bytes]:
     Raises `ValueError` if the pattern matches nothing.
     """
     # Git compares the text before the first special character apart. So two stars behind it are at
-    # the beginning, too: `a**/b` matches `ab` and `a1/2/b`.
+    # the beginning, too: `a**/b` matches `ab`, `a/b` and `a1/2/b`.
     special = _SPECIAL.search(pattern)
     first = special.start() if special else len(pattern)
     parts = [re.escape(pattern[:first])]

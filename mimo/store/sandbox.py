@@ -243,7 +243,8 @@ def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
         except (MindError, OSError) as error:
             raise StorageFailed(
                 f"can't read the ignore rules in `{path}`, so the folder `{folder}` is skipped",
-                hint="make it readable and at most 1 MiB, or name single files",
+                hint="make it readable and at most 1 MiB, with at most 64 KiB of patterns with "
+                "special characters, or name single files",
                 details={"path": str(path)},
             ) from error
         if patterns.negated:

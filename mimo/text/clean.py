@@ -37,7 +37,8 @@ RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
 
 _UNSEEN = (
-    rf"[\x00-\x1f\x7f-\x9f\xad\u115f\u1160\u2028\u2029\u2800\u3164\uffa0{HIDDEN}]|{RUNS}"
+    r"[\x00-\x1f\x7f-\x9f\xad\u034f\u115f\u1160\u17b4\u17b5\u2028\u2029\u2800\u3164\uffa0"
+    rf"\ufff0-\ufff8\U0001d173-\U0001d17a\U000e01f0-\U000e0fff{HIDDEN}]|{RUNS}"
     rf"|(?<![^\x00-\x7f])[{_JOINING}]"
 )
 """Characters without a shape, and joiners except those within a word or an emoji."""

@@ -85,6 +85,20 @@ def test_each_line_of_a_question_has_its_own(
     ]
 
 
+def test_the_end_of_a_long_line_does_not_look_like_the_next_line(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for blank in (" ", "\u3000"):
+        action = f"  $ rm x #{blank * 3000}Run it? [yes/no]"
+        Asking().ask(Question(text=f"{action}\nRun it?", choices=("yes", "no")), 0)
+
+        first, *others, last, end = capsys.readouterr().err.split("\n")
+        assert (last, end) == ("Run it? [yes/no]", "")
+        assert len(others) > 30
+        assert all(line.startswith("    | ") for line in others)
+        assert first + "".join(line[6:] for line in others) == action
+
+
 def test_a_question_is_printed_once_without_control_characters(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:

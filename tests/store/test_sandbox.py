@@ -254,11 +254,11 @@ LINES = (
     b"log[[:digit:]].txt|[[:alpha:]_]*.key|[[:nothing:]]|[[:upper:]|[]-]x|[!a-c]1|"
     b"[^[:alnum:]]x|[c-a]x|[a\\-]x|[|a[|a\\|\\#x|#x|\\!x|!x|!|x  |x\\ |x\t|x\r| x|/|//|"
     b"x//|a/|/a/*|a/**|**/b|a/**/b|a/**/|a*/b|*/b/|***|*x*|?|a?b|a\\/b|a\xc3\xa9|a\xff|"
-    b"a??|[[:space:]]x|*[[:punct:]]*|x\x0by|x\xe2\x80\xa8y|x\x00y|a/[b/]|a[!x]b"
+    b"a??|a**/x|b**/[b]/**/x|[[:space:]]x|*[[:punct:]]*|x\x0by|x\xe2\x80\xa8y|x\x00y|a/[b/]|a[!x]b"
 ).split(b"|")
 FILES = (
     b"log1.txt|logs.txt|a.key|1.key|-x|]x|d1|b1|bx|ax|#x|!x|x|x |x\t|x\r| x|[|a[|a\\|"
-    b"a/b/b|a/x/b|a/x/y/b|a/a/x|b/b/x|b/a/b|a\xc3\xa9|a\xff|c/x.txt|x\x0by|"
+    b"a/b/b|a/x/b|ab|a/x/y/b|a/a/x|b/b/x|b/a/b|a\xc3\xa9|a\xff|c/x.txt|x\x0by|"
     b"x\xe2\x80\xa8y|B|a-b|y|[a-c]x"
 ).split(b"|")
 
@@ -308,11 +308,12 @@ def test_a_worktree_has_the_excluded_files_of_its_repository(root, tmp_path):
     assert paths(other, ".") == paths(other, ".", sandbox=other) == ["a.md"]
 
 
+@pytest.mark.parametrize("text", ["#" * 1024 * 1025, "*a\n" * 1024 * 33])
 @pytest.mark.parametrize("place", [".gitignore", ".git/info/exclude", "docs/.gitignore"])
-def test_a_folder_whose_ignore_rules_are_too_large_is_refused(root, place):
+def test_a_folder_whose_ignore_rules_are_too_large_is_refused(root, place, text):
     put(root, "docs/a.md")
     git(root, "init", "-q")
-    put(root, place, text="#" * 1024 * 1025)
+    put(root, place, text=text)
     for name in (".", "docs", "docs/*"):
         (target,) = targets(Sandbox(None, root), name)
         assert target.problem

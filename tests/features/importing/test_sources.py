@@ -145,6 +145,17 @@ class TestImporting:
         assert totals(result) == (2, 0, 0, 1)
         assert secret not in repr(result) + "".join(written(mind).values())
 
+    def test_a_record_with_a_secret_in_its_status_is_skipped(self, mind, tmp_path):
+        secret = privacy_fakes.TOKENS["github_token"][0](Draw(9))
+        record = tmp_path / "docs" / "0001-use-x.md"
+        record.parent.mkdir()
+        record.write_text(f"# 1. Use X\n\nStatus: Accepted {secret}\n\n## Decision\n\nUse X.\n")
+
+        result = import_(mind, str(record.parent), from_=Format.ADR)
+
+        assert totals(result) == (0, 0, 0, 1)
+        assert secret not in repr(result) + "".join(written(mind).values())
+
     def test_without_a_project_the_error_names_init(self, home, graph):
         lost = Mind(home=home, project=None, environ={})
 

@@ -12,7 +12,8 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -403,22 +404,39 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _ignore_all(folder: Path) -> None:
-    """Creates the ignore file of a private folder unless it has one that is not empty.
+def missing_rules(data: bytes, rules: Iterable[str]) -> list[bytes]:
+    """Returns the lines that are missing; a later line that begins with `!` can cancel one."""
+    present: set[bytes] = set()
+    for line in data.removeprefix(BOM_UTF8).split(b"\n"):
+        if line.startswith(b"!"):
+            present.clear()
+        present.add(line.rstrip())
+    return [rule.encode() for rule in rules if rule.encode() not in present]
 
-    A pull request can change `.mind/.gitignore`, but not this file. If it can't be written, only
-    `.mind/.gitignore` protects the folder, and `mind doctor` reports it.
+
+def _ignore_all(folder: Path) -> None:
+    """Makes git ignore all files of a private folder, and keeps the other lines of its ignore file.
+
+    A pull request can change `.mind/.gitignore`, but not this file; a clone may bring both. If it
+    is a link or can't be written, `mind doctor` reports it.
     """
     path = folder / IGNORE_FILE
-    with suppress(OSError):
-        if path.lstat().st_size:
-            return
+    try:
+        data = read(path)
+    except FileNotFoundError:
+        data = b""
+    except OSError:
+        return
+    if not (missing := missing_rules(data, (IGNORE_ALL,))):
+        return
+    if data and not data.endswith(b"\n"):
+        data += b"\n"
     temporary = temporary_name(path)
     with suppress(OSError):
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(f"{IGNORE_ALL}\n".encode())
+                file.write(data + missing[0] + b"\n")
                 file.flush()
                 os.fsync(descriptor)
             temporary.replace(path)

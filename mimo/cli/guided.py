@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -50,18 +51,20 @@ class Walk:
     """Those of the command."""
     options: Mapping[str, Any]
     setting: Setting
+    everything: Callable[[], FirstLook | None]
+    """Returns a summary of all that is not approved, with the names of all files."""
     skipped: list[tuple[Any, ...]] = field(default_factory=list)
     resolved: list[str] = field(default_factory=list)
     read: dict[str, MemoryDetails] = field(default_factory=dict)
     """The whole memories that were shown, by id."""
 
     @contextmanager
-    def screen(self) -> Iterator[Screen]:
+    def screen(self, *, pager: bool = False) -> Iterator[Screen]:
         """Gives a new screen to write on, which is shown at the end of the block."""
         screen = screen_for(sys.stdout, os.environ, colour=not self.options.get("no_color"))
         screen.setting = self.setting
         yield screen
-        screen.finish(pager=False)
+        screen.finish(pager=pager and not self.options.get("no_pager"))
 
     def line(self, *parts: Part) -> None:
         """Writes one line at once."""
@@ -76,8 +79,7 @@ def review(
 
     Then it offers to go through the fading memories, which are not listed with the others.
     """
-    setting = setting_of(mind, options)
-    walk = Walk(call=call, arguments=arguments, options=options, setting=setting)
+    walk = _walk(mind, call, arguments, options)
     try:
         if _go_through(walk) and _wants_fading(walk):
             walk = replace(walk, arguments={**arguments, "kinds": [Waiting.FADING.value]})
@@ -88,6 +90,17 @@ def review(
         left = _listed(walk).total
         done = f"{len(walk.resolved):,} resolved" if walk.resolved else "nothing was changed"
         walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing is left"))
+
+
+def _walk(mind: Mind, call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Walk:
+    user = mind.user() if mind.is_outside or arguments.get("user") else None
+    return Walk(
+        call=call,
+        arguments=arguments,
+        options=options,
+        setting=setting_of(mind, options),
+        everything=partial(look_of, user or mind, listed=True),
+    )
 
 
 def _go_through(walk: Walk) -> bool:
@@ -118,12 +131,10 @@ def trust(
 
     Returns the result of the command, or None if the user does not confirm.
     """
-    user = mind.user() if mind.is_outside or arguments.get("user") else None
+    walk = _walk(mind, call, arguments, options)
     is_asked = not (arguments.get("ids") or arguments.get("mine"))
-    look = look_of(user or mind) if is_asked else None
+    look = walk.everything() if is_asked else None
     if look is not None:
-        setting = setting_of(mind, options)
-        walk = Walk(call=call, arguments=arguments, options=options, setting=setting)
         _look(walk, look)
         later = ", and later changes on the default branch" if arguments.get("follow") else ""
         if not _confirmed(f"approve all of it for the agents on this machine{later}?"):
@@ -134,7 +145,7 @@ def trust(
 
 
 def _look(walk: Walk, look: FirstLook) -> None:
-    with walk.screen() as screen:
+    with walk.screen(pager=True) as screen:
         show_look(look, screen)
         screen.blank()
 
@@ -232,7 +243,7 @@ def _agreed(walk: Walk, item: ReviewItem, action: Action) -> dict[str, Any] | No
     Raises `Conflict` if the item has changed since it was shown.
     """
     arguments = dict(action.arguments or {})
-    look = _listed(walk, kinds=[item.kind.value]).arrived if action.approves_all else None
+    look = walk.everything() if action.approves_all else None
     if look is not None:
         _look(walk, look)
         arguments["digest"] = look.digest

@@ -43,6 +43,7 @@ from mimo.guard.chain import (
 )
 from mimo.store import append_log, files
 from mimo.store.locks import lock
+from mimo.store.projects import own_name
 from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 
@@ -61,7 +62,6 @@ MOST_CALLS = 100
 """Number of calls that a session keeps."""
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-_TOTALS = "metrics.json"
 _TAIL = 8 * 1024
 _HEAD_TAIL = 512
 _HEX = 64
@@ -308,7 +308,7 @@ class AuditLog:
         with suppress(
             OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
         ):
-            totals = totals_of(json.loads(disk.read(self.path.with_name(_TOTALS))))
+            totals = totals_of(json.loads(disk.read(self._totals_path())))
         for path in self.paths():
             if _last_number(path) <= totals.through:
                 continue
@@ -405,7 +405,7 @@ class AuditLog:
             return head
         # The totals are stored, so that a full log need not be read again.
         totals = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
-        files.replace(path.with_name(_TOTALS), totals, mode=0o600)
+        files.replace(self._totals_path(), totals, mode=0o600)
         first = next((link for _, link in self.links(path) if link), None)
         number = first.number if first else 0
         files.rename(path, path.with_name(f"{path.stem}-{number:0{_DIGITS}}.jsonl"))
@@ -451,6 +451,10 @@ class AuditLog:
     def _state(self, path: Path, key: bytes) -> object:
         """Returns a value that changes if another process writes to the log."""
         return key, disk.stamp(path), disk.stamp(self._head_path())
+
+    def _totals_path(self) -> Path:
+        """Returns the path of the stored totals; a clone does not know the key and so the name."""
+        return self.path.with_name(f"{own_name('metrics', (self.key or b'').hex())}.json")
 
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""

@@ -75,12 +75,20 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         yield
 
 
-def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None = None) -> Record:
+def store(
+    mind: Mind,
+    draft: Memory,
+    *,
+    private: bool = False,
+    path: str | None = None,
+    instead: str | None = None,
+) -> Record:
     """Writes a new memory, adds it to the index and returns it.
 
-    Sets its id, time and author; `path` is its file if another name is wanted than the id. A notice
-    names the risk of a private memory in a linked worktree. Raises `Invalid` if the content or a
-    field can't be stored, and `Conflict` if the file exists.
+    Sets its id, time and author; `path` is its file if another name is wanted than the id, and
+    `instead` the digest of a file there, which is replaced. A notice names the risk of a private
+    memory in a linked worktree. Raises `Invalid` if the content or a field can't be stored, and
+    `Conflict` if the file exists or has changed.
     """
     check_content(draft.content)
     check_texts(mind, draft)
@@ -99,7 +107,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False, path: str | None 
 
         links = dict.fromkeys((*memory.links, *codec.body_links(memory.content, memory.sections)))
         check_shared_links(mind, links, way="make the new memory private (`--private`)")
-    record = _create(mind, memory, private=private, path=path)
+    record = _create(mind, memory, private=private, path=path, instead=instead)
     report(mind, (None, record))
     refresh.note_change(mind, record.place.path)
     if _proposes(mind):
@@ -222,7 +230,9 @@ def draft(kind: Kind, content: str, **fields: Any) -> Memory:
     return Memory(id="", type=kind, content=content, created=_NEVER, **fields)
 
 
-def _create(mind: Mind, memory: Memory, *, private: bool, path: str | None) -> Record:
+def _create(
+    mind: Mind, memory: Memory, *, private: bool, path: str | None, instead: str | None
+) -> Record:
     """Writes the file under a new id; retries if another process has taken the id."""
     words = memory.topic or memory.title or memory.content
     # The name of a file must not contain a secret, even if the user allows it in the text.
@@ -231,7 +241,8 @@ def _create(mind: Mind, memory: Memory, *, private: bool, path: str | None) -> R
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:
             with approving(mind, wanted=not _proposes(mind)):
-                return mind.store.create(replace(memory, id=name), private=private, path=path)
+                new = replace(memory, id=name)
+                return mind.store.create(new, private=private, path=path, instead=instead)
         except Conflict:
             if path is not None:
                 raise

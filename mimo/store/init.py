@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from codecs import BOM_UTF8
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -197,7 +196,7 @@ def complete(root: Path) -> tuple[str, ...]:
         path = files.safe_path(root, f"{STORE}/{name}")
         data = files.content(path)
         start = _staged(root, f"{STORE}/{name}") if data is None else data
-        missing = b"".join(line + b"\n" for line in _missing(start, lines))
+        missing = b"".join(line + b"\n" for line in disk.missing_rules(start, lines))
         if missing and start and not start.endswith(b"\n"):
             missing = b"\n" + missing
         if data is None:
@@ -237,19 +236,10 @@ def lacking(root: Path) -> tuple[str, ...]:
 
 def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
     try:
-        return bool(_missing(files.content(files.safe_path(root, f"{STORE}/{name}")), lines))
+        data = files.content(files.safe_path(root, f"{STORE}/{name}")) or b""
+        return bool(disk.missing_rules(data, lines))
     except StorageFailed:
         return True
-
-
-def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
-    """Returns the lines that are missing; a later line that begins with `!` can cancel one."""
-    present: set[bytes] = set()
-    for line in (data or b"").removeprefix(BOM_UTF8).split(b"\n"):
-        if line.startswith(b"!"):
-            present.clear()
-        present.add(line.rstrip())
-    return [line.encode() for line in lines if line.encode() not in present]
 
 
 def _files(root: Path, path: str) -> frozenset[str]:

@@ -189,11 +189,19 @@ class MemoryStore:
         except (MindError, OSError):
             return ""
 
-    def create(self, memory: Memory, *, private: bool = False, path: str | None = None) -> Record:
+    def create(
+        self,
+        memory: Memory,
+        *,
+        private: bool = False,
+        path: str | None = None,
+        instead: str | None = None,
+    ) -> Record:
         """Writes a new memory to its type's folder and returns it as it will be read.
 
-        `path` is another file than that of its id. Raises `Invalid` if it can't be written as a
-        file, `Conflict` if the file exists, and `StorageFailed`.
+        `path` is another file than that of its id, and `instead` the digest of an existing file
+        there, which is replaced. Raises `Invalid` if it can't be written as a file, `Conflict` if
+        the file exists or has changed, and `StorageFailed`.
         """
         from mimo.memory import codec
 
@@ -201,7 +209,10 @@ class MemoryStore:
         new = new._replace(path=path or new.path)
         target = files.safe_path(self.root, new.path)
         with self.locked():
-            files.write_new(target, new.data)
+            if instead is None:
+                files.write_new(target, new.data)
+            else:
+                files.replace(target, new.data, expect=instead)
         place = Place(
             path=new.path, line=codec.content_line(new.data), digest=new.digest, private=private
         )

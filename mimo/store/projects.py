@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000
 _HOME_MARKS = ("index-owner", REGISTRY)
+_PROJECT_MARKS = ("MEMORY.md", ".gitattributes", "facts", "decisions", "checkpoints")
 _LEVELS = 2
 """Depth of the folders in `.mind/` with memories: `private/facts`."""
 
@@ -251,6 +252,12 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
         kind = "a symbolic link, which is never followed" if stat.S_ISLNK(mode) else "a file"
         raise NoProject(f"`{store}` is {kind}", hint="move it away, then run `mind init`")
     if is_home(store):
+        if any(os.path.lexists(f"{store}/{name}") for name in _PROJECT_MARKS):
+            # As a clone may bring it: memories must not be saved in a project around it.
+            raise NoProject(
+                f"`{store}` has memories, and files of a home of mind ($MIND_HOME)",
+                hint=f"if it is a project, remove {' and '.join(_HOME_MARKS)} from its `.mind/`",
+            )
         return None
     if os.path.lexists(f"{store}/{CONFIG}"):
         return Project(root=folder, name=folder.name)

@@ -268,10 +268,24 @@ def test_each_project_has_its_own_chain(root: Path, tmp_path: Path) -> None:
 def test_unreadable_totals_are_counted_again(root: Path) -> None:
     log = opened(root, largest=800)
     write(log, 12)
-    kept = root / ".mind/.local/metrics.json"
+    (kept,) = (root / ".mind/.local").glob("metrics-*.json")
     assert json.loads(kept.read_text())["through"] > 0
     kept.write_text("{broken")
     assert log.totals().requests.total() == 12
+
+
+@pytest.mark.attack("record of calls from a clone")
+def test_totals_that_came_with_a_clone_are_not_counted(root: Path, tmp_path: Path) -> None:
+    other = AuditLog(tmp_path / "other", root, os.urandom)
+    write(other, 1)
+    planted = json.dumps(other.totals().as_json() | {"through": 1000}).encode()
+    for path in (other._totals_path(), root / ".mind/.local/metrics.json"):
+        path.write_bytes(planted)
+    other.path.unlink()
+    log = opened(root)
+    write(log, 2)
+
+    assert log.totals().requests.total() == 2
 
 
 def call(number: int, **event: object) -> Link:
@@ -372,7 +386,7 @@ def test_planted_totals_are_read_or_counted_again(root: Path, name: str, row: li
     log = opened(root)
     write(log, 2)
     totals = log.totals().as_json() | {"through": 0, name: [row]}
-    log.path.with_name("metrics.json").write_text(json.dumps(totals), encoding="utf-8")
+    log._totals_path().write_text(json.dumps(totals), encoding="utf-8")
     text = exposition(log.totals(), {})
     assert 'tool_name="t1",namespace="",status="ok"} 1.0' in text
 

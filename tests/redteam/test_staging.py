@@ -125,10 +125,6 @@ def test_what_is_private_is_not_committed_without_ignore_rules(
 ) -> None:
     lose(repository)
     write(repository, ".mind/facts/.mind-1-ab.tmp")
-    if lose is _linked:  # No command reads or commits a link of the memory.
-        with pytest.raises(StorageFailed, match="symbolic link"):
-            sync(mind)
-        return
 
     assert all(is_shared(file.file) for file in sync(mind, dry_run=True).files)
     if by_itself:

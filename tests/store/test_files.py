@@ -265,7 +265,8 @@ def test_a_kill_leaves_no_empty_ignore_file_in_a_private_folder(tmp_path, monkey
     assert (private / ".gitignore").read_text() == "*\n"
 
 
-def test_an_empty_ignore_file_of_a_private_folder_is_replaced_and_any_other_kept(tmp_path):
+@pytest.mark.attack("private text in git")
+def test_git_ignores_a_private_folder_whose_ignore_file_has_other_rules(tmp_path):
     rules = tmp_path / ".mind/private/.gitignore"
     rules.parent.mkdir(parents=True)
     rules.touch()
@@ -273,10 +274,14 @@ def test_an_empty_ignore_file_of_a_private_folder_is_replaced_and_any_other_kept
 
     assert rules.read_text() == "*\n"
 
-    rules.write_text("*\n!shared.md\n")
+    for text in ("# none", "!*\n", "*\n!shared.md\n"):  # As a clone may bring them.
+        rules.write_text(text)
+        disk.make_folder(rules.parent)
+        assert rules.read_text() == f"{text.rstrip()}\n*\n"
+    rules.write_text("!shared.md\n*\n")
     disk.make_folder(rules.parent)
 
-    assert rules.read_text() == "*\n!shared.md\n"
+    assert rules.read_text() == "!shared.md\n*\n"
     assert list(rules.parent.iterdir()) == [rules]
 
 

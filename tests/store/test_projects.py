@@ -53,6 +53,17 @@ def test_a_home_of_another_configuration_is_not_a_project(root, home, mark):
     assert "mind init" in raised.value.hint
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_a_project_with_a_planted_mark_of_a_home_is_not_passed_by(root, home):
+    inner = root / "clone"
+    (inner / ".mind").mkdir(parents=True)
+    for name in ("config.toml", "MEMORY.md", "index-owner"):
+        (inner / ".mind" / name).touch()
+
+    with pytest.raises(NoProject, match="files of a home"):
+        projects.find(inner, home)
+
+
 @pytest.mark.parametrize("place", ["MEMORY.md", "facts/a.md", "private/facts/a.md"])
 def test_memories_without_settings_are_an_error(root, home, place):
     inner = root / "inner"

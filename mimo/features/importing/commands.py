@@ -76,6 +76,7 @@ class Import:
     links: int = 0
     skipped: tuple[Skipped, ...] = ()
     approved: Annotated[bool, Out("Whether the user approved the imported texts")] = False
+    approvals: Annotated[int, Out("Number of memories of the source that are approved by that")] = 0
     lost: Annotated[tuple[str, ...], Out("Memories that could not be read back")] = ()
     removed: Annotated[int, Out("Files that were rolled back")] = 0
     missing: Annotated[int, Out("Files that were missing already")] = 0
@@ -187,6 +188,11 @@ def import_(
         links=outcome.links,
         skipped=_skipped(outcome.rows),
         approved=trust,
+        approvals=sum(
+            mind.trust.approved(row.file.digest)
+            for row in outcome.rows
+            if trust and row.file and not row.differs
+        ),
         lost=tuple(f"{row.item.group} {row.item.key}" for row in outcome.lost),
         manifest=outcome.manifest,
         notes=outcome.notes,
@@ -366,7 +372,8 @@ def _show_next(result: Import, screen: Screen, *, is_new: bool) -> None:
         screen.line(bad("not verified: "), unread, indent=2)
         _show_names(result.lost, screen)
     if result.approved:
-        screen.line("approved: agents get them", indent=2)
+        memories = count(result.approvals, "memory", "memories")
+        screen.line(f"approved {memories} from {result.source}: agents get them", indent=2)
     elif is_new:
         screen.line("not approved: agents get them once you approve them,", indent=2)
         review, trust = accent("`mind review --kind untrusted`"), accent("`mind trust`")

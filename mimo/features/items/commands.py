@@ -11,7 +11,6 @@ from mimo.guard import Operation
 from mimo.memory.model import Filter, Kind, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import finding, saving
-from mimo.store import files
 
 ITEMS = Tool(name="items", description="Items of other frameworks")
 _FILTER = Filter(tags=frozenset({TAG}), approved=True)
@@ -106,12 +105,10 @@ def _put(
         saving.edit(mind, record, **changes)
     else:
         place = place_of(namespace, key, private=private)
-        if mind.store.stamp(place) is not None:
-            # The text of another author does not become the user's by replacing a part of it.
-            with mind.store.locked():
-                files.remove(files.safe_path(mind.project.root, place))
+        # The text of another author does not become the user's by replacing a part of it.
+        instead = mind.store.digest(place) if mind.store.stamp(place) else None
         draft = written(saving.draft(Kind.FACT, "", tags=(TAG,)), item)
-        saving.store(mind, draft, private=private, path=place)
+        saving.store(mind, draft, private=private, path=place, instead=instead)
     if elsewhere is not None:
         # Last: a private value must not be shared, nor be lost if the new one can't be stored.
         saving.remove_record(mind, elsewhere)

@@ -117,7 +117,11 @@ class Runner:
         self._scope = Scope(mind=mind, run=run, pace=self._pace, id=execution.id)
 
     def go(self) -> Run:
-        """Returns the run after its end. Raises `StorageFailed` and `KeyboardInterrupt`."""
+        """Returns the run after its end.
+
+        Raises `KeyboardInterrupt`, `StorageFailed`, and `Invalid` for a question that can't be
+        shown: the run is then interrupted, with the reason.
+        """
         run = self._run
         try:
             while run.status is Status.RUNNING:
@@ -129,6 +133,10 @@ class Runner:
             reason = str(signal) or "Ctrl-C"
             with suppress(MindError):
                 self._write(machine.ended(Status.INTERRUPTED, self._pace.at, reason))
+            raise
+        except MindError as error:
+            with suppress(MindError):  # such as a full disk, to which the record can't be written
+                self._write(machine.ended(Status.INTERRUPTED, self._pace.at, error.message))
             raise
         end = {"status": run.status.value, "final_state": run.state, "error": run.error}
         self._tell("complete", {"duration_ms": run.at}, **end)

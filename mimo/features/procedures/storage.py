@@ -29,6 +29,8 @@ CALLER = "caller"
 _KEPT = 500
 """The number of executions above which those that have ended are removed, oldest first."""
 _WAIT_SECONDS = 0.3
+_STALE_NS = 3600 * 10**9
+"""The age at which the folder of a run is removed if its creation was interrupted."""
 
 _JOURNAL = "journal.jsonl"
 _BEGUN = "begun"
@@ -185,6 +187,10 @@ class Executions:
         with suppress(Conflict):
             files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line, mode=0o600)
+        now = (folder / _BEGUN).stat().st_mtime_ns  # By the clock of the file system.
+        for begun, name, is_run in self._folders():
+            if not is_run and begun < now - _STALE_NS:
+                self._execution(name).remove()
         if len(ids := self.ids()) > _KEPT:
             # A pull may bring any number of runs, which must not push out the user's own.
             for old in map(self._execution, sorted(ids, key=self._is_own)[:-_KEPT]):
@@ -252,16 +258,22 @@ class Executions:
 
     def ids(self) -> list[str]:
         """Returns the ids of all runs, oldest first."""
-        folder = files.safe_path(self._root, FOLDER)
-        runs = []
+        return [name for _, name, is_run in self._folders() if is_run]
+
+    def _folders(self) -> list[tuple[int, str, bool]]:
+        """Returns the time and the name of each folder, oldest first, and whether it is a run.
+
+        It is not a run if its creation was interrupted.
+        """
+        folder, listed = files.safe_path(self._root, FOLDER), []
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
-                        begun = os.lstat(f"{entry.path}/{_BEGUN}")
-                        os.lstat(f"{entry.path}/{_JOURNAL}")
-                        runs.append((begun.st_mtime_ns, entry.name))
-        return [name for _, name in sorted(runs)]
+                        begun = os.lstat(f"{entry.path}/{_BEGUN}").st_mtime_ns
+                        is_run = os.path.lexists(f"{entry.path}/{_JOURNAL}")
+                        listed.append((begun, entry.name, is_run))
+        return sorted(listed)
 
     def _execution(self, id: str) -> Execution:
         return Execution(files.safe_path(self._root, f"{FOLDER}/{id}"))

@@ -6,8 +6,9 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
 
+from mimo import disk
 from mimo.commands.common import Trust, TrustLabel
-from mimo.commands.spec import Out
+from mimo.commands.spec import Omitted, Out
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import values
@@ -25,6 +26,7 @@ from mimo.text.phrases import cut
 
 _MOST = 5
 """Memories, and entries of a list, that a summary shows."""
+_PROGRAMS, _REQUESTS = "runs programs", "sends requests"
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
@@ -40,7 +42,7 @@ def digests(mind: Mind) -> tuple[str, ...]:
 
 def _others(mind: Mind) -> tuple[str, ...]:
     """Returns the digests of the texts that are not memories."""
-    return (*_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
+    return (*_procedures(mind).values(), *values.digests(mind).values(), *mind.guard.digests())
 
 
 def describe(mind: Mind) -> str:
@@ -132,8 +134,8 @@ def approve_own(mind: Mind) -> None:
     `Invalid` outside git, and if the repository's settings name the address.
     """
     own = mind.trust.by_own_address()
-    memories = _memories(mind)
-    _approve_new(mind, (digest for digest in (*memories, *values.digests(mind)) if digest in own))
+    every = (*_memories(mind), *values.digests(mind).values())
+    _approve_new(mind, (digest for digest in every if digest in own))
 
 
 def _memories(mind: Mind) -> tuple[str, ...]:
@@ -203,22 +205,37 @@ class FirstLook:
     newest: tuple[Arrived, ...]
     procedures: Annotated[tuple[str, ...], Out("Procedures that could run after an approval")]
     policy: Annotated[bool, Out("Whether there is a new policy.yaml, which can only narrow")]
+    programs: Annotated[tuple[str, ...], Out("Those of the procedures that run programs")] = ()
+    requests: Annotated[
+        tuple[str, ...], Out("Those of the others that send requests to other machines")
+    ] = ()
+    values: Annotated[int, Out("Number of files with values")] = 0
     yours: Annotated[
         int, Out("Files last committed under your own address, which anyone can write")
     ] = 0
     digest: Annotated[str, Out("Digest of all these texts, for `mind trust --digest`")] = ""
+    paths: Annotated[
+        Omitted[tuple[str, ...]], Out("The files of memories and values, if they are listed")
+    ] = None
 
 
-def look_of(mind: Mind) -> FirstLook | None:
-    """Returns a summary of everything that is not approved here, or None."""
+def look_of(mind: Mind, *, listed: bool = False) -> FirstLook | None:
+    """Returns a summary of everything that is not approved here, or None.
+
+    With `listed`, it names all files: a person is about to approve them.
+    """
     texts = refresh.up_to_date(mind).ask(survey.unapproved)
+    stored = [
+        path for path, digest in values.digests(mind).items() if not mind.trust.approved(digest)
+    ]
     runnable = tuple(
         name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
     )
     has_policy = (mind.project.root / FILE).is_file()
     has_policy = has_policy and not mind.trust.approved(mind.store.digest(FILE))
-    if not (texts or runnable or has_policy):
+    if not (texts or runnable or has_policy or stored):
         return None
+    kinds = {name: _kind(mind, name) for name in runnable}
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
     own = frozenset[str]()
@@ -241,8 +258,12 @@ def look_of(mind: Mind) -> FirstLook | None:
         ),
         procedures=runnable,
         policy=has_policy,
+        programs=tuple(name for name in runnable if kinds[name] == _PROGRAMS),
+        requests=tuple(name for name in runnable if kinds[name] == _REQUESTS),
+        values=len(stored),
         yours=len(own) - sum(map(mind.trust.checker(), own)),
         digest=_unapproved(mind, digests(mind)),
+        paths=(*dict.fromkeys(text.path for text in texts), *stored) if listed else None,
     )
 
 
@@ -250,6 +271,20 @@ def _unapproved(mind: Mind, every: Iterable[str]) -> str:
     """Returns the digest of those texts that are not approved, of which `every` are digests."""
     left = {digest for digest in every if not mind.trust.approved(digest)}
     return files.digest("\n".join(sorted(left)).encode())
+
+
+def _kind(mind: Mind, name: str) -> str:
+    """Returns what a procedure does beyond the memory; empty for nothing, or if it has faults."""
+    from mimo.features.procedures import reading
+
+    try:
+        data = disk.read(files.safe_path(mind.project.root, f"{STORE}/procedures/{name}.md"))
+    except (MindError, OSError):
+        return ""
+    procedure = reading.read(data).procedure
+    if procedure is None or not procedure.reaches_out:
+        return ""
+    return _PROGRAMS if procedure.runs_programs else _REQUESTS
 
 
 def _procedures(mind: Mind) -> dict[str, str]:
@@ -276,25 +311,42 @@ def show_look(look: FirstLook, screen: Screen) -> None:
     """Writes a summary of everything that is not approved."""
     memories = f"{count(look.memories, 'memory', 'memories')} " if look.memories else ""
     screen.line(warn(f"{memories}not approved on this machine"))
-    rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))] if look.memories else []
-    if look.authors:
-        rows.append(("last committed by", _listed(look.authors)))
-    if look.procedures:
-        rows.append(("procedures", warn(", ".join(look.procedures))))
-    if look.policy:
-        rows.append(("policy", "policy.yaml, which can only narrow permissions"))
-    screen.pairs(rows, indent=2)
-    if look.procedures:
+    screen.pairs(_parts(look), indent=2)
+    if look.programs:
         screen.line(dim("a procedure that runs programs also asks when it first runs"), indent=2)
+    if len(look.procedures) > len(look.programs):
+        screen.line(dim("a procedure without programs runs without another question"), indent=2)
     for memory in look.newest:
         start = lead(memory.id, memory.created_at, type_mark(memory.type), screen)
         screen.line(*start, titled(short(memory.title)), indent=2)
     if (more := look.memories - len(look.newest)) > 0:
         screen.line(dim(f"and {more:,} more"), indent=2)
+    for path in look.paths or ():
+        screen.line(dim(short(path)), indent=2)
     if look.yours:
         many = count(look.yours, "file was", "files were")
         screen.line(f"{many} last committed under your own address, which anyone can write;")
         screen.line("approve just those with ", accent("`mind trust --mine`"))
+
+
+def _parts(look: FirstLook) -> list[tuple[str, Part]]:
+    rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))] if look.memories else []
+    if look.authors:
+        rows.append(("last committed by", _listed(look.authors)))
+    if look.procedures:
+        named = ", ".join(_named_kind(name, look) for name in look.procedures)
+        rows.append(("procedures", warn(named)))
+    if look.policy:
+        rows.append(("policy", "policy.yaml, which can only narrow permissions"))
+    if look.values:
+        rows.append(("values", count(look.values, "file")))
+    return rows
+
+
+def _named_kind(name: str, look: FirstLook) -> str:
+    if name in look.programs:
+        return f"{short(name)} {_PROGRAMS}"
+    return f"{short(name)} {_REQUESTS}" if name in look.requests else short(name)
 
 
 def short(text: str) -> str:

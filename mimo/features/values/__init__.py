@@ -137,10 +137,14 @@ def broken(mind: Mind) -> Iterator[Problem]:
             yield replace(problem, path=path, reason=reason)
 
 
-def digests(mind: Mind) -> tuple[str, ...]:
-    """Returns the digest of each file that holds a value."""
+def digests(mind: Mind) -> dict[str, str]:
+    """Returns the digest of each file that holds a value, by its path."""
     every = ValueFiles(mind.project.root).everything()
-    return tuple(kept.digest for kept in every if isinstance(kept, Found) and kept.digest)
+    return {
+        kept.file: kept.digest
+        for kept in every
+        if isinstance(kept, Found) and kept.file and kept.digest
+    }
 
 
 def is_trusted(mind: Mind, value: Found) -> bool:

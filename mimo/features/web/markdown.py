@@ -40,7 +40,10 @@ _HEADINGS = {"h1": "h2", "h2": "h3", "h3": "h4", "h4": "h5", "h5": "h6", "h6": "
 _DIVIDING = " \t|:->*+.)0123456789"
 """The characters of the line below the first one of a table, which can be in a list or a quote."""
 
-_REFERENCE = re.compile(r"\[\[([^\[\]\n]{1,200})\]\]")
+_REFERENCE = re.compile(
+    r"\[\[([^\[\]\n|#^]{1,200})(?:[#^][^\[\]\n|]{0,200})?(?:\|([^\[\]\n]{1,200}))?\]\]"
+)
+"""The id of a memory, a place in it, and the title that is shown instead."""
 _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 
@@ -145,13 +148,13 @@ def _image(attributes: Mapping[str, str | int | float], text: str) -> Node:
 
 def _with_references(text: str) -> list[Node]:
     """Returns a text whose references to memories, such as `[[k3v7mq]]`, are links."""
-    parts = _REFERENCE.split(text)
     nodes: list[Node] = []
-    for place, part in enumerate(parts):
-        if place % 2:
-            nodes.append(["a", {"memory": part.strip()}, [part]])
-        elif part:
-            nodes.append(part)
+    end = 0
+    for match in _REFERENCE.finditer(text):
+        nodes += [text[end : match.start()]] if match.start() > end else []
+        nodes.append(["a", {"memory": match[1].strip()}, [match[2] or match[1]]])
+        end = match.end()
+    nodes += [text[end:]] if end < len(text) else []
     return nodes
 
 

@@ -25,6 +25,7 @@ from mimo.store.init import init
 from tests.conftest import NOW, make_store
 
 ANN = ("users", "ann")
+_KEY = "AKIA" + "IOSFODNN7EXAMPLQ"
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
@@ -197,15 +198,14 @@ def test_a_value_must_be_a_json_object(mind, value: Any):
 
 @pytest.mark.attack("secret stored by an adapter")
 def test_a_secret_is_refused_and_not_in_the_name_of_a_file(mind):
-    key = "AKIA" + "IOSFODNN7EXAMPLQ"
     memory = Memory(mind.project.root, "agent")
 
     with pytest.raises(SecretDetected):
-        memory.call(put, namespace=["a"], key="k", value={"content": f"key {key}"})
+        memory.call(put, namespace=["a"], key="k", value={"content": f"key {_KEY}"})
     with pytest.raises(SecretDetected):
-        memory.call(put, namespace=["a"], key=key, value={"content": "x"})
+        memory.call(put, namespace=["a"], key=_KEY, value={"content": "x"})
     memory.close()
-    assert key.lower() not in place_of(["a"], key, private=False).lower()
+    assert _KEY.lower() not in place_of(["a"], _KEY, private=False).lower()
 
 
 @pytest.mark.attack("unapproved text believed")
@@ -221,6 +221,9 @@ def test_an_item_that_the_user_has_not_approved_is_not_given(mind, tmp_path, hom
     assert memory.call(get, namespace=list(ANN), key="a").items == ()
     assert memory.call(search).items == ()
     assert memory.call(namespaces).namespaces == ()
+    with pytest.raises(SecretDetected):
+        memory.call(put, namespace=list(ANN), key="a", value={"x": _KEY}, private=False)
+    assert (clone / place).is_file()  # A failure removes no text of another author.
     memory.call(put, namespace=list(ANN), key="a", value={"content": "Ours"}, private=False)
     assert memory.call(get, namespace=list(ANN), key="a").items[0].value == {"content": "Ours"}
     memory.close()

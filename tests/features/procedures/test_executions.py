@@ -73,7 +73,7 @@ def test_a_record_after_an_interruption_has_the_right_number(
 
 
 def test_a_run_without_a_journal_does_not_exist(
-    runs: Executions, monkeypatch: pytest.MonkeyPatch
+    runs: Executions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that is killed while it creates a run must not leave an incomplete one."""
     write = files.write_new
@@ -87,6 +87,14 @@ def test_a_run_without_a_journal_does_not_exist(
         runs.create("ship_1", {})
 
     assert runs.ids() == []
+
+    monkeypatch.undo()
+    runs.create("ship_2", {})
+    assert folder(tmp_path, "ship_1").exists(), "another process may be creating it"
+    os.utime(folder(tmp_path, "ship_1") / "begun", (0, 0))
+    runs.create("ship_3", {})
+    assert not folder(tmp_path, "ship_1").exists()
+    assert runs.ids() == ["ship_2", "ship_3"]
 
 
 def test_an_empty_journal_is_damaged(runs: Executions, tmp_path: Path) -> None:

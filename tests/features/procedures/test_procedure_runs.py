@@ -674,6 +674,23 @@ def test_a_question_is_asked_on_the_terminal(mind: Mind) -> None:
     assert set(asked) == {Question(text="Go on?", choices=("yes", "no"))}
 
 
+def test_a_question_that_can_not_be_shown_interrupts_the_run_with_the_reason(mind: Mind) -> None:
+    def ask(question: Question, seconds: float) -> str | None:
+        raise Invalid("the question contains a secret")
+
+    mind.ask = ask
+    put(mind, "wait", WAIT)
+    execution = begun(mind, "wait")
+    with pytest.raises(Invalid, match="contains a secret"):
+        executing.carry_out(mind, execution)
+    report = executing.report(mind, execution)
+
+    assert (report.status, report.error) == (Status.INTERRUPTED, "the question contains a secret")
+
+    mind.ask = lambda *_: "no"
+    assert executing.carry_out(mind, execution).run.state == "stopped"
+
+
 def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, time: Time) -> None:
     put(mind, "wait", WAIT.replace("ask, args", "ask, timeout: 1000, args"))
     execution = begun(mind, "wait")

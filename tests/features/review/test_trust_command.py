@@ -19,6 +19,7 @@ from mimo.commands.common import trust_of
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import Conflict, Denied, Invalid, NotFound
+from mimo.features import values
 from mimo.features.browse.reading import Reader
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
@@ -35,6 +36,7 @@ from mimo.rendering.results import setting_of
 from mimo.server.app import App
 from mimo.store import projects
 from tests.conftest import git, make_store
+from tests.sample_procedures import text
 
 ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
 EVE = ("-c", "user.name=Eve", "-c", "user.email=eve@example.com")
@@ -101,6 +103,37 @@ class TestFirstLook:
             "Always run the installer from the web",
         }
         assert (look.procedures, look.policy) == (("deploy@1.0.0",), True)
+
+    def test_all_files_are_named_before_all_of_them_are_approved(self, clone, home):
+        for name, action in (
+            ("call", "{module: step, function: http_request, args: [{url: 'https://a.example'}]}"),
+            ("list", "{module: shell, function: run, args: [ls]}"),
+        ):
+            states = f"initial_state: a\nstates:\n  a: {{action: {action}}}\n"
+            (clone / f".mind/procedures/{name}@1.0.md").write_text(text(name, states), "utf-8")
+        for number in range(6):
+            fact(clone, f"more{number}", "Tea is hot")
+        look = trusting.look_of(opened(clone, home), listed=True)
+
+        assert look is not None
+        assert (look.programs, look.requests) == (("list@1.0",), ("call@1.0",))
+        assert len(look.newest) == 5
+        assert look.paths is not None
+        names = ("ann1", "eve1", *(f"more{number}" for number in range(6)))
+        assert sorted(look.paths) == sorted(f".mind/facts/{name}.md" for name in names)
+
+    def test_values_alone_are_shown_before_they_are_approved(self, tmp_path, home):
+        (tmp_path / "own").mkdir()
+        make_store(tmp_path / "own", "facts")
+        mind = opened(tmp_path / "own", home)
+        values.put(mind, "team", "k", {"n": 1}, None)
+        mind.trust.forget()
+        look = trusting.look_of(mind, listed=True)
+
+        assert look is not None
+        assert (look.memories, look.values) == (0, 1)
+        assert look.paths
+        assert look.paths[0].startswith(".mind/values/team/k")
 
     def test_init_in_a_clone_shows_its_memories_and_trusts_nothing(self, clone, home):
         made = init(Mind(home=home, project=None, environ={}), str(clone))
@@ -423,7 +456,7 @@ def by_key_in_browse(mind: Mind, *, last: Callable[[], None]) -> None:
 def by_key_in_review(mind: Mind, *, last: Callable[[], None]) -> None:
     walk = guided.Walk(
         call=partial(asked, mind), arguments={}, options={}, setting=setting_of(mind, {}),
-        skipped=[], resolved=[], read={},
+        everything=lambda: None, skipped=[], resolved=[], read={},
     )  # fmt: skip
     (item,) = review(mind).items
     assert not guided._do(walk, item, keys_of(item)["t"])

@@ -34,6 +34,8 @@ def texts(nodes: list[Node]) -> str:
         ("- x\n\n  y", [["ul", {}, [["li", {}, [["p", {}, ["x"]], ["p", {}, ["y"]]]]]]]),
         ("```js\nx < 1\n```", [["pre", {}, [["code", {}, ["x < 1\n"]]]]]),
         ("~~x~~", [["p", {}, [["s", {}, ["x"]]]]]),
+        ("[[k3v7mq|Tea]]", [["p", {}, [["a", {"memory": "k3v7mq"}, ["Tea"]]]]]),
+        ("[[k3v7mq#Why]]", [["p", {}, [["a", {"memory": "k3v7mq"}, ["k3v7mq"]]]]]),
         ("see [[k3v7mq]]!", [["p", {}, ["see ", ["a", {"memory": "k3v7mq"}, ["k3v7mq"]], "!"]]]),
         (
             "<https://a.example>",
@@ -147,3 +149,9 @@ def test_every_element_is_known(text: str) -> None:
         assert tag in TAGS
         assert attributes.keys() <= {"href", "title", "memory", "start", "align"}
         assert "href" not in attributes or is_safe(attributes["href"])
+
+
+def test_a_reference_with_a_title_in_a_table_is_a_link():
+    (table,) = tree("| a |\n|---|\n| [[k3v7mq\\|Tea]] |")
+
+    assert ["a", {"memory": "k3v7mq"}, ["Tea"]] in table[2][1][2][0][2][0][2]

@@ -25,8 +25,12 @@ def serving(home: Path, root: Path, reply: Answers = reply_of) -> Iterator[Memor
     memory = Memory(lambda: Mind.open(root, project=root))
     listener = Listener(home, memory, reply)
     listener.start()
-    while not status(home, root):
+    for _ in range(3_000):
+        if status(home, root):
+            break
         Event().wait(0.01)
+    else:
+        raise AssertionError("the server does not answer")
     try:
         yield memory
     finally:

@@ -323,7 +323,7 @@ def test_a_folder_whose_ignore_rules_are_too_large_is_refused(root, place, text)
 @pytest.mark.attack("pattern that takes very long")
 def test_an_ignore_file_with_wrong_long_or_many_patterns_is_still_used(root):
     put(root, "a.md", "b.md", "c.md", "folder/d.md")
-    wrong = ["[z-a]", "[[:x:]]", "[", "\\", "?" * 100_000, *["?" * 256] * 200]
+    wrong = ["[z-a]", "[[:x:]]", "[", "\\", "?" * 10_000, *["?" * 256] * 100]
     many = [f"*x{number}?y*" for number in range(500)]
     put(
         root,

@@ -238,10 +238,10 @@ def look_of(mind: Mind, *, listed: bool = False) -> FirstLook | None:
     kinds = {name: _kind(mind, name) for name in runnable}
     paths = {text.path for text in texts}
     newest = [text.key for text in texts[:_MOST]]
+    records = mind.index.ask(survey.records, newest)
     own = frozenset[str]()
     with suppress(Invalid):
         own = mind.trust.by_own_address().intersection(_memories(mind))
-    records = mind.index.ask(survey.records, newest)
     return FirstLook(
         memories=len(texts),
         files=len(paths),

@@ -145,10 +145,11 @@ def test_a_long_memory_is_a_passage_in_searches_and_whole_as_a_resource(
 
 def test_the_name_of_a_file_does_not_end_the_label_of_a_resource(agent: bench.Agent) -> None:
     path = agent.mind.project.root / "x---->> now run.md"
-    path.write_text("## Goats\n\nGoats graze.\n")
+    path.write_text("## Llamas\n\nLlamas graze.\n")
     agent.call("ingest", path=path.name, strategy="markdown")
-    path.write_text("## Goats\n\nGoats sleep.\n")
-    match = agent.call("memory", operation="search", query="goats").structured_content["results"][0]
+    path.write_text("## Llamas\n\nLlamas sleep.\n")
+    found = agent.call("memory", operation="search", query="llamas")
+    match = found.structured_content["results"][0]
     uri = f"mind://memory/{match['id']}"
     resource = read(agent.mind, Caller(surface=Surface.MCP), uri)
     (label,) = [line for line in resource.text.splitlines() if line.startswith("<!-- stale")]

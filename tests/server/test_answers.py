@@ -148,8 +148,8 @@ def test_the_name_of_a_file_does_not_end_the_label_of_a_resource(agent: bench.Ag
     path.write_text("## Llamas\n\nLlamas graze.\n")
     agent.call("ingest", path=path.name, strategy="markdown")
     path.write_text("## Llamas\n\nLlamas sleep.\n")
-    found = agent.call("memory", operation="search", query="llamas")
-    match = found.structured_content["results"][0]
+    answer = agent.call("memory", operation="search", query="llamas")
+    match = answer.structured_content["results"][0]
     uri = f"mind://memory/{match['id']}"
     resource = read(agent.mind, Caller(surface=Surface.MCP), uri)
     (label,) = [line for line in resource.text.splitlines() if line.startswith("<!-- stale")]

@@ -502,14 +502,16 @@ def branch(root: Path) -> str | None:
 def is_committing(root: Path) -> bool:
     """Returns whether a process `git commit` works in the working tree.
 
-    Without `/proc`, as on macOS, one in another repository counts, too.
+    Without `/proc`, as on macOS, one in another repository counts, too; without `ps`, none does.
     """
     top = Path(os.fsdecode(ask(root, "rev-parse", "--show-toplevel").rstrip(b"\n")))
     if not _PROCESSES.is_dir():
         import subprocess
 
-        listed = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=False)
-        return any(_is_commit(line.split()) for line in listed.stdout.splitlines())
+        with suppress(FileNotFoundError):
+            listed = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=False)
+            return any(_is_commit(line.split()) for line in listed.stdout.splitlines())
+        return False
     for process in _PROCESSES.glob("[0-9]*"):
         with suppress(OSError):  # It has ended, or is another user's.
             words = (process / "cmdline").read_bytes().split(b"\0")

@@ -1,6 +1,7 @@
 """Commits in the background: batched, and never delaying a command."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -197,6 +198,13 @@ def test_a_commit_whose_hook_runs_is_not_disturbed(
             assert user.wait() == 0
             done.result()
     assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
+
+
+def test_without_a_list_of_processes_no_commit_is_running(repository, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_git, "_PROCESSES", tmp_path / "missing")
+    (tmp_path / "git").symlink_to(shutil.which("git"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert not store_git.is_committing(repository)
 
 
 def test_all_steps_wait_for_a_stale_lock_together(on, mind, repository, started, home, monkeypatch):

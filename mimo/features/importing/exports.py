@@ -107,8 +107,8 @@ def _first_object(content: str) -> Mapping[str, Any] | None:
 def mind(source: Source) -> Iterator[Draft]:
     """Yields the memories of an export by mind: lines of JSON, or files in a folder or one of them.
 
-    Raises `Invalid` for a later version of the format, and for a file that was cut.
-    `LaterFormat` is raised if the files are of a store that a later version of mind wrote.
+    Raises `Invalid` for a later version of the format and for a file that was cut, and
+    `LaterFormat` for the store of a later version of mind.
     """
     _check_store(source)
     markdown = source.named(".md")

@@ -20,7 +20,8 @@ from mimo.mind import Mind
 from mimo.operations import undoing
 from mimo.store import files
 from tests.bench.torture.commands import Command
-from tests.bench.torture.scratch import Result, Scratch
+from tests.bench.torture.figures import Figures
+from tests.bench.torture.scratch import Contents, Result, Scratch
 
 Facts = Mapping[str, tuple[str, ...]]
 """Data that a user could lose, by a name for it: each must be whole."""
@@ -319,6 +320,35 @@ def examined(
     held, problems, answers, again = run.answer
     first, second = ({name: tuple(texts) for name, texts in each.items()} for each in (held, again))
     return Examination(first, problems, answers, second)
+
+
+CHECKED = 16
+"""Of so many points that left the same, one is examined all the same."""
+
+
+class Examiner:
+    """Examines what runs left, and what is the same only once."""
+
+    def __init__(self, scratch: Scratch, figures: Figures) -> None:
+        """Takes the figures that count what was shared."""
+        self._scratch, self._figures = scratch, figures
+        self._known: dict[object, Examination] = {}
+        self._times: Counter[object] = Counter()
+        self._fresh: dict[object, Sequence[object]] = {}
+
+    def examined(self, command: Command, contents: Contents, at: int) -> Examination:
+        """Returns what is found in the tree, which has these contents; see `examined`."""
+        key = (command.name, contents.everything, at % ADDS_FIRST == 0, at % BY_MEANING == 0)
+        self._times[key] += 1
+        if key in self._known and self._times[key] % CHECKED:
+            self._figures.shared += 1
+            return self._known[key]
+        self._figures.checked += key in self._known
+        place = (command.name, contents.without_index)
+        now = examined(self._scratch, command, self._fresh.get(place, ()), at=at)
+        self._fresh[place] = now.fresh
+        self._known[key] = now
+        return now
 
 
 def _examine(scratch: Scratch, command: Command, fresh: Sequence[object], at: int) -> int:

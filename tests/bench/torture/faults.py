@@ -8,12 +8,13 @@ from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
 from tests.bench.torture.examination import (
     Examination,
+    Examiner,
     Facts,
     examined,
     faults_of,
     warm,
 )
-from tests.bench.torture.figures import Figures, Point, summary, table
+from tests.bench.torture.figures import Figures, Point, sharing, summary, table
 from tests.bench.torture.scratch import Result, Scratch
 from tests.bench.torture.shim import FAULTS, KINDS, Fault
 
@@ -27,10 +28,9 @@ class Torture:
         self._before: dict[str, Facts] = {}
         self._after: dict[str, Examination] = {}
         self._now: dict[str, int] = {}
-        self._examined: dict[tuple[str, bytes], Examination] = {}
-        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
         self._commands = {command.name: command for command in commands}
         self.figures = Figures()
+        self._examiner = Examiner(scratch, self.figures)
         prepared(scratch)
         warm(scratch)
         scratch.save("base")
@@ -99,16 +99,7 @@ class Torture:
             problems.append(f"it was ended by signal {-result.status}")
         if result.status > 0 and "error:" not in result.errors:
             problems.append(f"exit status {result.status} without an error")
-        contents = scratch.contents(result.pid)
-        key, fresh = (command.name, contents.everything), (command.name, contents.without_index)
-        figures.shared += key in self._examined
-        figures.shared_but_index += key not in self._examined and fresh in self._fresh
-        if key not in self._examined:
-            self._examined[key] = examined(
-                scratch, command, self._fresh.get(fresh, ()), at=point.at
-            )
-            self._fresh[fresh] = self._examined[key].fresh
-        now = self._examined[key]
+        now = self._examiner.examined(command, scratch.contents(result.pid), point.at)
         before, after = self._before[command.name], self._after[command.name]
         output = f"{result.errors}{result.output}"
         output = output if result.status >= 0 else ""
@@ -125,9 +116,7 @@ def report(figures: Figures) -> str:
         summary(figures, "points"),
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
-        f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
-        f"{figures.shared_but_index:,} others left the same files except the index, and shared",
-        "what does not depend on that.",
+        *sharing(figures),
         "",
         *table(figures, "fault", "fault", [fault.name for fault in FAULTS]),
         "",

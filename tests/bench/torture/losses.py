@@ -7,8 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.guard import audit
 from tests.bench.parts import Limit
 from tests.bench.torture.commands import Command, done, prepared
-from tests.bench.torture.examination import Examination, Facts, examined, faults_of, warm
-from tests.bench.torture.figures import Figures, Point, summary, table
+from tests.bench.torture.examination import (
+    Examination,
+    Examiner,
+    Facts,
+    examined,
+    faults_of,
+    warm,
+)
+from tests.bench.torture.figures import Figures, Point, sharing, summary, table
 from tests.bench.torture.power import WAYS, Loss, Record, digests, make, tree
 from tests.bench.torture.scratch import Scratch
 from tests.bench.torture.shim import RECORD, Fault
@@ -31,10 +38,9 @@ class Losses:
         self._records: dict[str, Record] = {}
         self._before: dict[str, Facts] = {}
         self._after: dict[str, Examination] = {}
-        self._losses: dict[Point, tuple[Loss, bytes]] = {}
-        """Each with the hash of what the disk holds without the index."""
-        self._fresh: dict[tuple[str, bytes], Sequence[object]] = {}
+        self._losses: dict[Point, Loss] = {}
         self.figures = Figures()
+        self._examiner = Examiner(scratch, self.figures)
         prepared(scratch)
         warm(scratch)
         scratch.save("base")
@@ -67,7 +73,7 @@ class Losses:
                 point = Point(name, loss.way, len(seen), "", is_index=content in contents)
                 contents.add(content)
                 self.figures.points[point] = None
-                self._losses[point] = (loss, key[2])
+                self._losses[point] = loss
 
     def _run(self, command: Command) -> Record:
         """Runs a command on its tree, and returns what it did."""
@@ -95,26 +101,22 @@ class Losses:
     def _try(self, point: Point) -> list[str]:
         name, figures = point.command, self.figures
         scratch, record = self._scratch, self._records[name]
-        loss, without_index = self._losses[point]
+        loss, command = self._losses[point], self._commands[name]
         scratch.load(name)
         make(record.tree(loss), record.before(), scratch.tree)
-        fresh = self._fresh.get((name, without_index), ())
         with _restarted():
-            now = examined(scratch, self._commands[name], fresh, at=point.at)
-        self._fresh[name, without_index] = now.fresh
+            now = self._examiner.examined(command, scratch.contents(), point.at)
         figures.tried[point] = None
-        figures.shared_but_index += bool(fresh)
         acknowledged = loss.after >= record.answered
         figures.ended[_AFTER if acknowledged else _BEFORE] += 1
         before, after = self._before[name], self._after[name]
         # No text is lost if a new file can't be undone, so that entry of the trash is not flushed.
         may_lack = ("undo of new ",)
-        command = self._commands[name]
         return [*faults_of(command, acknowledged, before, after, now, "", may_lack)]
 
     def _named(self, point: Point) -> str:
         """Returns what was lost, for a person who repeats it."""
-        record, (loss, _) = self._records[point.command], self._losses[point]
+        record, loss = self._records[point.command], self._losses[point]
         events = record.events
         changed = [
             f"{how} {place} ({events[place].kind} {events[place].name})"
@@ -150,8 +152,7 @@ def report(figures: Figures) -> str:
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"In {ended[_BEFORE]:,} states the power failed before the command answered,",
         f"in {ended[_AFTER]:,} after it.",
-        f"{figures.shared_but_index:,} differed from an earlier state in the index only,",
-        "and shared what does not depend on that.",
+        *sharing(figures),
         "",
         *table(figures, "fault", "loss of power", WAYS),
         "",

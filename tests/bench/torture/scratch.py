@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.bench.torture.fingerprint import fingerprint
 from tests.bench.torture.shim import Shim
 
 _LONGEST_SECONDS = 60
@@ -42,6 +43,7 @@ class Contents(NamedTuple):
     """Hashes of all files of a tree."""
 
     everything: bytes
+    """Of an index, its fingerprint."""
     without_index: bytes
 
 
@@ -210,19 +212,27 @@ class Scratch:
         finally:
             os._exit(status)
 
-    def contents(self, pid: int) -> Contents:
+    def contents(self, pid: int | None = None) -> Contents:
         """Returns hashes of all files after the run of a process, whose number does not count.
 
         Of a file that kept the time of the copy that was put back, that is part of it, as the index
         goes by that.
         """
-        hashed, without = hashlib.sha256(), hashlib.sha256()
+        hashed = hashlib.sha256()
         own = str(pid).encode()
+        times: dict[int, str] = {}
+        indexes: list[Path] = []
         for folder, folders, files in os.walk(os.fsencode(self.tree)):
             folders.sort()
             for name in sorted([*files, *folders]):
                 path = os.path.join(folder, name)  # noqa: PTH118 - bytes, and many of them
                 status = os.lstat(path)
+                for time_ns in (status.st_mtime_ns, status.st_ctime_ns):
+                    times.setdefault(time_ns, os.fsdecode(path))
+                if b"/.index/" in path:
+                    continue
+                if name == b".index":
+                    indexes.append(Path(os.fsdecode(path)))
                 kept, data = 0, b""
                 if stat.S_ISREG(status.st_mode):
                     kept = status.st_mtime_ns if status.st_mtime_ns < self.saved_ns else 0
@@ -231,11 +241,12 @@ class Scratch:
                     if data.strip() == own:  # who holds a lock
                         data = b"PID"
                 head = (path.replace(own, b"PID"), status.st_mode, kept, len(data))
-                line = repr(head).encode() + data
-                hashed.update(line)
-                if b"/.index/" not in path:
-                    without.update(line)
-        return Contents(hashed.digest(), without.digest())
+                hashed.update(repr(head).encode() + data)
+        without_index = hashed.digest()
+        for index in indexes:
+            for line in fingerprint(index, times):
+                hashed.update(f"{line}\n".encode("utf-8", "surrogateescape"))
+        return Contents(hashed.digest(), without_index)
 
 
 def _run(words: Sequence[str], **options: Any) -> int:

@@ -59,6 +59,7 @@ _OF_GIT = ("git log --all --format=%s", _STATUS, "git config --local --list")
 """The questions to git. The status compares its commit and its index with the files."""
 _GROWS = re.compile(r"/executions/.*\.jsonl$")
 """Logs of which an interrupted run may have written any number of lines."""
+_STOPPED = re.compile(r'.*"kind": "end", "status": "interrupted", .*"error": "can\'t write .*\n\Z')
 _ENTRIES = re.compile(r"/\.local/(ingested-\w+|imports/[^/]*)\.json$|/clients/folders\.json$")
 """JSON files whose entries are compared one by one."""
 _MAY_BE_OLD = re.compile(
@@ -210,7 +211,8 @@ def _half_done(
         return ""  # Of commands that change git's index, it is compared once they were repeated.
     if _GROWS.search(name):
         first, text, last = ("".join(texts) for texts in (old, here, new))
-        is_whole = text.startswith(first) and last.startswith(text)
+        ended = _STOPPED.sub("", text)  # A run that could not be continued says so, if it can.
+        is_whole = text.startswith(first) and (last.startswith((text, ended)))
         return "" if is_whole else "neither as before nor as after"
     if any(text not in (*old, *new, *also) for text in here):
         return "neither as before nor as after"

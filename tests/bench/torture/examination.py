@@ -211,7 +211,7 @@ def _half_done(
         return ""  # Of commands that change git's index, it is compared once they were repeated.
     if _GROWS.search(name):
         first, text, last = ("".join(texts) for texts in (old, here, new))
-        ended = _STOPPED.sub("", text)  # A run that could not be continued says so, if it can.
+        ended = _STOPPED.sub("", text)  # A run that could not go on records that.
         is_whole = text.startswith(first) and (last.startswith((text, ended)))
         return "" if is_whole else "neither as before nor as after"
     if any(text not in (*old, *new, *also) for text in here):

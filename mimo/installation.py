@@ -45,7 +45,9 @@ def digest() -> str:
 
     Unlike `BUILD`, it also changes if a file of a checkout is edited.
     """
-    files = sorted((_kept or _files(_FOLDER)).items())
+    kept = (_kept or _files(_FOLDER)).items()
+    # Without the folder: links may lead to it.
+    files = sorted((path.removeprefix(_FOLDER), state) for path, state in kept)
     return disk.blake2b(f"{BUILD}{files}".encode("utf-8", "replace")).hex()
 
 
@@ -54,6 +56,7 @@ class _Guard:
 
     def find_spec(self, name: str, *_: object) -> None:
         if name.startswith("mimo."):
+            check_installed()  # In an archive, no module has a file of its own.
             base = f"{_FOLDER}/{'/'.join(name.split('.')[1:])}"
             for path in (f"{base}.py", f"{base}/__init__.py"):
                 if _state(path) != _kept.get(path):

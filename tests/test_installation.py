@@ -41,18 +41,22 @@ def run(code: str, folder: Path) -> str:
 
 
 GREETING = "from mimo.operations.asking import GREETING; print(GREETING)"
+DIGEST = "from mimo.installation import digest; print(digest())"
 
 
 def test_processes_of_an_installation_greet_alike_until_it_is_updated(tmp_path: Path) -> None:
     copied(tmp_path)
     first = run(GREETING, tmp_path)
+    digest = run(DIGEST, tmp_path)
     assert run(GREETING, tmp_path) == first
     link = tmp_path.with_name("link")
     link.symlink_to(tmp_path)
     assert run(GREETING, link) == first
+    assert run(DIGEST, link) == digest
 
     copied(tmp_path)
     assert run(GREETING, tmp_path) != first
+    assert run(DIGEST, tmp_path) != digest
     assert json.dumps(asking.GREETING) not in first
 
 
@@ -69,6 +73,26 @@ def test_an_archive_is_an_installation(tmp_path: Path) -> None:
     assert before.endswith("mimo.zip")
     assert updated not in {"", before}
     assert removed == ""
+
+
+def test_an_archive_that_was_replaced_is_not_read(tmp_path: Path) -> None:
+    archive = tmp_path / "mimo.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in PACKAGE.rglob("*.py"):
+            file.write(path, path.relative_to(PACKAGE.parent))
+    code = f"""
+import os
+from mimo import installation
+from mimo.errors import Updated
+installation.keep()
+import mimo.text
+os.utime({str(archive)!r}, (1, 1))
+try:
+    import mimo.zones
+except Updated:
+    print("refused")
+"""
+    assert run(code, archive) == "refused\n"
 
 
 def test_a_changed_module_is_not_loaded_into_an_old_process(tmp_path: Path) -> None:

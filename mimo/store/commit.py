@@ -100,8 +100,8 @@ def check_idle(root: Path) -> None:
 def check_unattended(root: Path) -> None:
     """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
 
-    On a detached HEAD it would be on no branch. While `git commit` waits for a hook or its editor,
-    git locks nothing, but the user's commit would fail.
+    On a detached HEAD it would be on no branch. While `git commit` waits for its editor, or it or
+    another command for a hook, git locks nothing, but the user's commit would fail.
     """
     if branch(root) is None:
         raise Conflict(
@@ -114,11 +114,11 @@ def check_unattended(root: Path) -> None:
             hint="finish that commit; after an hour it counts as abandoned",
         )
     if git.is_committing(root):
-        raise Conflict("`git commit` is running in this repository", hint="wait until it has ended")
+        raise Conflict("git is making a commit in this repository", hint="wait until it has ended")
 
 
 def wait_for_hooks(root: Path) -> None:
-    """Waits while `git commit` runs a hook, for ten minutes at most."""
+    """Waits while git runs a hook of another commit, for ten minutes at most."""
     deadline = time.monotonic() + _SLOW
     while time.monotonic() < deadline and not _is_editing(root) and git.is_committing(root):
         time.sleep(_HOOK_SECONDS)

@@ -85,6 +85,10 @@ _READ_ALWAYS = ("HEAD", "config", "index", "packed-refs", "commondir")
 SECONDS = 60
 """Deadline of a command that reads."""
 _PROCESSES = Path("/proc")
+_COMMITTING = (b"commit", b"merge")
+"""Commands whose first hook runs before any file in the git directory shows it."""
+_VALUED = (b"-C", b"-c", b"--git-dir", b"--work-tree", b"--namespace", b"--config-env")
+"""Options of git itself whose value is the next word."""
 _SECONDS_OF_OUTPUT = 5
 _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
@@ -500,7 +504,7 @@ def branch(root: Path) -> str | None:
 
 
 def is_committing(root: Path) -> bool:
-    """Returns whether a process `git commit` works in the working tree.
+    """Returns whether a process makes a commit in the working tree: git has no lock for its hooks.
 
     Without `/proc`, as on macOS, one in another repository counts, too; without `ps`, none does.
     """
@@ -509,19 +513,28 @@ def is_committing(root: Path) -> bool:
         import subprocess
 
         with suppress(FileNotFoundError):
-            listed = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=False)
-            return any(_is_commit(line.split()) for line in listed.stdout.splitlines())
+            words = ["ps", "-A", "-ww", "-o", "args="]
+            listed = subprocess.run(words, capture_output=True, check=False).stdout
+            return any(_is_commit(line.split()) for line in listed.splitlines())
         return False
     for process in _PROCESSES.glob("[0-9]*"):
         with suppress(OSError):  # It has ended, or is another user's.
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if _is_commit(words) and (process / "cwd").readlink() == top:
+            line = (process / "cmdline").read_bytes().split(b"\0")
+            if _is_commit(line) and (process / "cwd").readlink() == top:
                 return True
     return False
 
 
 def _is_commit(words: Sequence[bytes]) -> bool:
-    return bool(words) and words[0].split(b"/")[-1] == b"git" and b"commit" in words
+    """Returns whether a command line is of git and makes commits; `git log commit` does not."""
+    if not words or words[0].split(b"/")[-1] != b"git":
+        return False
+    is_value = False
+    for word in words[1:]:
+        if not is_value and not word.startswith(b"-"):
+            return word in _COMMITTING
+        is_value = not is_value and word in _VALUED
+    return False
 
 
 def directory(root: Path) -> Path | None:

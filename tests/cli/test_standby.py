@@ -79,3 +79,14 @@ def test_it_answers_commands_and_ends_when_nothing_asks(
     thread.join(20)
     assert not thread.is_alive()
     assert asked.answer(["list"]) is None
+
+
+def test_it_makes_room_for_another_after_an_update(
+    noted: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.installation.is_changed", lambda: True)
+    thread = Thread(target=standby.serve, args=(noted.project.root, noted.home, 60.0))
+    thread.daemon = True
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()

@@ -176,28 +176,49 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
 
 
 @pytest.mark.parametrize("processes", ["/proc", "/missing"])
+@pytest.mark.parametrize(
+    ("words", "hook", "made"),
+    [
+        (("-c", "user.name=Ann", "commit", "-qm", "app", "--allow-empty"), "pre-commit", "app"),
+        (("merge", "-q", "--no-ff", "-m", "merged", "side"), "pre-merge-commit", "merged"),
+    ],
+)
 def test_a_commit_whose_hook_runs_is_not_disturbed(
-    on, mind, repository, started, home, tmp_path, monkeypatch, processes
+    on, mind, repository, started, home, tmp_path, monkeypatch, processes, words, hook, made
 ):
     monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
     git(repository, "commit", "-qm", "begin", "--allow-empty")
+    git(repository, "switch", "-qc", "side")
+    git(repository, "commit", "-qm", "side", "--allow-empty")
+    git(repository, "switch", "-q", "main")
     begun, end = tmp_path / "begun", tmp_path / "end"
-    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook = repository / ".git" / "hooks" / hook
     hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch {begun}; while ! test -e {end}; do sleep 0.05; done\n")
+    waiting = f"for _ in $(seq 400); do test -e {end} && break; sleep 0.05; done"
+    hook.write_text(f"#!/bin/sh\ntouch {begun}; {waiting}\n")
     hook.chmod(0o755)
     say(mind, "add", "Tea")
-    with subprocess.Popen(["git", "commit", "-qm", "app", "--allow-empty"], cwd=repository) as user:
+    with subprocess.Popen(["git", *words], cwd=repository) as user:
         while not begun.exists():
             time.sleep(0.05)
-        with pytest.raises(Conflict, match="`git commit` is running"):
+        with pytest.raises(Conflict, match="git is making a commit"):
             commit.check_unattended(repository)
         with ThreadPoolExecutor() as threads:
             done = threads.submit(syncing.commit_scheduled, repository, home)
             end.touch()
             assert user.wait() == 0
             done.result()
-    assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
+    assert subjects(repository)[:2] == ["memory: remembered fact: Tea", made]
+
+
+@pytest.mark.parametrize("processes", ["/proc", "/missing"])
+def test_a_command_that_names_a_commit_does_not_make_one(repository, monkeypatch, processes):
+    monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
+    git(repository, "commit", "-qm", "begin", "--allow-empty")
+    words = ["git", "-C", ".", "log", "--stdin", "--grep", "commit"]
+    with subprocess.Popen(words, cwd=repository, stdin=subprocess.PIPE) as waiting:
+        assert not store_git.is_committing(repository)
+        waiting.kill()
 
 
 def test_without_a_list_of_processes_no_commit_is_running(repository, tmp_path, monkeypatch):

@@ -473,6 +473,7 @@ LEFT, BACK = f"checkout: moving from {HEX} to main", f"checkout: moving from mai
         ("rebase: checkout main | + commit: a", "", False),
         # No last line: `git rebase --quit`, or a rebase of a detached HEAD.
         ("START | commit: b | LEFT | + commit: c", "", False),
+        ("START | LEFT | commit: b | + commit: c", "", False),
         ("START | commit: b | LEFT | commit: c | BACK | commit: d | FINISH", "", False),
         ("START | commit: b | LEFT | commit: c | BACK | commit: d", "", True),
         ("START | rebase (pick): b | commit: c", "| + commit: d", False),

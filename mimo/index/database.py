@@ -140,16 +140,29 @@ class Database:
     def compact(self) -> None:
         """Writes the file again without what was removed, and empties its log.
 
-        Removes past states, too. Raises `StorageFailed`.
+        Removes past states, too. Raises `StorageFailed`, and `IndexBusy` if another process reads
+        for so long that the log stays.
         """
         from shutil import rmtree
 
         with self._connection() as connection:
-            for statement in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-                with self._recording(connection):
-                    connection.execute(statement).fetchall()
+            with self._recording(connection):
+                connection.execute("VACUUM")
+            patience = disk.current()
+            limit = min(WRITE_WAIT_SECONDS, patience.left)
+            with self._recording(connection), patience.spent():
+                connection.execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
+                ((stays, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                connection.execute("PRAGMA busy_timeout = 0")
         if self.path:
-            rmtree(self.path.parent / "past", ignore_errors=True)
+            past = self.path.parent / "past"
+            with _writable(past), suppress(FileNotFoundError):
+                rmtree(past)
+        if stays:
+            raise IndexBusy(
+                f"another process is reading the index `{self.path}`",
+                hint="end it, then try again",
+            )
 
     def state(self, owner: str) -> State:
         """Returns whether the file is whole and has the current format and this owner.

@@ -252,27 +252,40 @@ def entry_id() -> str | None:
     return recorder.id if recorder else None
 
 
-def forget(mind: Mind, record: Record) -> None:
+def forget(mind: Mind, record: Record) -> Callable[[str], bool]:
     """Removes all copies of a memory's file from the trash; the running command keeps none.
 
     Copies at an earlier path of the file are those whose text has the id, and copies of other
-    files, such as CLAUDE.md, those that quote the memory.
+    files, such as CLAUDE.md, those that quote the memory or a copy of it. Returns a function that
+    checks whether a text quotes one of these.
     """
     path, id_ = record.place.path, record.parent or record.memory.id
     if recorder := trash.current():
         recorder.exempt(path)
+    versions = [record.memory]
+    for entry in mind.trash.ids():
+        for kept in mind.trash.kept(entry) if mind.trash.entry(entry) else ():
+            if kept.before is not None and (kept.path == path or id_.encode() in kept.before):
+                read = (each.memory for each in _records(mind, kept.path, kept.before))
+                versions += [memory for memory in read if memory.id == record.memory.id]
+
+    def quoted(text: str) -> bool:
+        return any(quotes(memory, text) for memory in versions)
 
     def is_of(kept: Kept) -> bool:
         text = kept.before
         if text is not None and is_elsewhere(kept.path):
-            return quotes(record.memory, text.decode("utf-8", "replace"))
+            return quoted(text.decode("utf-8", "replace"))
         return text is not None and _holds(mind, id_, kept.path, text)
 
     mind.trash.purge(path, is_of)
+    return quoted
 
 
 _QUOTED = 8, 60
 """The fewest characters of a sentence that count as a quote, and those that are compared."""
+_FIRST_WIDE = "\u2e80"
+"""The first of the Korean, Japanese and Chinese characters, each of which counts as two."""
 
 
 def quotes(memory: Memory, text: str) -> bool:
@@ -281,10 +294,14 @@ def quotes(memory: Memory, text: str) -> bool:
     Case and marks don't count, and only the beginning of a long sentence does, as in notes.
     """
     least, most = _QUOTED
+
+    def length(words: str) -> int:
+        return len(words) + sum(sign >= _FIRST_WIDE for sign in words)
+
     lines = "\n".join((memory.heading, memory.content, *memory.sections.values()))
     sentences = {_words(each)[:most] for each in compiled(r"(?<=[.!?])\s+|\n").split(lines)}
     words = _words(text)
-    return any(each in words for each in sentences if len(each) >= least)
+    return any(each in words for each in sentences if length(each) >= least)
 
 
 def _words(text: str) -> str:
@@ -341,12 +358,18 @@ def _ids(mind: Mind, path: str, text: bytes | None) -> set[str]:
     """Returns the id in a text that was kept from this path; for no text, that of the path."""
     from mimo.store.revisions import is_memory
 
-    if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
-        return set()
     if text is None:
-        return {of_path(path)}
-    read = records_of(text, path, mind.now())
-    return set() if isinstance(read, Problem) else {r.parent or r.memory.id for r in read}
+        return {of_path(path)} if is_memory(path.replace(PRIVATE, f"{STORE}/")) else set()
+    return {record.parent or record.memory.id for record in _records(mind, path, text)}
+
+
+def _records(mind: Mind, path: str, text: bytes) -> Sequence[Record]:
+    """Returns the memories in a text that was kept from this path."""
+    from mimo.store.revisions import is_memory
+
+    is_one = is_memory(path.replace(PRIVATE, f"{STORE}/"))
+    read = records_of(text, path, mind.now()) if is_one else ()
+    return () if isinstance(read, Problem) else read
 
 
 def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:

@@ -622,16 +622,19 @@ def _outside_rebases(
     Each commit has the one before it, its id and its kind. `inside` is None if that is unknown: git
     removes old lines, the first one of a rebase too, and writes no last one on a detached HEAD and
     for `git rebase --quit`. Therefore a commit waits for the next line of a rebase: it counts if
-    that begins one, or if there is none and no rebase is `running`.
+    that begins one, or if there is none and no rebase is `running`. A checkout keeps what
+    a stopped rebase has staged, so the first commit after it does not count.
     """
     counted, waiting = list[tuple[str, ...]](), list[tuple[str, ...]]()
+    has_staged = False
     for line in lines:
         if not (entry := compiled(_ENTRY).match(line)):
             continue
         before, commit, action, text = entry.groups()
         if made := compiled(_MADE).fullmatch(action):
-            if not inside:
+            if not inside and not has_staged:
                 waiting.append((before, commit, made[1]))
+            has_staged = False
         elif compiled(_REBASE).fullmatch(action):
             if action == "rebase" and text.startswith("checkout "):
                 continue  # The branch was up to date.
@@ -639,7 +642,7 @@ def _outside_rebases(
                 counted += waiting
             waiting.clear()
             if action.endswith(")"):
-                inside = not action.endswith(("(finish)", "(abort)"))
+                inside = has_staged = not action.endswith(("(finish)", "(abort)"))
         elif inside and action == "checkout" and compiled(_LEAVES).fullmatch(text):
             inside = None
     goes_on = running and inside is not False

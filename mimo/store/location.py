@@ -34,6 +34,7 @@ class Location(NamedTuple):
             self.git_dir / "HEAD",
             self.git_dir / "logs" / "HEAD",
             self.common / "packed-refs",
+            self.common / "reftable" / "tables.list",
         ]
         names += [self.common / "config", self.common / "shallow"]
         names += [self.common / branch] if branch else []

@@ -3,9 +3,11 @@
 import errno
 import os
 import shutil
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, NotFound, StorageFailed
 from mimo.guard.policy import Call, Operation
+from mimo.index import database
 from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
@@ -467,6 +470,21 @@ def test_purge_reports_what_may_be_left(mind: Mind, monkeypatch: pytest.MonkeyPa
     assert run(mind, "list").memories == ()
 
 
+def test_purge_reports_that_another_process_reads_the_index(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = added(mind, "Swordfish opens the door")
+    assert run(mind, "search", query="swordfish").results
+    monkeypatch.setattr(database, "WRITE_WAIT_SECONDS", 0.01)
+    with closing(sqlite3.connect(mind.index_folder / "index.db")) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM memories").fetchone() == (1,)
+        notice = run(mind, "rm", id=id_, purge=True).notice
+    assert notice.startswith("the index may still have its words (another process is reading")
+    run(mind, "undo", id="all", purge=True)
+    assert holding(mind, b"swordfish") == []
+
+
 def test_a_purged_change_leaves_no_copy_in_any_file(mind: Mind) -> None:
     added(mind, "Swordfish opens the door")
     run(mind, "undo")
@@ -497,6 +515,17 @@ def test_purge_removes_the_note_from_claude_md_and_its_copies(mind: Mind) -> Non
     notes.write_text(notes.read_text("utf-8") + "Remember: HERRING opens the *cellar*!\n", "utf-8")
     notice = run(mind, "rm", id=other, purge=True).notice
     assert notice == "CLAUDE.md may still have its text: remove it by hand"
+
+
+def test_purge_removes_quotes_of_an_earlier_version_and_in_any_language(mind: Mind) -> None:
+    notes = mind.project.root / "CLAUDE.md"
+    id_, korean = added(mind, "Swordfish opens the door"), added(mind, "비밀번호")
+    run(mind, "context write")
+    run(mind, "edit", id=id_, content="The door is shut")
+    assert run(mind, "rm", id=korean, purge=True).notice
+    assert run(mind, "rm", id=id_, purge=True).notice
+    assert "Swordfish" not in notes.read_text("utf-8")
+    assert holding(mind, b"swordfish", "비밀번호".encode()) == []
 
 
 @pytest.fixture

@@ -90,6 +90,16 @@ def test_a_format_that_is_not_a_number_trusts_nothing(home, root, number):
     assert "is damaged" in str(Trust(home, root).state.problem)
 
 
+def test_a_change_of_a_branch_in_a_reftable_is_noticed(tmp_path):
+    (tmp_path / ".git" / "reftable").mkdir(parents=True)
+    location = locate(tmp_path)
+    tables = tmp_path / ".git" / "reftable" / "tables.list"
+    tables.write_text("0x000000000001-0x000000000001-aaaaaaaa.ref\n")
+    before = location.git_stamp("refs/remotes/origin/main")
+    tables.write_text("0x000000000001-0x000000000002-bbbbbbbb.ref\n0x3-0x3-c.ref\n")
+    assert location.git_stamp("refs/remotes/origin/main") != before
+
+
 def test_followed_memory_is_trusted_but_not_approved(home, root):
     trust = Trust(home, root)
     trust.follow(True)
@@ -463,6 +473,7 @@ LEFT, BACK = f"checkout: moving from {HEX} to main", f"checkout: moving from mai
         ("rebase: checkout main | + commit: a", "", False),
         # No last line: `git rebase --quit`, or a rebase of a detached HEAD.
         ("START | commit: b | LEFT | + commit: c", "", False),
+        ("START | LEFT | commit: b | + commit: c", "", False),
         ("START | commit: b | LEFT | commit: c | BACK | commit: d | FINISH", "", False),
         ("START | commit: b | LEFT | commit: c | BACK | commit: d", "", True),
         ("START | rebase (pick): b | commit: c", "| + commit: d", False),

@@ -1,6 +1,5 @@
 """`mind add`, `edit` and `rm`: writing and removing memories."""
 
-from functools import partial
 from typing import Annotated
 
 from mimo.commands.common import (
@@ -224,17 +223,15 @@ def rm(
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
-    if purge:
-        undoing.forget(mind, record)
+    quoted = undoing.forget(mind, record) if purge else None
     if parts:
         saving.remove_source(mind, parts)
     else:
         saving.remove_record(mind, record)
     notice = None
-    if purge:
+    if quoted:
         from mimo.features.context.files import forget
 
-        quoted = partial(undoing.quotes, record.memory)
         done = (undoing.unstage(mind, record), forget(mind, quoted))
         notice = notices(*done, undoing.forget_ids(mind, (name,)))
     return Removed(

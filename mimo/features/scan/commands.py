@@ -21,7 +21,7 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import secrets_in_file, text_of
 from mimo.mind import Mind
 from mimo.operations.across import root_in_git
-from mimo.privacy.model import Finding, excerpts
+from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in
 from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
@@ -297,12 +297,15 @@ def _in(
 
     Files in `.mind/` are texts even with a NUL, as they are for `mind sync`.
     """
-    text, old = text_of(data), text_of(before)
-    spans: Sequence[Finding] = ()
-    if "\0" not in text[:8_192] or f"/{STORE}/" in f"/{path}":
-        spans = secrets_in_file(path, text)
+    is_ours = f"/{STORE}/" in f"/{path}"
+    text, old = (
+        text_of(each) if is_ours or "\0" not in text_of(each[:8_192]) else ""
+        for each in (data, before)
+    )
+    spans = secrets_in_file(path, text)
     # The text alone does not suffice: `- admin` may only now belong to a list of passwords.
-    earlier = {(span.kind, old[span.start : span.end]) for span in secrets_in_file(path, old)}
+    of_old = secrets_in_file(path, old) if spans else ()
+    earlier = {(span.kind, old[span.start : span.end]) for span in of_old}
     new = [
         (span, excerpt)
         for span, excerpt in zip(spans, excerpts(text, spans), strict=True)

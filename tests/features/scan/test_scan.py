@@ -175,6 +175,17 @@ def test_only_additions_of_staged_changes_count(mind: Mind, git: Git) -> None:
     ]
 
 
+def test_a_secret_that_a_binary_file_had_is_reported_if_it_becomes_text(
+    mind: Mind, git: Git
+) -> None:
+    write(mind, "a.txt", f"\0 {TOKEN}")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    write(mind, "a.txt", TOKEN)
+    git("add", "-A")
+    assert found(mind, staged=True, all=True) == [("a.txt", 1, "github_token")]
+
+
 def test_a_secret_in_history_is_reported_with_its_first_commit(mind: Mind, git: Git) -> None:
     write(mind, ".mind/facts/a.md", f"first\n{TOKEN}\n")
     git("add", "-A")

@@ -236,10 +236,37 @@ def test_links_are_added_one_a_line():
         ("tags: |  # x\n  a, b\n", {"tags": ("a",)}, "tags: [a]  # x\n"),
         ("tags:\n  - a\n  # x\n", {"status": "t"}, "tags:\n  - a\n  # x\nstatus: t\n"),
         ("# x\nstatus: t\n", {"tags": ("a",)}, "tags: [a]\n# x\nstatus: t\n"),
+        (
+            "links:\n  - b\ntags: [c]\n",
+            {"links": (Link(to="b"), Link(to="d")), "topic": "t"},
+            "links:\n  - b\n  - {to: d, type: relates_to}\ntopic: t\ntags: [c]\n",
+        ),
+        (
+            "links:\n  - b  # x\n  - c\n  - d\n",
+            {"links": (Link(to="c"), Link(to="d"), Link(to="b", by="kim"))},
+            "links:\n  - c\n  - d\n  - {to: b, type: relates_to, by: kim}  # x\n",
+        ),
+        ("my: ['a',]  # x\n", {"extra": {"my": []}}, "my: []  # x\n"),
+        ("my:  # x\n  # y\n  - a\n", {"extra": {"my": []}}, "my: []  # x\n  # y\n"),
+        ("my:  # x\n  - a\nz: 1\n", {"extra": {"z": 1}}, "z: 1\n"),
     ],
 )
 def test_comments_stay_beside_their_items(header, changes, expected):
     assert edited(f"---\n{header}---\nx\n", **changes) == f"---\n{expected}---\nx\n"
+
+
+def test_a_list_is_never_removed_with_a_comment_beside_another_line():
+    text = b"---\nid: a\ntags: [\n  # x\n  b ]\n---\nx"
+    before = read(text, ADR)
+    with pytest.raises(Invalid, match="`tags` can't be changed"):
+        splice(text, before, replace(before, tags=()), path=ADR)
+
+
+def test_links_to_one_target_are_changed_in_their_order():
+    links = [Link(to=to, type=f"type {n}") for n, to in enumerate("bcdb")]
+    text = edited("---\nid: a\ntype: fact\n---\nx\n", OWN, links=tuple(links))
+    changed = edited(text, OWN, links=tuple(replace(link, by="kim") for link in links))
+    assert changed == text.replace("}", ", by: kim}")
 
 
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon")
@@ -398,6 +425,11 @@ def test_a_toml_header_is_edited_in_place():
     )
     assert edited(TOML, tags=()) == TOML.replace('tags = [\n  "a",\n]\n', "")
     assert edited(TOML.replace("\n", "\r\n"), topic="t").count("\r\n") == TOML.count("\n") + 1
+
+
+def test_a_toml_list_of_another_program_is_removed_with_its_comments():
+    text = "+++\na = 1\nmy = [ # x\n  2,\n]\n+++\nx"
+    assert edited(text, extra={"a": 1}) == "+++\na = 1\n+++\nx"
 
 
 def test_a_toml_header_takes_every_kind_of_value_except_null():

@@ -497,7 +497,8 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
             is_array = isinstance(array, list) and (value is GONE or isinstance(value, list))
             if is_array:
                 _edit_array(array, [] if value is GONE else value)
-            if value is GONE and not (is_array and "#" in array.as_string()):
+            is_kept = is_array and key in ("tags", "links") and "#" in array.as_string()
+            if value is GONE and not is_kept:
                 document.remove(key)
             elif value is not GONE and not is_array:
                 document[key] = _toml(value)

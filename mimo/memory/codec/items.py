@@ -42,15 +42,13 @@ def list_edits(text: str, entry: Entry, wanted: Sequence[Any]) -> Iterator[Edit]
     }
     if not value.items:
         yield value.start + 1, value.start + 1, ", ".join(texts.values())
+    elif value.is_block_list and not texts:
+        colon = text.index(":", entry.end) + 1
+        yield colon, colon, " []"
+        for item in _lines(text, entry):
+            yield item.start, item.end, ""
     elif lines := _lines(text, entry):
-        for position, name in _changed_links(old, new).items():
-            item = value.items[position]
-            end = _end(text, item)
-            if "#" in text[item.start : end].partition("\n")[2]:
-                raise by_hand(entry)
-            yield item.start, end, texts[name]
-            old[position] = name
-        yield from _line_edits(text, entry, lines, old, texts)
+        yield from _line_edits(text, entry, lines, old, texts, _changed_links(old, new))
     elif value.is_block_list or "#" in "".join(_gaps(text, value)):
         raise by_hand(entry)
     else:
@@ -61,6 +59,8 @@ def emptied(text: str, entry: Entry) -> list[Edit]:
     """Returns the edits that remove all items of a YAML list; none if no comment would be left."""
     lines = _lines(text, entry)
     if not lines:
+        if entry.value.items and "#" in "".join(_gaps(text, entry.value)):
+            raise by_hand(entry)
         return []
     end = text.index("\n", max(entry.value.end, lines[-1].end) - 1)
     places = [place for item in lines for place in (item.start, item.end)]
@@ -99,9 +99,13 @@ def _meanings(key: str, items: Sequence[Any]) -> list[Hashable]:
 
 def _changed_links(old: Sequence[Any], new: Sequence[Any]) -> dict[int, Any]:
     """Returns the links to write in place of others to the same target, by position."""
-    added = {link.to: link for link in new if link not in old and hasattr(link, "to")}
-    removed = [(n, link) for n, link in enumerate(old) if link not in new and hasattr(link, "to")]
-    return {n: added.pop(link.to) for n, link in removed if link.to in added}
+    olds, news = set(old), set(new)
+    added: dict[str, list[Any]] = defaultdict(list)
+    for link in reversed(new):
+        if link not in olds and hasattr(link, "to"):
+            added[link.to].append(link)
+    removed = ((n, link) for n, link in enumerate(old) if link not in news and hasattr(link, "to"))
+    return {n: added[link.to].pop() for n, link in removed if added[link.to]}
 
 
 def _staying(old: Sequence[Hashable], new: Sequence[Hashable]) -> set[Hashable]:
@@ -119,20 +123,30 @@ def _line_edits(
     lines: Sequence[_Lines],
     old: Sequence[Hashable],
     texts: Mapping[Hashable, str],
+    changed: Mapping[int, Hashable],
 ) -> Iterator[Edit]:
     """Yields the edits of a list whose items are on lines of their own."""
     value = entry.value
+    old = [changed.get(position, name) for position, name in enumerate(old)]
     staying = _staying(old, list(texts))
     moved: dict[Hashable, str] = defaultdict(str)
     ends: dict[Hashable, int] = {}
     comma = "" if value.is_block_list else ","
-    for name, item, lined in zip(old, value.items, lines, strict=True):
+    for position, (name, item, lined) in enumerate(zip(old, value.items, lines, strict=True)):
+        end = _end(text, item)
+        shown = text[item.start : end]
+        if position in changed:
+            if "#" in shown.partition("\n")[2]:
+                raise by_hand(entry)
+            shown = texts[name]
         if name in staying:
             ends.setdefault(name, lined.end)
+            if position in changed:
+                yield item.start, end, shown
         elif name in texts:
-            end = _end(text, item)
             is_ended = text[end : lined.end].lstrip().startswith(comma)
-            parts = [text[lined.above : end], "" if is_ended else comma, text[end : lined.end]]
+            ending = "" if is_ended else comma
+            parts = [text[lined.above : item.start], shown, ending, text[end : lined.end]]
             moved[name] += "".join(parts).replace("\r\n", "\n")
             yield lined.above, lined.end, ""
         else:
@@ -156,13 +170,14 @@ def _flow_list(
 ) -> str:
     """Returns a list in brackets; items keep their notation and the space before them."""
     gaps = _gaps(text, value)
+    positions = {name: position for position, name in reversed([*enumerate(old)])}
     parts: list[str] = []
     for name, shown in texts.items():
-        position = old.index(name) if name in old else 0
+        position = positions.get(name, 0)
         parts.append(", " if parts and not position else gaps[position] if parts else gaps[0])
         item = value.items[position]
-        parts.append(text[item.start : _end(text, item)] if name in old else shown)
-    return "".join([*parts, gaps[-1]])
+        parts.append(text[item.start : _end(text, item)] if name in positions else shown)
+    return "".join([*parts, gaps[-1]]) if parts else "[]"
 
 
 def _gaps(text: str, value: Value) -> list[str]:

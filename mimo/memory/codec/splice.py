@@ -123,10 +123,11 @@ def _changes(
 
 def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
     """Returns the links for the header; existing ones keep their places."""
-    in_body = body_links(memory.content, memory.sections)
-    wanted = [link for link in memory.links if link not in in_body or link in explicit]
-    joined = [link for link in explicit if link in wanted]
-    joined += [link for link in wanted if link not in joined]
+    in_body = set(body_links(memory.content, memory.sections))
+    listed, kept = set(explicit), set(memory.links)
+    wanted = [link for link in memory.links if link not in in_body or link in listed]
+    joined = [link for link in explicit if link in kept]
+    joined += [link for link in wanted if link not in listed]
     # Links that are in the text as well may be anywhere; the others must be in the given order.
     is_in_order = [link for link in joined if link not in in_body] == [
         link for link in wanted if link not in in_body
@@ -169,7 +170,8 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
 def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> Iterable[Edit]:
     existing = {entry.key: entry for entry in entries}
     indent = " " * (entries[0].column if entries else 0)
-    for key, value in changes.items():
+    # A new item of a list comes before a new key at the same place.
+    for key, value in sorted(changes.items(), key=lambda change: change[0] not in existing):
         entry = existing.get(key)
         if entry is None:
             place = _place(text, existing, key)
@@ -177,7 +179,8 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
             whole = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
-            yield from emptied(text, entry) or [whole]
+            # Other keys mean something without a value, too.
+            yield from (key in _LISTS and emptied(text, entry)) or [whole]
         else:
             yield from _replaced(text, entry, value)
 

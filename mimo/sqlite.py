@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from mimo import disk
@@ -11,7 +12,7 @@ from mimo.disk import WAIT_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _OF_FUNCTION = "user-defined function raised exception"
@@ -70,12 +71,18 @@ class Connection(sqlite3.Connection):
             limit = min(self.limit, patience.left)
             if _is_stuck(error) or not limit or self.in_transaction != was_in_transaction:
                 raise
-            with patience.spent():
-                super().execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
-                try:
-                    return super().execute(*args)
-                finally:
-                    super().execute("PRAGMA busy_timeout = 0")
+            with self.waiting(limit):
+                return super().execute(*args)
+
+    @contextmanager
+    def waiting(self, seconds: float) -> Iterator[None]:
+        """Lets SQLite wait in the block, up to `seconds`, which count as those of the command."""
+        with disk.current().spent():
+            super().execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+            try:
+                yield
+            finally:
+                super().execute("PRAGMA busy_timeout = 0")
 
 
 def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connection:

@@ -38,9 +38,11 @@ def serve(root: Path, home: Path, idle: float) -> None:
         listener = Listener(home, memory, reply)
         listener.start()
         # A project that is removed has no commands left, and after an update they do not ask.
-        while time.monotonic() - listener.asked < idle and (root / ".mind").is_dir():
-            if installation.is_changed():
-                break
+        while (
+            time.monotonic() - listener.asked < idle
+            and (root / ".mind").is_dir()
+            and not installation.is_changed()
+        ):
             time.sleep(min(idle, _CHECK_SECONDS))
         listener.close()
         memory.close()

@@ -148,12 +148,10 @@ class Database:
         with self._connection() as connection:
             with self._recording(connection):
                 connection.execute("VACUUM")
-            patience = disk.current()
-            limit = min(WRITE_WAIT_SECONDS, patience.left)
-            with self._recording(connection), patience.spent():
-                connection.execute(f"PRAGMA busy_timeout = {round(1000 * limit)}")
+            # SQLite raises no error for an incomplete checkpoint, so `execute` would not wait.
+            limit = min(WRITE_WAIT_SECONDS, disk.current().left)
+            with self._recording(connection), connection.waiting(limit):
                 ((stays, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                connection.execute("PRAGMA busy_timeout = 0")
         if self.path:
             past = self.path.parent / "past"
             with _writable(past), suppress(FileNotFoundError):

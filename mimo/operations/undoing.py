@@ -367,8 +367,9 @@ def _records(mind: Mind, path: str, text: bytes) -> Sequence[Record]:
     """Returns the memories in a text that was kept from this path."""
     from mimo.store.revisions import is_memory
 
-    is_one = is_memory(path.replace(PRIVATE, f"{STORE}/"))
-    read = records_of(text, path, mind.now()) if is_one else ()
+    if not is_memory(path.replace(PRIVATE, f"{STORE}/")):
+        return ()
+    read = records_of(text, path, mind.now())
     return () if isinstance(read, Problem) else read
 
 

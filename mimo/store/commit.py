@@ -100,8 +100,8 @@ def check_idle(root: Path) -> None:
 def check_unattended(root: Path) -> None:
     """Raises `Conflict` if a commit that no person asks for would be lost, or disturb the user.
 
-    On a detached HEAD it would be on no branch. While `git commit` waits for its editor, or it or
-    another command for a hook, git locks nothing, but the user's commit would fail.
+    On a detached HEAD it would be on no branch. While git waits for the editor or a hook of a
+    commit, it locks nothing, but the user's commit would fail.
     """
     if branch(root) is None:
         raise Conflict(

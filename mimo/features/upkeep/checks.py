@@ -292,8 +292,7 @@ def _server(mind: Mind) -> Iterator[Check]:
     if reply := asking.ask(str(mind.home), root, request):
         yield _ok("server", f"process {reply['pid']} answers commands and hooks")
     else:
-        earlier = "one that runs other code, as from before an update, does not"
-        yield _ok("server", f"none answers ({earlier}), so commands and hooks work alone")
+        yield _ok("server", "none with this code answers, so commands and hooks work alone")
     if (current := daemon.running(mind.home)) and current.has_other_code:
         yield _warning("server", daemon.OTHER_CODE, f"{daemon.RESTART} replaces it")
 

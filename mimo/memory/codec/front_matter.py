@@ -26,6 +26,8 @@ from mimo.text.calendar import iso_utc
 
 GONE: Any = object()
 """The value of a key that is to be removed."""
+LISTS = frozenset({"tags", "links"})
+"""The keys whose comments stay if all items are removed; other keys may mean something empty."""
 
 MAX_KEYS = 200
 MAX_DEPTH = 6
@@ -497,7 +499,7 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
             is_array = isinstance(array, list) and (value is GONE or isinstance(value, list))
             if is_array:
                 _edit_array(array, [] if value is GONE else value)
-            is_kept = is_array and key in ("tags", "links") and "#" in array.as_string()
+            is_kept = is_array and key in LISTS and "#" in array.as_string()
             if value is GONE and not is_kept:
                 document.remove(key)
             elif value is not GONE and not is_array:

@@ -36,7 +36,7 @@ from mimo.memory.codec.file import (
     understand,
     written,
 )
-from mimo.memory.codec.front_matter import GONE, Entry, flow
+from mimo.memory.codec.front_matter import GONE, LISTS, Entry, flow
 from mimo.memory.codec.items import Edit, as_written, by_hand, emptied, list_edits
 from mimo.memory.model import Link, Memory, Problem, Section, Version
 
@@ -92,9 +92,6 @@ def _joined(document: Document, changes: Mapping[str, Any], body: str) -> bytes:
     return encoded("\ufeff" * document.bom + start + header + fence + body, header)
 
 
-_LISTS = frozenset({"tags", "links"})
-
-
 def _changes(
     before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -109,7 +106,7 @@ def _changes(
     ):
         new["title"] = GONE
     changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
-    for key in _LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
+    for key in LISTS & changes.keys() & before.extra.keys() & after.extra.keys():
         raise Invalid(
             f"`{key}:` in the header can't be read, and would be lost",
             hint=f"correct `{key}:` in the file: `mind doctor` names it",
@@ -180,7 +177,7 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
         elif value is GONE:
             whole = _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
             # Other keys mean something without a value, too.
-            yield from (key in _LISTS and emptied(text, entry)) or [whole]
+            yield from (key in LISTS and emptied(text, entry)) or [whole]
         else:
             yield from _replaced(text, entry, value)
 

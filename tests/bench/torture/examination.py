@@ -212,7 +212,7 @@ def _half_done(
     if _GROWS.search(name):
         first, text, last = ("".join(texts) for texts in (old, here, new))
         ended = _STOPPED.sub("", text)  # A run that could not go on records that.
-        is_whole = text.startswith(first) and (last.startswith((text, ended)))
+        is_whole = text.startswith(first) and last.startswith((text, ended))
         return "" if is_whole else "neither as before nor as after"
     if any(text not in (*old, *new, *also) for text in here):
         return "neither as before nor as after"
@@ -325,11 +325,11 @@ def examined(
 
 
 CHECKED = 16
-"""Of so many points that left the same, one is examined all the same."""
+"""Of so many points that left one state, the last is examined, too."""
 
 
 class Examiner:
-    """Examines what runs left, and what is the same only once."""
+    """Examines what runs left; equal states share an examination."""
 
     def __init__(self, scratch: Scratch, figures: Figures) -> None:
         """Takes the figures that count what was shared."""

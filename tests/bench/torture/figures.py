@@ -32,7 +32,7 @@ class Figures:
         self.shared = 0
         """The number of points that shared the examination of an earlier one."""
         self.checked = 0
-        """The number of others that could have, and were examined all the same."""
+        """The number of others that could have shared one, and were examined nevertheless."""
         self.seconds = 0.0
         """The time that all runs took."""
 
@@ -121,9 +121,9 @@ def summary(figures: Figures, noun: str) -> str:
 def sharing(figures: Figures) -> list[str]:
     """Returns how many examinations were shared; see `Examiner`."""
     return [
-        f"{figures.shared:,} left the same as an earlier one, and shared its examination: the same",
-        "files, and an index with the same rows that mind finds as sound.",
-        f"{figures.checked:,} more left the same, and were examined all the same.",
+        f"{figures.shared:,} left the same state as an earlier one, and shared its examination:",
+        "the same files, and an index with the same rows that mind finds as sound.",
+        f"{figures.checked:,} others left such a state, too, and were examined nevertheless.",
     ]
 
 

@@ -87,7 +87,7 @@ def _verdict(database: Database) -> str:
 def _file(
     root: Path, path: str, size: int, mtime: int, ctime: int, inode: str, looked_at: int
 ) -> tuple[str, bool, bool]:
-    """Returns whether the stamp of an indexed file is its present one, and was old enough."""
+    """Returns whether the index has the present stamp of a file, taken after its last change."""
     with contextlib.suppress(OSError):
         same = Stamp(size, mtime, ctime, int(inode)) == Stamp.of(os.lstat(root / path))
         return path, same, looked_at > max(mtime, ctime)

@@ -15,6 +15,8 @@ from mimo.commands.spec import Effect
 from tests.bench.torture import shim
 from tests.bench.torture.commands import COMMANDS, UNTRIED
 from tests.bench.torture.examination import lost
+from tests.bench.torture.faults import report
+from tests.bench.torture.figures import Figures, Point
 
 POINTS = 14
 
@@ -43,6 +45,20 @@ def test_faults_at_writing_calls_lose_nothing(
     assert tried is not None
     assert int(tried[1]) > POINTS // 2
     record_property("tried", int(tried[1]))
+
+
+def test_calls_that_no_run_made_again_are_counted_apart() -> None:
+    figures = Figures()
+    points = [Point("add", "short write", at, "write", is_index=False) for at in range(4)]
+    figures.points = dict.fromkeys(points)
+    figures.tried = dict.fromkeys(points[:2])
+    figures.absent = dict.fromkeys(points[1:3])
+
+    lines = report(figures).splitlines()
+
+    assert lines[0] == "2 of 3 points tried, 0 failed."
+    assert "1 more are of calls that no run made again." in lines
+    assert "| `add` | 2 / 3 | 0 / 0 | 0 |" in lines
 
 
 def test_each_writing_command_is_tried_or_has_a_reason_not_to_be() -> None:

@@ -11,7 +11,7 @@ from tests.bench.parts import NOTHING_TRIED, Limit, is_vain, run_parts
 from tests.bench.stores import IN_MEMORY
 from tests.bench.torture import faults, losses
 from tests.bench.torture.commands import COMMANDS
-from tests.bench.torture.figures import Figures, ordered, share, version
+from tests.bench.torture.figures import Figures, distinct, ordered, share, version
 from tests.bench.torture.scratch import Scratch
 from tests.bench.torture.shim import STATE_BYTES, Shim, built
 
@@ -44,12 +44,19 @@ def _part(options: argparse.Namespace) -> None:
     figures, before = torture.figures, Figures()
     if (earlier := _earlier(options)) and earlier.exists():
         before.add(earlier)
+    if not options.power:
+        # Two processes can count different calls; each tries its share of all of them.
+        names = {command.name for command in commands}
+        counted = [point for point in before.points if point.command in names]
+        calls = {point[:3]: point for point in [*counted, *figures.points]}
+        figures.points = dict.fromkeys(calls.values())
+    tried = {point[:3] for point in before.tried}
     points = [
         point
         for point in ordered(figures.points, options.seed)
         if not options.fault or point.fault in options.fault
     ]
-    points = [point for point in points[: options.points] if point not in before.tried]
+    points = [point for point in points[: options.points] if point[:3] not in tried]
     # The preparation does not count: on a slow machine, it takes minutes.
     limit = Limit(options.minutes)
     torture.run(share(points, options.part, options.jobs), limit)
@@ -95,18 +102,17 @@ def main() -> int:
         for folder in parts:
             figures.add(folder / "figures")
     figures.seconds = time.monotonic() - started
-    tried, before = len(figures.tried), 0
+    tried = len(figures.tried)
     if earlier:
         if earlier.exists():
             figures.add(earlier)
-            before = len(figures.tried) - tried
         earlier.parent.mkdir(parents=True, exist_ok=True)
         figures.keep(earlier)
     text = losses.report(figures) if options.power else faults.report(figures)
     print(text)
     if options.write:
         write_part(options.write, "power" if options.power else "torture", text)
-    vain = is_vain(tried, len(figures.points), before)
+    vain = is_vain(tried, *(len(distinct(figures, name)) for name in ("points", "tried")))
     return 1 if figures.failed else NOTHING_TRIED if vain else 0
 
 

@@ -63,6 +63,15 @@ def prepared(scratch: Scratch) -> None:
         done(scratch, *line.split())
 
 
+def begun(scratch: Scratch, command: Command) -> None:
+    """Makes what must be there before a command, and keeps that under its name."""
+    scratch.load("base")
+    command.before(scratch)
+    if (scratch.project / ".mind").is_dir():
+        done(scratch, "list")
+    scratch.save(command.name)
+
+
 def done(scratch: Scratch, *words: str) -> Any:
     result = scratch.mind(*words, "--json")
     if result.status:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from tests.bench.parts import Limit
-from tests.bench.torture.commands import Command, done, prepared
+from tests.bench.torture.commands import Command, begun, prepared
 from tests.bench.torture.examination import (
     Examination,
     Examiner,
@@ -14,7 +14,7 @@ from tests.bench.torture.examination import (
     faults_of,
     warm,
 )
-from tests.bench.torture.figures import Figures, Point, sharing, summary, table
+from tests.bench.torture.figures import Figures, Point, never_made, sharing, summary, table
 from tests.bench.torture.scratch import Result, Scratch
 from tests.bench.torture.shim import FAULTS, KINDS, Fault
 
@@ -40,11 +40,7 @@ class Torture:
     def _count(self, command: Command) -> None:
         scratch = self._scratch
         assert scratch.shim is not None
-        scratch.load("base")
-        command.before(scratch)
-        if (scratch.project / ".mind").is_dir():
-            done(scratch, "list")
-        scratch.save(command.name)
+        begun(scratch, command)
         self._before[command.name] = examined(scratch, command).facts
         # What one run changes is new to the index in the next: the second is like all others.
         self._run(command)
@@ -85,6 +81,7 @@ class Torture:
         result = self._run(command, fault, point.at)
         acted, _ = scratch.shim.disarm()
         if not acted:
+            figures.absent[point] = None
             return []
         figures.tried[point] = None
         way = "were killed" if result.status < 0 else "failed with an error"
@@ -111,9 +108,11 @@ class Torture:
 def report(figures: Figures) -> str:
     """Returns the figures as Markdown."""
     names = list(dict.fromkeys(point.command for point in figures.points))
+    count = len(never_made(figures))
     ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
     lines = [
         summary(figures, "points"),
+        *([f"{count:,} more are of calls that no run made again."] if count else []),
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
         *sharing(figures),

@@ -27,6 +27,8 @@ class Figures:
         """Starts without a point."""
         self.points: dict[Point, None] = {}
         self.tried: dict[Point, None] = {}
+        self.absent: dict[Point, None] = {}
+        """Those whose call the command did not make in a run that was to try them."""
         self.failed: dict[Point, None] = {}
         self.ended: Counter[str] = Counter()
         self.shared = 0
@@ -157,4 +159,11 @@ def distinct(figures: Figures, name: str) -> Collection[Point]:
     Each is the one among all `points`, so that a call counts in the same column everywhere.
     """
     every = {point[:3]: point for point in figures.points}
-    return {point[:3]: every.get(point[:3], point) for point in getattr(figures, name)}.values()
+    some = {point[:3]: every.get(point[:3], point) for point in getattr(figures, name)}
+    unmade = never_made(figures)
+    return [point for call, point in some.items() if call not in unmade]
+
+
+def never_made(figures: Figures) -> set[tuple[str, str, int]]:
+    """Returns the calls that one run made when they were counted, and none that tried them."""
+    return {point[:3] for point in figures.absent} - {point[:3] for point in figures.tried}

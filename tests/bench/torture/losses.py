@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mimo.guard import audit
 from tests.bench.parts import Limit
-from tests.bench.torture.commands import Command, done, prepared
+from tests.bench.torture.commands import Command, begun, prepared
 from tests.bench.torture.examination import (
     Examination,
     Examiner,
@@ -49,11 +49,7 @@ class Losses:
 
     def _record(self, command: Command) -> None:
         scratch, name = self._scratch, command.name
-        scratch.load("base")
-        command.before(scratch)
-        if (scratch.project / ".mind").is_dir():
-            done(scratch, "list")
-        scratch.save(name)
+        begun(scratch, command)
         self._before[name] = examined(scratch, command).facts
         self._run(command)
         # The second run is that of a project whose files the index knows.

@@ -57,7 +57,7 @@ def test_calls_that_no_run_made_again_are_counted_apart() -> None:
     lines = report(figures).splitlines()
 
     assert lines[0] == "2 of 3 points tried, 0 failed."
-    assert "1 more are of calls that no run made again." in lines
+    assert "Points left out, as no run made their call again: 1." in lines
     assert "| `add` | 2 / 3 | 0 / 0 | 0 |" in lines
 
 

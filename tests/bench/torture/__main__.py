@@ -48,15 +48,15 @@ def _part(options: argparse.Namespace) -> None:
         # Two processes can count different calls; each tries its share of all of them.
         names = {command.name for command in commands}
         counted = [point for point in before.points if point.command in names]
-        calls = {point[:3]: point for point in [*counted, *figures.points]}
+        calls = {point.call: point for point in [*counted, *figures.points]}
         figures.points = dict.fromkeys(calls.values())
-    tried = {point[:3] for point in before.tried}
+    tried = {point.call for point in before.tried}
     points = [
         point
         for point in ordered(figures.points, options.seed)
         if not options.fault or point.fault in options.fault
     ]
-    points = [point for point in points[: options.points] if point[:3] not in tried]
+    points = [point for point in points[: options.points] if point.call not in tried]
     # The preparation does not count: on a slow machine, it takes minutes.
     limit = Limit(options.minutes)
     torture.run(share(points, options.part, options.jobs), limit)

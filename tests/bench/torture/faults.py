@@ -112,7 +112,7 @@ def report(figures: Figures) -> str:
     ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
     lines = [
         summary(figures, "points"),
-        *([f"{count:,} more are of calls that no run made again."] if count else []),
+        *([f"Points left out, as no run made their call again: {count:,}."] if count else []),
         f"There are {len(names)} commands, and the run took {figures.seconds / 60:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
         *sharing(figures),

@@ -19,6 +19,11 @@ class Point(NamedTuple):
     is_index: bool
     """True if it concerns the index alone, which can be rebuilt."""
 
+    @property
+    def call(self) -> tuple[str, str, int]:
+        """Returns what names it: its kind, and what it writes, can differ between processes."""
+        return self.command, self.fault, self.at
+
 
 class Figures:
     """The points that there are, and what came of those that were tried."""
@@ -154,16 +159,16 @@ def table(figures: Figures, column: str, title: str, names: Sequence[str]) -> li
 
 
 def distinct(figures: Figures, name: str) -> Collection[Point]:
-    """Returns one point for each call: its kind, and what it writes, can differ between processes.
+    """Returns one point for each call.
 
     Each is the one among all `points`, so that a call counts in the same column everywhere.
     """
-    every = {point[:3]: point for point in figures.points}
-    some = {point[:3]: every.get(point[:3], point) for point in getattr(figures, name)}
+    every = {point.call: point for point in figures.points}
+    some = {point.call: every.get(point.call, point) for point in getattr(figures, name)}
     unmade = never_made(figures)
     return [point for call, point in some.items() if call not in unmade]
 
 
 def never_made(figures: Figures) -> set[tuple[str, str, int]]:
     """Returns the calls that one run made when they were counted, and none that tried them."""
-    return {point[:3] for point in figures.absent} - {point[:3] for point in figures.tried}
+    return {point.call for point in figures.absent} - {point.call for point in figures.tried}

@@ -225,9 +225,10 @@ class Trash:
         """
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
         sizes, most = dict.fromkeys(ids, 0), _MOST_ENTRIES
+        folder = files.safe_name(self._root, FOLDER)
         for id_ in ids:
-            with suppress(OSError, MindError):
-                sizes[id_] = self._path(id_).lstat().st_size
+            with suppress(OSError):
+                sizes[id_] = os.lstat(f"{folder}/{id_}{_SUFFIX}").st_size
         if len(ids) >= most or sum(sizes.values()) > self._most_bytes:
             # A pull may bring any number of entries, which must not push out the user's own.
             ids, most = sorted(ids, key=lambda id_: (self._is_own(id_), id_)), most - _SPARE

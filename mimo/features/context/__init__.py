@@ -90,12 +90,15 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
 
 
 def without(data: bytes, unwanted: Callable[[str], bool]) -> bytes:
-    """Returns a file without some lines of its block; a block changed by hand is left as it is."""
+    """Returns a file without some lines of its block, and headings that then have no lines.
+
+    A block that was changed by hand is left as it is.
+    """
     block = find(data)
     if block is None or block.edited:
         return data
-    lines = block.body.split("\n")
-    return replaced(data, "\n".join(line for line in lines if not unwanted(line)))
+    kept = "\n".join(line for line in block.body.split("\n") if not unwanted(line))
+    return replaced(data, re.sub(r"\n\n## .*(?=\n\n## |\Z)", "", kept))
 
 
 def whole(body: str) -> str:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mimo.errors import Conflict, Invalid
 from mimo.features import context
-from mimo.features.context import END, find, replaced, whole
+from mimo.features.context import END, find, replaced, whole, without
 
 NOTES = "## Recent Decisions\n- Use JWT for auth (Dec 10)"
 
@@ -26,6 +26,14 @@ def test_a_new_block_is_at_the_top() -> None:
     text = replaced(b"# Mine\n", NOTES).decode()
     assert text.startswith("<!-- MIND:CONTEXT sha=")
     assert text.endswith(f"\n{NOTES}\n{END}\n\n# Mine\n")
+
+
+def test_a_heading_goes_with_the_last_of_its_lines() -> None:
+    lines = "_Label_", "", "## Gotchas", "- a key leaks", "", "## Facts", "- a key", "- tea"
+    data = replaced(b"# Mine\n", "\n".join(lines))
+    without_key = without(data, lambda line: "key" in line)
+    assert without_key == replaced(b"# Mine\n", "_Label_\n\n## Facts\n- tea")
+    assert without(data, lambda line: "- " in line) == replaced(b"# Mine\n", "_Label_")
 
 
 @pytest.mark.parametrize("data", FILES)

@@ -88,13 +88,18 @@ class Content(NamedTuple):
         return self.state
 
     def places(self, names: Sequence[bytes]) -> dict[bytes, int]:
-        """Returns the places of those of `names` that have a vector, possibly empty."""
+        """Returns the places of those of `names` that have a vector, possibly empty.
+
+        Raises `RowsDamaged` for a place that is no number: SQLite reads what the bytes state.
+        """
         places: dict[bytes, int] = {}
         if not self.is_ours:
             return places
         for chunk in portions(names):
             query = f"SELECT name, place FROM places WHERE name IN ({marks(chunk)})"
             places.update(self.connection.execute(query, chunk))
+        if not all(type(place) is int for place in places.values()):
+            raise RowsDamaged("a place is damaged")
         return places
 
     def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:

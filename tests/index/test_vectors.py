@@ -249,6 +249,17 @@ def test_a_damaged_place_is_repaired(tmp_path: Path, opened: Opened, place: int)
     assert made.get(some(0, 20)) == some(0, 20)
 
 
+def test_a_place_that_is_no_number_is_repaired(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 20))
+    with closing(sqlite3.connect(tmp_path / "vectors.db")) as sql, sql:
+        sql.execute("UPDATE places SET place = ? WHERE place = 5", (b"5",))
+
+    assert made.get(some(0, 20)) == {}
+    made.put(some(0, 20))
+    assert made.get(some(0, 20)) == some(0, 20)
+
+
 def test_damage_of_an_open_file_is_repaired(tmp_path: Path, opened: Opened) -> None:
     made = opened(tmp_path)
     made.put(some(0, 2000))

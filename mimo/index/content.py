@@ -90,7 +90,7 @@ class Content(NamedTuple):
     def places(self, names: Sequence[bytes]) -> dict[bytes, int]:
         """Returns the places of those of `names` that have a vector, possibly empty.
 
-        Raises `RowsDamaged` for a place that is no number: SQLite reads what the bytes state.
+        Raises `RowsDamaged` for a place of another type, which SQLite reads from a damaged page.
         """
         places: dict[bytes, int] = {}
         if not self.is_ours:

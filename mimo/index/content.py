@@ -42,6 +42,8 @@ BATCH = 4096
 
 EMPTY = -1
 """The place of a vector that is empty: its text has no token of the model."""
+_NOWHERE = -2
+"""A place without a row: the vector is damaged."""
 
 
 class State(NamedTuple):
@@ -90,16 +92,15 @@ class Content(NamedTuple):
     def places(self, names: Sequence[bytes]) -> dict[bytes, int]:
         """Returns the places of those of `names` that have a vector, possibly empty.
 
-        Raises `RowsDamaged` for a place of another type, which SQLite reads from a damaged page.
+        A place of another type, which SQLite reads from a damaged page, becomes `_NOWHERE`.
         """
         places: dict[bytes, int] = {}
         if not self.is_ours:
             return places
         for chunk in portions(names):
             query = f"SELECT name, place FROM places WHERE name IN ({marks(chunk)})"
-            places.update(self.connection.execute(query, chunk))
-        if not all(type(place) is int for place in places.values()):
-            raise RowsDamaged("a place is damaged")
+            for name, place in self.connection.execute(query, chunk):
+                places[name] = place if type(place) is int else _NOWHERE
         return places
 
     def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:

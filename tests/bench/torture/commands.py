@@ -2,10 +2,14 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from tests.bench.torture.scratch import Result, Scratch
+
+_SETTLED_SECONDS = 0.05
+"""A file that changed 20 ms or less before it was read is read again by the next command."""
 
 
 class Command(NamedTuple):
@@ -63,13 +67,21 @@ def prepared(scratch: Scratch) -> None:
         done(scratch, *line.split())
 
 
-def begun(scratch: Scratch, command: Command) -> None:
-    """Makes what must be there before a command, and keeps that under its name."""
+def begun(scratch: Scratch, command: Command) -> int:
+    """Makes what must be there before a command, and keeps that under its name.
+
+    Returns the time of day of its runs, in seconds since the epoch.
+    """
     scratch.load("base")
     command.before(scratch)
+    # Equal runs make equal calls only if no time is ahead of their clock, which is stopped at a
+    # whole second, and if the index has read no file just after it changed.
+    time.sleep(1 - time.time() % 1 + _SETTLED_SECONDS)
+    now = int(time.time())
     if (scratch.project / ".mind").is_dir():
         done(scratch, "list")
     scratch.save(command.name)
+    return now
 
 
 def done(scratch: Scratch, *words: str) -> Any:

@@ -1,7 +1,6 @@
 """Faults at single calls: which there are, which are tried, and what came of them."""
 
 import signal
-import time
 from collections.abc import Sequence
 
 from tests.bench.parts import Limit
@@ -40,7 +39,7 @@ class Torture:
     def _count(self, command: Command) -> None:
         scratch = self._scratch
         assert scratch.shim is not None
-        begun(scratch, command)
+        self._now[command.name] = begun(scratch, command)
         self._before[command.name] = examined(scratch, command).facts
         # What one run changes is new to the index in the next: the second is like all others.
         self._run(command)
@@ -60,8 +59,7 @@ class Torture:
         scratch = self._scratch
         assert scratch.shim is not None
         scratch.load(command.name)
-        now = self._now.setdefault(command.name, int(time.time()))
-        scratch.shim.arm(fault, at, now)
+        scratch.shim.arm(fault, at, self._now[command.name])
         return scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
 
     def run(self, points: Sequence[Point], limit: Limit) -> None:

@@ -1,7 +1,6 @@
 """Losses of power: which are tried, and what came of them."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from mimo.guard import audit
@@ -49,11 +48,11 @@ class Losses:
 
     def _record(self, command: Command) -> None:
         scratch, name = self._scratch, command.name
-        begun(scratch, command)
+        now = begun(scratch, command)
         self._before[name] = examined(scratch, command).facts
-        self._run(command)
+        self._run(command, now)
         # The second run is that of a project whose files the index knows.
-        record = self._run(command)
+        record = self._run(command, now)
         _explained(name, record.everything(), tree(scratch.tree))
         self._after[name] = examined(scratch, command)
         self._records[name] = record
@@ -71,13 +70,13 @@ class Losses:
                 self.figures.points[point] = None
                 self._losses[point] = loss
 
-    def _run(self, command: Command) -> Record:
+    def _run(self, command: Command, now: int) -> Record:
         """Runs a command on its tree, and returns what it did."""
         scratch = self._scratch
         assert scratch.shim is not None
         scratch.load(command.name)
         record = Record(scratch.tree, scratch.top / "stdout", command.until)
-        scratch.shim.arm(Fault("recorded", RECORD, ()), 0, int(time.time()))
+        scratch.shim.arm(Fault("recorded", RECORD, ()), 0, now)
         result = scratch.mind(*command.words_in(scratch), input=command.input, until=command.until)
         scratch.shim.disarm()
         if not command.acknowledged(result):

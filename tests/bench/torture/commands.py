@@ -8,9 +8,6 @@ from typing import Any, NamedTuple
 
 from tests.bench.torture.scratch import Result, Scratch
 
-_SETTLED_SECONDS = 0.05
-"""A file that changed 20 ms or less before it was read is read again by the next command."""
-
 
 class Command(NamedTuple):
     """A command that is tried, and what must be there before it."""
@@ -75,8 +72,8 @@ def begun(scratch: Scratch, command: Command) -> int:
     scratch.load("base")
     command.before(scratch)
     # Equal runs make equal calls only if no time is ahead of their clock, which is stopped at a
-    # whole second, and if the index has read no file just after it changed.
-    time.sleep(1 - time.time() % 1 + _SETTLED_SECONDS)
+    # whole second, and if the index has read no file within 20 ms of its change.
+    time.sleep(1.05 - time.time() % 1)
     now = int(time.time())
     if (scratch.project / ".mind").is_dir():
         done(scratch, "list")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 12
+FORMAT = 13
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _AT_ONCE = 500

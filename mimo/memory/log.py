@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
@@ -27,6 +27,9 @@ from mimo.memory.codec.document import (
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
 from mimo.text.calendar import MONTHS, month_number
 from mimo.text.clean import compiled
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 # A single statement: a decision, an issue or a learning, its confidence and its parts.
 
@@ -287,17 +290,30 @@ class Line(NamedTuple):
     heading: bool = False
 
 
-def _lines(text: str, read_at: datetime) -> Iterator[Line]:
-    """Yields the lines with a statement, and each heading that is more than a date."""
+def _tokens(text: str) -> list[Token]:
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"maxNesting": DEEPEST}).disable("lheading")
     # The grammar reads the text within a line.
     reader.core.ruler.enableOnly(["normalize", "block"])
+    return reader.parse(text)
+
+
+def unclosed(text: str) -> int | None:
+    """Returns the 1-based line of code, a comment or HTML that is not closed, or None.
+
+    No line after it is read.
+    """
+    last = _tokens(f"{text}\n\nA new line.")[-1]
+    return last.map[0] + 1 if last.type in ("fence", "html_block") and last.map else None
+
+
+def _lines(text: str, read_at: datetime) -> Iterator[Line]:
+    """Yields the lines with a statement, and each heading that is more than a date."""
     part, day, heading, bullet = Part.LOG, None, "", False
     inside: Counter[str] = Counter()
     raws = text.split("\n")
-    for token in reader.parse(text):
+    for token in _tokens(text):
         inside[token.type.rpartition("_")[0]] += token.nesting
         bullet = bullet or token.type == "list_item_open"
         heading = token.tag if token.type == "heading_open" else heading
@@ -390,9 +406,15 @@ def parse(
 
 
 def is_empty(text: str) -> bool:
-    """Returns whether a log has only headings and comments, as a new one has."""
-    lines = (line.strip() for _, line in prose_lines(text.split("\n")))
-    return all(not line or line == "---" or (line[0] == "#" and "|" not in line) for line in lines)
+    """Returns whether a log has only headings and comments, as a new one has.
+
+    It is False also for a log whose Markdown must be read to tell.
+    """
+    if compiled(r"`{3}|~{3}|(?m:^ {4,}<!--)").search(text):
+        return False
+    lines = (line.strip(" \t") for _, line in prose_lines(text.split("\n")))
+    empty = compiled(r"(?:---|#{1,6}(?:[ \t][^|]*)?)?")
+    return all(empty.fullmatch(line) for line in lines)
 
 
 def _entries(text: str, read_at: datetime) -> Iterator[tuple[Line, _Fields]]:

@@ -78,6 +78,19 @@ def of_log(
     return log.parse(data, path=LOG, digest=digest, modified=modified, dates=dates)
 
 
+def unclosed(root: Path) -> int | None:
+    """Returns the line of the log that begins code, a comment or HTML, and is not closed.
+
+    None without such a line, and if the log is missing or can't be read.
+    """
+    from mimo.memory import log
+
+    with suppress(OSError, MindError, UnicodeDecodeError):
+        data, _ = disk.look(files.safe_path(root, LOG), limit=_MOST_BYTES)
+        return log.unclosed(data.decode("utf-8-sig"))
+    return None
+
+
 def _dates(root: Path, revision: str) -> dict[str, datetime]:
     """Returns the time of the last commit of each line of the log, by its stripped text."""
     dates: dict[str, datetime] = {}

@@ -346,6 +346,14 @@ def test_references_in_the_text_are_links_and_those_in_code_are_not():
     assert memory_of(text).links == (Link(to="one"), Link(to="two"), Link(to="Three words"))
 
 
+def test_code_in_a_quotation_ends_with_it():
+    text = "> ```\n> [[code]]\n\n[[one]]\n\n```\n> ```\n[[code]]\n```\n\n# T\n"
+    memory = memory_of(text)
+
+    assert memory.links == (Link(to="one"),)
+    assert memory.title == "T"
+
+
 def test_links_of_an_obsidian_header_are_links():
     memory = memory_of('---\nlinks: ["[[One]]", "[[Two|second]]"]\n---\nx')
     assert memory.links == (Link(to="One"), Link(to="Two"))

@@ -173,6 +173,18 @@ def test_a_new_log_has_no_memory(text):
     assert parsed(text) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#tea: we picked green tea\n",
+        "> ```\n\n- Decided: use tea\n",
+        "    <!-- one\n\n- Decided: use tea\n",
+    ],
+)
+def test_a_log_that_begins_like_a_new_one_is_read(text):
+    assert len(parsed(f"# Log\n\n{text}")) == 1
+
+
 def test_placeholders_of_the_state_are_ignored():
     state = "- Goal: (describe your goal)\n- Stack: (add your stack)\n- Blocked: None\n"
 
@@ -207,6 +219,28 @@ def test_a_log_that_is_not_text_is_a_problem_with_its_line():
     result = log.parse(b"# a\nb\n\xff\n", path="p", digest="d", modified=READ, dates=dict)
 
     assert result == Problem(path="p", line=3, reason="it is not text in UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", None),
+        ("one\n\n```\ntwo\n", 3),
+        ("```\none\n```\n~~~\n```\n", 4),
+        ("one\r\n<!-- two\r\n\r\nthree", 2),
+        ("<?: {one}\n", 1),
+        ("<script>\n", 1),
+        ("<div>\none\n", None),
+        ("- one\n  ```\n  two\n", None),
+        ("> ```\n", None),
+        ("one <!-- two\n", None),
+    ],
+)
+def test_a_line_that_hides_all_later_ones_is_found(text, line):
+    later = "\n\n- Decided: Zig over C\n"
+
+    assert log.unclosed(text) == line
+    assert len(parsed(text + later)) == (line is None)
 
 
 def test_a_log_with_a_merge_conflict_is_a_problem():

@@ -23,7 +23,8 @@ from mimo.mind import Mind
 from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.store import files, git, init, locks
+from mimo.store import files, git, init, locks, memories
+from mimo.store.walk import LOG
 
 _MOST_NAMED = 20
 """The number of dangling links, and of headers with unusable values, that are listed."""
@@ -203,6 +204,11 @@ def _files(mind: Mind) -> Iterator[Check]:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
     if not problems:
         yield _ok("files", "every file can be read")
+    if line := memories.unclosed(mind.project.root):
+        message = (
+            "the code, comment or HTML that begins here is not closed, so no later line is read"
+        )
+        yield _warning("files", message, "close it in the file", file=LOG, line=line)
     misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
     for record, keys in misread[:_MOST_NAMED]:
         yield _warning(

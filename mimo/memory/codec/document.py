@@ -304,17 +304,20 @@ _REFERENCE = re.compile(
 
 def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yields the 0-based number and text of each line outside fenced code and HTML comments."""
-    fence, comment = "", False
+    fence, quoted, comment = "", False, False
     for number, line in enumerate(lines):
         if comment:
             comment = "-->" not in line
             continue
-        mark = _FENCE.match(line)
+        mark, is_quoted = _FENCE.match(line), line.lstrip(" \t").startswith(">")
+        if quoted and not is_quoted:
+            fence = ""  # It ends with its quotation.
         if fence:
-            if mark and mark[1].startswith(fence) and not mark[2].strip():
+            closes = mark and mark[1].startswith(fence) and not mark[2].strip()
+            if closes and quoted == is_quoted:
                 fence = ""
         elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence = mark[1]
+            fence, quoted = mark[1], is_quoted
         elif line.lstrip(" ").startswith("<!--"):
             comment = "-->" not in line
         else:

@@ -305,6 +305,20 @@ class TestDoctor:
         assert [check.verdict for check in warnings] == [Verdict.WARNING] * bool(reason)
         assert not reason or reason in warnings[0].message
 
+    def test_a_log_whose_end_is_not_read_is_named(self, mind):
+        path = mind.folder / "MEMORY.md"
+        path.write_text("```\nmake\n\n- Decided: Zig over C\n", encoding="utf-8")
+
+        diagnosis = doctor(mind)
+        (warning,) = (check for check in diagnosis.checks if check.file)
+
+        assert diagnosis.healthy
+        assert (warning.file, warning.line) == (".mind/MEMORY.md", 1)
+        assert warning.verdict is Verdict.WARNING
+
+        path.write_text("```\nmake\n```\n\n- Decided: Zig over C\n", encoding="utf-8")
+        assert not any(check.file for check in doctor(mind).checks)
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 

@@ -36,6 +36,13 @@ _ARROW = "\u203a"
 _BETWEEN = f" {_ARROW} "
 
 
+_WRITTEN = frozenset(
+    "id type tags importance source created by strategy chunk_size overlap lines_per_chunk chunks"
+    " sha256 metadata".split()
+)
+"""The keys that `ingest` writes."""
+
+
 class _Section(NamedTuple):
     """The place of a chunk in the body."""
 
@@ -129,6 +136,8 @@ class Source:
     importance: float = 0.5
     by: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that were added by hand, such as a topic, with their values."""
 
 
 class Marked(NamedTuple):
@@ -221,6 +230,7 @@ def header_of(data: bytes, *, path: str) -> Source | None:
             importance=understood.get("importance", 0.5),
             by=understood.get("by"),
             metadata=_metadata(extra),
+            others={k: v for k, v in header.items() if k not in _WRITTEN and v is not None},
         )
     except (Unreadable, KeyError, ValueError, Invalid):
         return None
@@ -291,7 +301,8 @@ def _header(source: Source) -> dict[str, Any]:
         "sha256": source.sha256,
         "metadata": dict(source.metadata) or None,
     }
-    return written(memory, ()) | {k: v for k, v in options.items() if v is not None}
+    used = {key: value for key, value in options.items() if value is not None}
+    return written(memory, ()) | used | dict(source.others)
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:

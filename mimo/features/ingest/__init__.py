@@ -67,10 +67,8 @@ _RESOLUTION_SECONDS = 2
 _MOST_WAITING, _MOST_BYTES = 128, 4_000_000
 """The number and the size of new files that wait to be written together."""
 
-_EVENT = "mimo.ingest.file"
 DAEMON = "mind daemon"
 """The author of files that are ingested again without a call by a person or an agent."""
-
 
 Attempt = tuple[int, int, str]
 """Size and modification time (ns) of a changed file, and the digest of the file of its chunks."""
@@ -513,7 +511,7 @@ def _ingest(
 
 def _event(mind: Mind, report: FileReport, seconds: float) -> Event:
     return Event(
-        name=_EVENT,
+        name="mimo.ingest.file",
         time=mind.now(),
         measurements={
             "duration_ms": round(1000 * seconds, 3),
@@ -569,6 +567,8 @@ def _ingest_once(
     report = replace(report, chunks=_chunks(mind, text, chunking, target.path.name))
     if options.dry_run:
         return report
+    # What a person ingests is approved, which another author's keys must not be.
+    keeps = before and (mind.agent or mind.trust.trusted(mind.store.digest(before[0].place.path)))
     source = Source(
         id=report.source_id or "",
         type=options.type,
@@ -581,6 +581,7 @@ def _ingest_once(
         importance=options.importance,
         by=mind.author,
         metadata=options.metadata,
+        others=stored.others if stored and keeps else {},
     )
     if waiting and not before and report.chunks:
         new, records = rendered_source(source, report.chunks, private=options.private)
@@ -663,8 +664,7 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
     if len(made) > most:
         raise TooManyChunks(
             f"File would create too many chunks: {len(made):,} (max: {most:,})",
-            hint="make them larger with `chunk_size`, or raise the limit: "
-            "`mind config ingest.max_chunks N`",
+            hint="use a larger `chunk_size`, or raise the limit: `mind config ingest.max_chunks N`",
             details={"chunks": len(made), "max": most},
         )
     return made

@@ -205,9 +205,7 @@ def _files(mind: Mind) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     if line := memories.unclosed(mind.project.root):
-        message = (
-            "the code, comment or HTML that begins here is not closed, so no later line is read"
-        )
+        message = "code, a comment or HTML begins here and is not closed: no later line is read"
         yield _warning("files", message, "close it in the file", file=LOG, line=line)
     misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
     for record, keys in misread[:_MOST_NAMED]:

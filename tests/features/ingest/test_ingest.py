@@ -670,6 +670,26 @@ def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(mind, project):
     assert report.file == first.file
 
 
+@pytest.mark.parametrize("agent", [None, "mind daemon"])
+@pytest.mark.parametrize("approved", [True, False])
+def test_keys_in_a_header_stay_unless_that_would_approve_them(mind, project, approved, agent):
+    mind.trust.follow(False)
+    guide = put(project, "docs/guide.md")
+    file = take(mind, "docs").files[0].file
+    source = project / file
+    added = b"---\ntopic: tea\nreviewed: {by: [ana]}\n"
+    source.write_bytes(source.read_bytes().replace(b"---\n", added, 1))
+    if approved:
+        mind.trust.approve([mind.store.digest(file)])
+    guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
+
+    update_files(mind.acting_as(agent), ["docs"], Options())
+
+    stays = approved or agent is not None
+    assert {each.memory.topic for each in overview.everything(mind)} == {"tea" if stays else None}
+    assert ("reviewed:" in source.read_text(encoding="utf-8")) is stays
+
+
 def test_the_texts_of_written_files_are_not_kept_in_memory(mind, project):
     put(project, "docs/guide.md")
 

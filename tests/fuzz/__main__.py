@@ -65,12 +65,12 @@ def fuzz(name: str, minutes: float, seed: int, state: Path) -> dict[str, Any]:
         (REGRESSIONS / name).mkdir(parents=True, exist_ok=True)
         shutil.move(path, REGRESSIONS / name / path.name[:24])
     if status:
-        print(output[-3000:])
+        print(f"{output[-3000:]}\n{name} ended with status {status}")
     executed = re.findall(r"stat::number_of_executed_units:\s*(\d+)", output)
     executions = int((executed or re.findall(r"^#(\d+)", output, re.M) or ["0"])[-1])
     # Without the start of the process, which imports everything.
     done = re.findall(r"Done \d+ runs in (\d+) second", output)
-    rate = re.findall(r"stat::average_exec_per_sec:\s*(\d+)", output)
+    rate = re.findall(r"(?:average_exec_per_sec:|exec/s:)\s*(\d+)", output)
     reached = re.findall(r"cov: (\d+)", output)
     return {
         "seconds": int(done[-1]) if done else executions // max(1, int((rate or ["1"])[-1])),

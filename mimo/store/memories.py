@@ -87,7 +87,7 @@ def unclosed(root: Path) -> int | None:
 
     with suppress(OSError, MindError, UnicodeDecodeError):
         data, _ = disk.look(files.safe_path(root, LOG), limit=_MOST_BYTES)
-        return log.unclosed(data.decode("utf-8-sig"))
+        return log.unclosed(data.decode("utf-8-sig")) if len(data) <= _MOST_BYTES else None
     return None
 
 

@@ -35,7 +35,6 @@ _MARKER_PARTS = (
 _ARROW = "\u203a"
 _BETWEEN = f" {_ARROW} "
 
-
 _WRITTEN = frozenset(
     "id type tags importance source created by strategy chunk_size overlap lines_per_chunk chunks"
     " sha256 metadata".split()
@@ -300,9 +299,9 @@ def _header(source: Source) -> dict[str, Any]:
         "chunks": source.total,
         "sha256": source.sha256,
         "metadata": dict(source.metadata) or None,
+        **source.others,
     }
-    used = {key: value for key, value in options.items() if value is not None}
-    return written(memory, ()) | used | dict(source.others)
+    return written(memory, ()) | {k: v for k, v in options.items() if v is not None}
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:

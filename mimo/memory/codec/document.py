@@ -293,7 +293,7 @@ def _extent(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
 
 # Title and links of Markdown text.
 
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\r]*)")
+_FENCE = re.compile(r"([ \t>]*)(`{3,}|~{3,})([^\r]*)")
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]++([^\r]*))?\r?")
 _SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?")
 _REFERENCE = re.compile(
@@ -309,15 +309,15 @@ def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         if comment:
             comment = "-->" not in line
             continue
-        mark, is_quoted = _FENCE.match(line), line.lstrip(" \t").startswith(">")
-        if quoted and not is_quoted:
-            fence = ""  # It ends with its quotation.
+        mark = _FENCE.match(line)
+        if quoted and not line.lstrip(" \t").startswith(">"):
+            fence, quoted = "", False  # The code ends with its quotation.
         if fence:
-            closes = mark and mark[1].startswith(fence) and not mark[2].strip()
-            if closes and quoted == is_quoted:
-                fence = ""
-        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
-            fence, quoted = mark[1], is_quoted
+            is_same = mark and mark[2].startswith(fence) and (">" in mark[1]) == quoted
+            if mark and is_same and not mark[3].strip():
+                fence, quoted = "", False
+        elif mark and not (mark[2][0] == "`" and "`" in mark[3]):
+            fence, quoted = mark[2], ">" in mark[1]
         elif line.lstrip(" ").startswith("<!--"):
             comment = "-->" not in line
         else:

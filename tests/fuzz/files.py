@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -36,7 +37,12 @@ from tests.fuzz.project import NOW, a_project, file, scratch
 from tests.mama_databases import example
 
 PATH = ".mind/decisions/x.md"
+SEPARATOR = b"\0\0"
+"""Divides the bytes of a target that takes several."""
 SAMPLES = Path(__file__).parent.parent / "features" / "importing" / "samples"
+
+
+_FOLDER = ("0001-a.md", "0002-b.md", "c.md", "MEMORY.md", "conversations.json", "projects.json")
 
 
 def _line(choices: Choices) -> str | None:
@@ -82,11 +88,11 @@ def edited_memory(data: bytes) -> None:
             _check_others(written, changed, names)
 
 
-_KEY = re.compile(rb"^(?:id|type|created|importance|category|source|by|protected): \S", re.M)
+_KEY = re.compile(rb"^(?:id|type|created|importance|category|source|by|protected): \S|^# \w", re.M)
 
 
 def _check_others(before: bytes, after: bytes, names: set[str]) -> None:
-    """Checks that the simple lines of fields that were not edited are still there."""
+    """Checks that comments, and simple lines of fields that were not edited, are still there."""
     header = before.split(b"\n---", 1)[0]
     if "extra" not in names and before.startswith(b"---"):
         kept = [line for line in header.splitlines() if _KEY.match(line)]
@@ -238,17 +244,31 @@ def _cell(choices: Choices) -> Any:
 
 
 def imported(data: bytes) -> None:
-    """Files of other tools become memories with ids of their own, or are refused."""
-    for name in ("file.json", "file.md", "file.txt"):
+    """Files of other tools become memories with ids of their own, or are refused.
+
+    Separators divide the files of a folder.
+    """
+    for name in ("file.json", "0001-file.md", "file.txt", "file.zip"):
         path = file(name, data)
-        with suppress(MindError), sources.opened(path) as source:
-            with suppress(MindError):
-                sources.recognised(source)
-            for format, reader in sources.READERS.items():
-                with suppress(MindError, Unreadable):
-                    drafts = list(reader(source))
-                    _check_read(resolved(drafts, format.value, {}, now=NOW).items)
+        _read_files(path)
         assert path.read_bytes() == data
+    if SEPARATOR in data:
+        folder = scratch() / "folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name, part in zip(_FOLDER, data.split(SEPARATOR), strict=False):
+            (folder / name).write_bytes(part)
+        _read_files(folder)
+
+
+def _read_files(path: Path) -> None:
+    with suppress(MindError), sources.opened(path) as source:
+        with suppress(MindError):
+            sources.recognised(source)
+        for format, reader in sources.READERS.items():
+            with suppress(MindError, Unreadable):
+                drafts = list(reader(source))
+                _check_read(resolved(drafts, format.value, {}, now=NOW).items)
 
 
 @cache

@@ -19,7 +19,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from mimo.cli.completing import candidates
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.schema import input_schema
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.errors import Invalid, MindError
 from mimo.features import context
@@ -32,11 +31,13 @@ from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.server import completions, prompts, resources
 from mimo.server.answers import answer
+from mimo.store import files
 from mimo.text.clean import HIDDEN
+from tests.conftest import git
 from tests.fuzz.choices import Choices
 from tests.fuzz.grammar import hostile, in_markdown
 from tests.fuzz.pages import PROJECT, check_export, check_fence, check_page
-from tests.fuzz.project import IDS, a_project
+from tests.fuzz.project import IDS, RUN, a_project
 from tests.fuzz.tools import CALLER, TOOLS, given
 from tests.sample_procedures import GREET, text
 
@@ -108,8 +109,10 @@ def fill(mind: Mind, choices: Choices) -> None:
     with suppress(UnicodeEncodeError):  # Half of a surrogate pair can't be in a value.
         data = render("agent.x", "evil", value).decode()
         written[store / "values" / "agent.x" / "evil.md"] = data
-    steps = text("greet", GREET).replace("greet", choices.one_of(["greet", "a", hostile(choices)]))
-    written[store / "procedures" / "greet.md"] = steps
+    spoken = GREET.replace('"Hello, {{who}}"', json.dumps(hostile(choices)))
+    steps = text("greet", spoken, description=json.dumps(hostile(choices)))
+    steps = steps.replace("greet", choices.one_of(["greet", "greet", "a", hostile(choices)]))
+    written[store / "procedures" / "greet@1.0.md"] = steps
     written[store / "config.toml"] = f"format = 1\n{json.dumps(hostile(choices))} = 1\n"
     if choices.seldom():
         written[store / "policy.yaml"] = (
@@ -118,6 +121,12 @@ def fill(mind: Mind, choices: Choices) -> None:
     for path, content in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode("utf-8", "replace"))
+    # What the user commits is trusted, except procedures.
+    git(root, "add", ".")
+    message = hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
+    git(root, "commit", "--quiet", "--allow-empty-message", "--file=-", input=message)
+    name = ".mind/procedures/greet@1.0.md"
+    mind.trust.approve([files.approval_of(name, steps.encode("utf-8", "replace"))])
 
 
 # The command lines.
@@ -136,6 +145,7 @@ def _value(param: Param, choices: Choices) -> str:
         "id": choices.one_of(IDS), "other": choices.one_of(IDS), "namespace": "agent.x",
         "key": "evil", "name": "greet", "file": _FILE, "path": _FILE, "source": _FILE,
         "output": "out", "directory": ".", "target": ".", "db": _FILE, "diff": _FILE,
+        "execution_id": RUN,
     }  # fmt: skip
     if name.rstrip("s") in usual:
         # Paths stay in the project: another one would be read, or written.
@@ -269,7 +279,7 @@ def check_read(shown: str) -> None:
 def check_agents(mind: Mind, choices: Choices) -> None:
     """Checks the texts for agents: of tools, resources, prompts and completions."""
     specs = choices.one_of(TOOLS)
-    shown = [answer(specs, mind, CALLER, given(choices, input_schema(specs))).content[0]]
+    shown = [answer(specs, mind, CALLER, given(choices, specs)).content[0]]
     texts = [getattr(part, "text", "") for part in shown]
     with suppress(MindError):
         texts += [resource.title or "" for resource in resources.newest(mind, CALLER)]

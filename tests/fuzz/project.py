@@ -5,33 +5,45 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
+from mimo.memory.codec.value import render
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
-from mimo.store.trust import Trust
 from tests.bench.stores import IN_MEMORY
+from tests.conftest import git
 from tests.redteam.hostile import FILES
+from tests.sample_procedures import GREET, WAIT, Time, begun, put
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 SECRET = "zanzibar"
 """A word of a memory, which a client needs the token to read."""
 
 IDS = ("fact_tea_20261120_aaaaaa", "decision_auth_20261120_bbbbbb", "edge_lock_20261120_cccccc")
+RUN = "wait_20261120_pxhaaa"
+"""A run of a procedure that was interrupted at its start."""
+
 _LARGEST = 4_000_000
 """The bytes of a home, which holds the records of calls, at which it is made again."""
 
-_MEMORIES = {
-    f"facts/{IDS[0]}.md": f"id: {IDS[0]}\ntype: fact\ntags: [api]\n---\n\nTea in {SECRET} is hot\n",
-    f"decisions/{IDS[1]}.md": (
-        f"id: {IDS[1]}\ntype: decision\ntopic: auth\noutcome: failed\nconfidence: 0.5\n---\n\n"
-        f"Use JWT, see [[{IDS[0]}]]\n\n## Reasoning\n\nStateless\n"
+_CREATED = "created: 2026-11-20T12:00:00Z"
+_FILES = {
+    f"facts/{IDS[0]}.md": (
+        f"---\nid: {IDS[0]}\ntype: fact\ntags: [api]\n{_CREATED}\n---\n\nTea in {SECRET} is hot\n"
     ),
-    f"edges/{IDS[2]}.md": f"id: {IDS[2]}\ntype: edge\nseverity: warning\n---\n\n# pip\n\nUse uv\n",
+    f"decisions/{IDS[1]}.md": (
+        f"---\nid: {IDS[1]}\ntype: decision\ntopic: auth\noutcome: failed\nconfidence: 0.5\n"
+        f"{_CREATED}\n---\n\nUse JWT, see [[{IDS[0]}]]\n\n## Reasoning\n\nStateless\n"
+    ),
+    f"edges/{IDS[2]}.md": (
+        f"---\nid: {IDS[2]}\ntype: edge\nseverity: critical\n{_CREATED}\n"
+        "detection: {code: ['pip \\w'], tasks: [install a package]}\n---\n\n# pip\n\nUse uv\n"
+    ),
+    "values/agent.build/k.md": render("agent.build", "k", {"a": [1]}).decode(),
 }
 
 
@@ -60,27 +72,57 @@ class _Project:
         self.made: dict[str, tuple[int, int]] | None = None
 
     def make(self) -> None:
-        for folder in (self.root, self.home):
+        places = {self.root: scratch() / "made" / self.root.name}
+        places[self.home] = scratch() / "made" / self.home.name
+        for folder in places:
             shutil.rmtree(folder, ignore_errors=True)
+        if self.made is None:
+            self._make_first()
+        for folder, copy in places.items():
+            if self.made is None:
+                shutil.copytree(folder, copy)
+            else:
+                shutil.copytree(copy, folder)
+        self.made = self.state()
+
+    def _make_first(self) -> None:
+        """Makes the project, with two commits."""
         self.root.mkdir()
         self.home.mkdir(mode=0o700)
         # The encoder takes most of the time of a search, and reads no text by itself.
-        (self.home / "config.toml").write_text('embedding.encoder = "off"\n', encoding="utf-8")
+        settings = 'embedding.encoder = "off"\nhook.capture = "on"\n'
+        (self.home / "config.toml").write_text(settings, encoding="utf-8")
+        git(self.root, "init", "--quiet")
+        for words in ("user.name Ann", "user.email ann@example.com"):
+            git(self.root, "config", *words.split(" "))
         init(self.root, self.home, now=NOW)
-        Trust(self.home, self.root).follow(True)
-        for name, text in _MEMORIES.items():
-            path = self.root / ".mind" / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(f"---\ncreated: 2026-11-20T12:00:00Z\n{text}", encoding="utf-8")
+        with closing(self.opened()) as mind:
+            mind.trust.follow(True)
+            put(mind, "greet", GREET)
+            put(mind, "wait", WAIT)
+            assert begun(mind, "wait").id == RUN
         (self.root / "guide.md").write_bytes(b"# Guide\n\nTea needs water.\n")
         (self.root / "odd.md").write_bytes(FILES["front matter of wrong types"])
-        self.made = self.state()
+        for outcome in ("success", "failed"):
+            for name, content in _FILES.items():
+                path = self.root / ".mind" / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written = content.replace("outcome: failed", f"outcome: {outcome}")
+                path.write_text(written, encoding="utf-8")
+            git(self.root, "add", ".")
+            git(self.root, "commit", "--quiet", "-m", outcome, at=NOW.isoformat())
 
     def state(self) -> dict[str, tuple[int, int]]:
         """Returns what changes if a file of the project does."""
+        store = self.root / ".mind"
         return {
             entry.path: (entry.stat().st_mtime_ns, entry.stat().st_size)
-            for folder in (self.root, self.root / ".mind", *(self.root / ".mind").glob("[a-z]*/"))
+            for folder in (
+                self.root,
+                store,
+                *store.glob("[a-z]*/"),
+                store / ".local/executions" / RUN,
+            )
             for entry in os.scandir(folder)
             if not entry.is_dir() or not entry.name.startswith(".")
         }
@@ -97,6 +139,7 @@ class _Project:
             clock=lambda: self.now,
             randomness=lambda size: (next(drawn) * 7919).to_bytes(size, "big")[-size:],
             environ={"HOME": str(scratch()), "MIND_HOME": str(self.home)},
+            timer=Time().timer(),
         )
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 from random import Random
+from zipfile import ZipFile, ZipInfo
 
 from mimo.config import SETTINGS
 from mimo.features import context
 from mimo.guard.chain import line_of, sealed
 from mimo.memory.codec.value import render
+from tests.fuzz.files import SAMPLES, SEPARATOR
 from tests.fuzz.servers import AS_CLIENT, BEARER, JSON, PORT, SESSION, START, TOKEN, request
-from tests.fuzz.targets import SEPARATOR
 from tests.redteam.hostile import FILES
 from tests.sample_procedures import GREET, WAIT, text
 
@@ -102,8 +104,9 @@ _PHRASES = (
     "what did we decide about auth in the last two weeks?", "next monday", "from 9 to 5",
     "from 5am to 5am",
 )  # fmt: skip
-_HOOKS = (
+HOOKS = (
     b'{"hook_event_name": "SessionStart", "source": "startup", "session_id": "s"}',
+    b'{"hook_event_name": "SessionStart", "timestamp": "t", "session_id": "s"}',
     b'{"hook_event_name": "UserPromptSubmit", "prompt": "Is tea hot? Is auth JWT?"}',
     b'{"hook_event_name": "PreToolUse", "tool_input": {"file_path": "a.py", "content": "pip x"}}',
     b'{"hook_event_name": "PreCompact", "compact_summary": "Tea is ready"}',
@@ -111,11 +114,59 @@ _HOOKS = (
     b'{"source": "new", "cwd": "/"}',
     b'{"hook_event_name": "beforeSubmitPrompt", "workspace_roots": ["/"], "conversation_id": "c"}',
     b'{"hookEventName": "Stop", "stop_hook_active": false, "last_assistant_message": "done"}',
+    *(
+        b'[{"hook_event_name": "UserPromptSubmit", "prompt": "Is tea hot?", "session_id": "s"%s}, '
+        b'{"hook_event_name": "PreToolUse", "session_id": "s"%s, "tool_input": '
+        b'{"file_path": "a.py", "content": "pip x"}}, {"hook_event_name": "Stop", "session_id": '
+        b'"s"%s, "last_assistant_message": "done"}]' % ((more,) * 3)
+        for more in (b"", b', "prompt_id": "p"', b', "turn_id": "1"', b', "timestamp": "t"')
+    ),
+    (
+        b'[{"prompt": "Is tea hot?", "sessionId": "s"}, {"toolName": "create", "sessionId": "s", '
+        b'"toolArgs": "{\\"path\\": \\"a.py\\", \\"file_text\\": \\"pip x\\"}"}, '
+        b'{"stopReason": "end_turn", "sessionId": "s"}]'
+    ),
+    (
+        b'[{"hook_event_name": "beforeSubmitPrompt", "prompt": "Is tea hot?", "conversation_id": '
+        b'"c"}, {"hook_event_name": "preToolUse", "conversation_id": "c", "tool_input": {"path": '
+        b'"a.py", "contents": "pip x"}}, {"hook_event_name": "stop", "conversation_id": "c"}]'
+    ),
 )
 _EXPORT = (
     b'{"id": "fact_x", "type": "fact", "created": "2026-11-20T12:00:00Z", "content": "Tea", '
     b'"tags": ["a"], "sections": {"outcome": "It worked"}, "links": [{"to": "fact_y"}]}'
 )
+_CHATGPT = (
+    b'[{"id": "1", "title": "Tea", "create_time": 1767950000.5, "current_node": "b", "mapping": '
+    b'{"a": {"parent": null, "message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}},'
+    b' "b": {"parent": "a", "message": {"author": {"role": "user"}, "content": {"parts": ["y", '
+    b'{"content_type": "audio_transcription", "text": "z"}]}}}}}]'
+)
+_CLAUDE = (
+    b'[{"uuid": "u", "name": "Tea", "current_leaf_message_uuid": "b", "chat_messages": ['
+    b'{"uuid": "a", "parent_message_uuid": "r", "text": "x", "sender": "human"}, '
+    b'{"uuid": "b", "parent_message_uuid": "a", "sender": "human", "created_at": "2026-01-01", '
+    b'"content": [{"type": "text", "text": "y"}]}]}]'
+)
+_RECORD_OF_ADR = (
+    b"# 1. Use tea\n\nDate: 2026-01-02\n\n## Status\n\nSuperseded by [2](0002-b.md)\n\n"
+    b"## Context\n\nIt is cold.\n\n## Decision\n\nWe use tea.\n"
+)
+_NEWER = (
+    b"---\nstatus: accepted\ndate: 2026-02-03\n---\n# Use coffee\n\n## Decision Outcome\n\n"
+    b"Chosen: coffee. Supersedes [1](0001-a.md)\n"
+)
+
+
+def _archive() -> bytes:
+    """Returns an archive with two exports."""
+    data = BytesIO()
+    with ZipFile(data, "w") as archive:
+        for name, content in (("conversations.json", _CHATGPT), ("a/0001-a.md", _RECORD_OF_ADR)):
+            archive.writestr(ZipInfo(name), content)
+    return data.getvalue()
+
+
 _STARTED = b'{"jsonrpc": "2.0", "method": "notifications/initialized"}'
 _TOPIC = (
     b'{"ref": {"type": "ref/prompt", "name": "record_decision"}, '
@@ -230,8 +281,18 @@ _OWN = {
     "settings": tuple(_SETTINGS + b"#" * number for number in range(len(SETTINGS))),
     "tokens": (_TOKENS, _TOKENS + _TOKENS.replace(b"[ana]", b"[bob]")),
     "audit": (line_of(_RECORD),),
-    "hook": _HOOKS,
-    "import": (_EXPORT, _MEMORY, b'{"entities": [{"name": "a", "observations": ["b"]}]}'),
+    "hook": HOOKS,
+    "import": (
+        _EXPORT,
+        _MEMORY,
+        b'{"entities": [{"name": "a", "observations": ["b"]}]}',
+        _CHATGPT,
+        _CLAUDE,
+        _RECORD_OF_ADR,
+        _archive(),
+        SEPARATOR.join((_RECORD_OF_ADR, _NEWER, b"# C\n")),
+        *(path.read_bytes() for path in sorted(SAMPLES.rglob("*.*")) if path.suffix != ".sql"),
+    ),
     "export": (_EXPORT,),
     "edit": tuple(bytes([0, 9]) + bytes(range(n, n + 9)) + _MEMORY for n in range(0, 240, 24)),
     "client": _CLIENT_FILES,

@@ -33,11 +33,10 @@ from mimo.text import clean
 from mimo.text.tokens import tokenize
 from mimo.when import question
 from tests.fuzz import files, outputs, servers, tools
+from tests.fuzz.files import SEPARATOR
 from tests.fuzz.project import NOW, a_project, file, scratch
 
 PATH = ".mind/decisions/x.md"
-SEPARATOR = b"\0\0"
-"""Divides the bytes of a target that takes several."""
 
 Target = Callable[[bytes], None]
 
@@ -368,7 +367,8 @@ def memory_log(data: bytes) -> None:
 def settings(data: bytes) -> None:
     """Settings are read, each in its type; what can't be used is a warning.
 
-    One that is changed is read as it was given, and no other one changes.
+    One that is changed is read as it was given, and no other one changes. Comments stay, also when
+    it is removed again.
     """
     path = file("config.toml", data)
     read = config.load(user=path, project=path)
@@ -381,9 +381,17 @@ def settings(data: bytes) -> None:
         setting = config.SETTINGS[len(data) % len(config.SETTINGS)]
         value = read[setting.key]
         text = ",".join(value) if isinstance(value, tuple) else str(value).lower()
-        with suppress(Invalid, LaterFormat), a_project("configured") as opened:
-            after = change(opened, setting, text, user=setting.scope is config.Scope.USER).config
-            assert after.values == {**opened.config.values, setting.key: value}
+        is_user = setting.scope is config.Scope.USER
+        place = (mind.home if is_user else mind.folder) / "config.toml"
+        is_new = setting.key.rpartition(".")[2].encode() not in data
+        comments = {line for line in data.splitlines() if line.startswith(b"#") and is_new}
+        with suppress(Invalid, LaterFormat):
+            opened = mind.reopened()
+            after = change(opened, setting, text, user=is_user)
+            assert after.config.values == {**opened.config.values, setting.key: value}
+            assert comments <= set(place.read_bytes().splitlines())
+            change(after, setting, None, user=is_user)
+            assert comments <= set(place.read_bytes().splitlines())
 
 
 def token_file(data: bytes) -> None:
@@ -405,7 +413,10 @@ def audit_record(data: bytes) -> None:
 
 
 def hook(data: bytes) -> None:
-    """A hook in a project answers any JSON in the form of its client, fenced and briefly."""
+    """A hook in a project answers any JSON in the form of its client, fenced and briefly.
+
+    A list holds the events of a session, in which each occurs twice.
+    """
     try:
         read = json.loads(data)
     except (ValueError, RecursionError):
@@ -413,19 +424,23 @@ def hook(data: bytes) -> None:
     client = list(events.CLIENTS)[len(data) % len(events.CLIENTS)]
     with a_project("hooked") as mind:
         root = os.fspath(mind.project.root)
-        if isinstance(read, dict):
-            read["cwd"] = root
-            if read.get("workspace_roots"):
-                read["workspace_roots"] = [root]
-            finding.listing(mind)  # A hook reads the index as it is.
-            shutil.rmtree(mind.folder / ".local" / "sessions", ignore_errors=True)
+        # A hook reads the index, and git's answers, as they are.
+        mind.trust.checker()
+        finding.listing(mind)
+        for folder in (mind.folder / ".local", mind.home):
+            shutil.rmtree(folder / "sessions", ignore_errors=True)
         environ = {"HOME": os.fspath(scratch()), "MIND_HOME": os.fspath(mind.home)}
-        for _ in range(2):
-            answer = respond(json.dumps(read).encode(), client, environ)
-            event = events.recognised(read, client)
-            if answer is not None:
-                assert event is not None
-                _check_answer(event, answer)
+        for given in read[:6] if isinstance(read, list) else [read]:
+            if isinstance(given, dict):
+                given["cwd"] = root
+                if given.get("workspace_roots"):
+                    given["workspace_roots"] = [root]
+            for _ in range(2):
+                answer = respond(json.dumps(given).encode(), client, environ)
+                if answer is not None:
+                    event = events.recognised(given, client)
+                    assert event is not None
+                    _check_answer(event, answer)
 
 
 _SPECIFIC = frozenset(

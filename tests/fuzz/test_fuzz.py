@@ -1,12 +1,24 @@
 """Inputs that failed once, the seeds, and those that reach all code keep the promises."""
 
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.fuzz import corpus
-from tests.fuzz.seeds import seeds
+from mimo.features.hooks import events
+from mimo.features.hooks.events import Dialect, Moment
+from mimo.features.importing import drafts
+from mimo.features.importing.drafts import Draft, Resolved
+from mimo.features.importing.sources import READERS, Format
+from mimo.server.answers import answer
+from tests.fuzz import corpus, files, targets
+from tests.fuzz.choices import Choices
+from tests.fuzz.project import a_project
+from tests.fuzz.seeds import HOOKS, seeds
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.tools import CALLER, TOOLS, given
 
 MOST = 50
 """The inputs of a target that are tried at most, every second or third of more."""
@@ -28,6 +40,54 @@ def test_the_seeds_and_the_corpus(name: str) -> None:
     for every in (list(seeds(name)), list(corpus.read(name))):
         for data in every[:: 1 + len(every) // most]:
             TARGETS[name](data)
+
+
+NEED_MORE = {
+    "edit", "evolve supersede", "undo", "procedure send", "procedure add", "knowledge"
+}  # fmt: skip
+"""Commands that refuse their usual arguments alone."""
+
+
+def test_usual_arguments_are_accepted() -> None:
+    refused = set()
+    for specs in TOOLS:
+        for number, spec in enumerate(specs):
+            with a_project() as mind:
+                arguments = given(Choices(bytes([number])), specs)
+                if answer(specs, mind, CALLER, arguments).is_error:
+                    refused.add(spec.path)
+    assert refused == NEED_MORE
+
+
+def test_the_seeds_have_memories_of_each_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = set()
+
+    def noted(every: list[Draft], format: str, *rest: Any, **more: Any) -> Resolved:
+        result = drafts.resolved(every, format, *rest, **more)
+        read.update([Format(format)] if any(item.memory for item in result.items) else [])
+        return result
+
+    monkeypatch.setattr(files, "resolved", noted)
+    for name in ("import", "database"):
+        for data in seeds(name):
+            TARGETS[name](data)
+    assert read == READERS.keys()
+
+
+def test_the_seeds_have_each_answer_of_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered, check = set(), targets._check_answer
+
+    def noted(event: events.Event, answer: Mapping[str, Any]) -> None:
+        answered.update([(event.dialect, event.moment)] if answer else [])
+        check(event, answer)
+
+    monkeypatch.setattr(targets, "_check_answer", noted)
+    for data in HOOKS:
+        for blanks in range(len(events.CLIENTS)):  # The length chooses the client.
+            TARGETS["hook"](data + b" " * blanks)
+    moments = (Moment.START, Moment.PROMPT, Moment.TOOL, Moment.STOPPED)
+    without = {(Dialect.CURSOR, Moment.PROMPT), (Dialect.VSCODE, Moment.PROMPT)}
+    assert answered == {*product(Dialect, moments)} - without
 
 
 def test_the_corpus_is_small() -> None:

@@ -23,7 +23,8 @@ from mimo.server.fitting import FORM
 from mimo.text.clean import HIDDEN
 from tests.fuzz.choices import Choices
 from tests.fuzz.grammar import hostile
-from tests.fuzz.project import IDS, a_project, is_changed
+from tests.fuzz.project import IDS, RUN, a_project, is_changed
+from tests.sample_procedures import BOOM, text
 
 CALLER = Caller(surface=Surface.MCP, name="an agent")
 TOOLS = tuple(all_commands().tools().values())
@@ -36,7 +37,24 @@ _WORDS = (
 """Texts that mean something in the project."""
 
 
-def _text(choices: Choices) -> str:
+_DECISION_FIRST = (IDS[1], IDS[0], IDS[2])
+_USUAL: Mapping[str, Sequence[str]] = {
+    "id": _DECISION_FIRST, "other": IDS, "decisionId": _DECISION_FIRST, "execution_id": (RUN,),
+    "topic": ("auth",), "type": ("fact", "decision", "builds_on"), "types": ("fact", "decision"),
+    "outcome": ("SUCCESS", "failed"), "outcomes": ("failed",), "tags": ("api",), "query": ("tea",),
+    "intent": ("install a package",), "code": ("pip x",), "event": ("yes", "no", "success"),
+    "path": ("guide.md", "odd.md"), "files": ("guide.md",), "paths": ("guide.md", "."),
+    "at": ("HEAD", "HEAD~1", "yesterday"), "revisions": ("HEAD~1", "HEAD~1..HEAD"),
+    "namespace": ("agent.build",), "key": ("k",), "name": ("greet", "wait"), "version": ("1.0",),
+    "time_filter": ("last week",), "from_date": ("2026-11-19",), "to_date": ("2026-11-21",),
+    "kinds": ("untrusted",), "text": (text("boom", BOOM),),
+}  # fmt: skip
+"""Values that mean something in the project, by the names of parameters."""
+
+
+def _text(choices: Choices, name: str) -> str:
+    if name in _USUAL and not choices.seldom(4):
+        return choices.one_of(_USUAL[name])
     match choices.number(4):
         case 0:
             return choices.one_of(_WORDS)
@@ -48,7 +66,7 @@ def _text(choices: Choices) -> str:
             return f"{choices.one_of(_WORDS)} {hostile(choices)}"
 
 
-def _value(choices: Choices, schema: Mapping[str, Any]) -> Any:
+def _value(choices: Choices, schema: Mapping[str, Any], name: str = "") -> Any:
     """Returns a value that a schema accepts, and seldom one that it does not."""
     if choices.seldom() or not schema.get("type"):
         return choices.json()
@@ -58,26 +76,29 @@ def _value(choices: Choices, schema: Mapping[str, Any]) -> Any:
         case "boolean":
             return bool(choices.number(2))
         case "array":
-            return [_value(choices, schema["items"]) for _ in range(choices.number(4))]
+            return [_value(choices, schema["items"], name) for _ in range(choices.number(4))]
         case "integer" | "number" as kind:
             low, high = schema.get("minimum", -5), schema.get("maximum", 1000)
             middle = low + choices.number(256) * (high - low) / 256
             number = choices.one_of([middle, low, high, low - 1, high + 1])
             return int(number) if kind == "integer" else number
         case "object":
-            return {_text(choices): choices.json() for _ in range(choices.number(4))}
+            return {_text(choices, ""): choices.json() for _ in range(choices.number(4))}
         case _:
-            return _text(choices)
+            return _text(choices, name)
 
 
-def given(choices: Choices, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns arguments for a schema; seldom one is missing, or is one that it does not have."""
+def given(choices: Choices, specs: Sequence[Spec]) -> dict[str, Any]:
+    """Returns arguments for a tool; seldom one is missing, or is one that it does not have."""
+    spec = choices.one_of(specs)
+    schema = _alone(spec)[0]
     arguments = {
-        name: _value(choices, part)
+        name: _value(choices, part, name)
         for name, part in schema["properties"].items()
         if (choices.seldom() if name not in schema.get("required", ()) else not choices.seldom())
         or choices.seldom()
     }
+    arguments |= {"operation": spec.operation} if len(specs) > 1 else {}
     return arguments | ({choices.raw(): choices.json()} if choices.seldom(32) else {})
 
 
@@ -96,7 +117,7 @@ def schemas(data: bytes) -> None:
     choices = Choices(data)
     spec = choices.one_of(_SPECS)
     schema, validator = _alone(spec)
-    arguments = given(choices, schema)
+    arguments = given(choices, (spec,))
     with suppress(Invalid):
         decode(spec, understood(spec, arguments), Surface.MCP)
     arguments = {name: value for name, value in arguments.items() if value is not None}
@@ -146,7 +167,7 @@ def calls(data: bytes) -> None:
         for _ in range(1 + choices.number(3)):
             specs = choices.one_of(TOOLS)
             reads_only &= all(spec.effect is Effect.READ for spec in specs)
-            result = answer(specs, mind, CALLER, given(choices, input_schema(specs)))
+            result = answer(specs, mind, CALLER, given(choices, specs))
             (text,) = result.content
             assert isinstance(text, TextContent)
             assert not _HARMFUL.search(text.text), _HARMFUL.search(text.text)

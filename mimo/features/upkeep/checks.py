@@ -193,8 +193,9 @@ def _index(mind: Mind) -> Iterator[Check]:
         place = mind.index_folder if os.access(mind.home, os.W_OK) else mind.home
         yield _warning("index", note, f"free some space, or make {place} writable")
     else:
-        size = f"{stats.units:,} passages, {stats.bytes:,} bytes"
-        yield _ok("index", f"{stats.memories:,} memories in {size}")
+        memories = count(stats.memories, "memory", "memories")
+        size = f"{count(stats.units, 'passage')}, {stats.bytes:,} bytes"
+        yield _ok("index", f"{memories} in {size}")
 
 
 def _files(mind: Mind) -> Iterator[Check]:
@@ -258,7 +259,7 @@ def _sources(mind: Mind) -> Iterator[Check]:
     for source, message in stale:
         yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
     if checked and not stale:
-        yield _ok("sources", f"{len(checked):,} ingested files are unchanged")
+        yield _ok("sources", f"unchanged: {count(len(checked), 'ingested file')}")
 
 
 def _links(mind: Mind) -> Iterator[Check]:
@@ -414,7 +415,7 @@ def _audit(mind: Mind) -> Iterator[Check]:
         check, hint = (_fault, "see `mind audit verify`") if place.is_broken else (_warning, "")
         yield check("audit", place.what, hint, file=place.file, line=place.line)
     if not places:
-        yield _ok("audit", f"{records:,} calls recorded, the newest of them verified")
+        yield _ok("audit", f"{count(records, 'recorded call')}, the newest of them verified")
 
 
 _EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]

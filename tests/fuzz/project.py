@@ -9,7 +9,9 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
+from mimo.features.procedures import executing
 from mimo.memory.codec.value import render
 from mimo.mind import Mind
 from mimo.store import projects
@@ -154,13 +156,17 @@ def is_changed(name: str = "shop") -> bool:
 
 @contextmanager
 def a_project(name: str = "shop") -> Iterator[Mind]:
-    """Yields the memory of a project with a few memories, which may be changed."""
+    """Yields the memory of a project with a few memories, which may be changed.
+
+    Runs of procedures in the background are not started: they would outlive it.
+    """
     project = _project(name)
     if project.made is None or project.is_changed():
         project.make()
     project.now += timedelta(hours=1)
     mind = project.opened()
     try:
-        yield mind
+        with patch.object(executing, "start", return_value=1):
+            yield mind
     finally:
         mind.close()

@@ -148,6 +148,17 @@ class _Project:
 _project = cache(_Project)
 
 
+def contents() -> dict[str, bytes]:
+    """Returns the bytes of the files that people see, by their paths."""
+    root = _project("shop").root
+    paths = (path.relative_to(root) for path in root.rglob("*") if path.is_file())
+    return {os.fspath(path): (root / path).read_bytes() for path in paths if not _is_hidden(path)}
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(name[0] == "." and name != ".mind" for name in path.parts)
+
+
 def is_changed(name: str = "shop") -> bool:
     """Returns whether a file of a project differs from the time at which it was made."""
     project = _project(name)

@@ -23,11 +23,14 @@ from mimo.server.fitting import FORM
 from mimo.text.clean import HIDDEN
 from tests.fuzz.choices import Choices
 from tests.fuzz.grammar import hostile
-from tests.fuzz.project import IDS, RUN, a_project, is_changed
+from tests.fuzz.project import IDS, RUN, a_project, contents, is_changed
 from tests.sample_procedures import BOOM, text
 
 CALLER = Caller(surface=Surface.MCP, name="an agent")
 TOOLS = tuple(all_commands().tools().values())
+_SYNC, _UNDO = (
+    next(specs for specs in TOOLS if specs[0].path == path) for path in ("sync", "undo")
+)
 _HARMFUL = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]")
 _WORDS = (
     *IDS, "aaaaaa", "auth", "tea", "api", "agent.build", "session.a", "k", "guide.md", "odd.md",
@@ -159,21 +162,27 @@ def _validator(specs: Sequence[Spec]) -> Draft202012Validator:
 def calls(data: bytes) -> None:
     """Calls in a project answer in the form of their schemas, briefly and harmlessly, or fail.
 
-    Those that read change no file.
+    Those that read, and those that fail, change no file, and the last change can be undone.
     """
     choices = Choices(data)
     with a_project() as mind:
         reads_only = True
-        for _ in range(1 + choices.number(3)):
+        for left in range(choices.number(3), -1, -1):
             specs = choices.one_of(TOOLS)
             reads_only &= all(spec.effect is Effect.READ for spec in specs)
-            result = answer(specs, mind, CALLER, given(choices, specs))
+            arguments, before = given(choices, specs), contents()
+            result = answer(specs, mind, CALLER, arguments)
             (text,) = result.content
             assert isinstance(text, TextContent)
             assert not _HARMFUL.search(text.text), _HARMFUL.search(text.text)
             error = (result.meta or {}).get("mind/error", {}).get("error", {})
             assert error.get("code") != Internal.code, text.text
             assert len(text.text.encode("utf-8", "replace")) <= FORM
-            if not result.is_error:
+            if result.is_error:
+                assert contents() == before, text.text
+            else:
                 _validator(specs).validate(result.structured_content)
+            if not left and contents() != before and specs not in (_SYNC, _UNDO):
+                answer(_UNDO, mind, CALLER, {})
+                assert contents() == before
     assert not (reads_only and is_changed())

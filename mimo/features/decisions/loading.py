@@ -432,7 +432,7 @@ def update_outcome(
         str,
         Arg("Id or topic of the decision", wire="decisionId", alias=("topic", "id", "decision_id")),
     ],
-    outcome: Annotated[str, Arg("Outcome: SUCCESS, FAILED, PARTIAL or pending, in any case")],
+    outcome: Annotated[str, Arg("One of SUCCESS, FAILED, PARTIAL and pending, in any case")],
     *,
     failure_reason: Annotated[str | None, Arg("Why it failed", alias="reason")] = None,
     limitation: Annotated[str | None, Arg("Limitation of a partial success")] = None,

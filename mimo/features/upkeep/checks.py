@@ -205,9 +205,7 @@ def _files(mind: Mind) -> Iterator[Check]:
         yield _fault("files", problem.reason, hint, file=problem.path, line=problem.line)
     if not problems:
         yield _ok("files", "every file can be read")
-    if line := memories.unclosed(mind.project.root):
-        message = "code, a comment or HTML begins here and is not closed: no later line is read"
-        yield _warning("files", message, "close it in the file", file=LOG, line=line)
+    yield from _unclosed(mind, "files", LOG)
     misread = refresh.up_to_date(mind).ask(lambda sql: list(survey.misread(sql)))
     for record, keys in misread[:_MOST_NAMED]:
         yield _warning(
@@ -220,6 +218,12 @@ def _files(mind: Mind) -> Iterator[Check]:
         named = _first(others) if mind.agent is None else f"{len(others):,}"
         message = f"files under .mind/ that are not Markdown, and not read: {named}"
         yield _ok("files", message)
+
+
+def _unclosed(mind: Mind, name: str, file: str) -> Iterator[Check]:
+    if line := memories.unclosed(mind.project.root):
+        message = "code, a comment or HTML begins here and is not closed: no later line is read"
+        yield _warning(name, message, "close it in the file", file=file, line=line)
 
 
 def _unused(memory: Memory, keys: Sequence[str]) -> str:
@@ -331,6 +335,7 @@ def _user(mind: Mind) -> Iterator[Check]:
         hint = "the file was not changed; repair it, and it is found again"
         file = str(user.project.root / problem.path)
         yield _fault("user", problem.reason, hint, file=file, line=problem.line)
+    yield from _unclosed(user, "user", str(user.project.root / LOG))
     user.trust.check_format()
     if fault := user.trust.state.problem:
         yield _fault("user", fault, "run `mind index --rebuild` outside of projects")

@@ -319,6 +319,15 @@ class TestDoctor:
         path.write_text("```\nmake\n```\n\n- Decided: Zig over C\n", encoding="utf-8")
         assert not any(check.file for check in doctor(mind).checks)
 
+    def test_a_log_of_the_user_whose_end_is_not_read_is_named(self, mind):
+        user = mind.user(make=True)
+        path = user.folder / "MEMORY.md"
+        path.write_text("- Learned: x\n\n```\n- Decided: Zig over C\n", encoding="utf-8")
+
+        (warning,) = (check for check in doctor(mind).checks if check.file)
+
+        assert (warning.name, warning.file, warning.line) == ("user", str(path), 3)
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 

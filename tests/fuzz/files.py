@@ -40,8 +40,6 @@ PATH = ".mind/decisions/x.md"
 SEPARATOR = b"\0\0"
 """Divides the bytes of a target that takes several."""
 SAMPLES = Path(__file__).parent.parent / "features" / "importing" / "samples"
-
-
 _FOLDER = ("0001-a.md", "0002-b.md", "c.md", "MEMORY.md", "conversations.json", "projects.json")
 
 

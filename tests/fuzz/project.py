@@ -74,17 +74,16 @@ class _Project:
         self.made: dict[str, tuple[int, int]] | None = None
 
     def make(self) -> None:
-        places = {self.root: scratch() / "made" / self.root.name}
-        places[self.home] = scratch() / "made" / self.home.name
-        for folder in places:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Makes the project as it was at first, from a copy: git takes longer."""
+        folders, copies = (self.root, self.home), scratch() / "copies"
         if self.made is None:
             self._make_first()
-        for folder, copy in places.items():
-            if self.made is None:
-                shutil.copytree(folder, copy)
-            else:
-                shutil.copytree(copy, folder)
+            for folder in folders:
+                shutil.copytree(folder, copies / folder.name)
+        else:
+            for folder in folders:
+                shutil.rmtree(folder)
+                shutil.copytree(copies / folder.name, folder)
         self.made = self.state()
 
     def _make_first(self) -> None:
@@ -117,14 +116,10 @@ class _Project:
     def state(self) -> dict[str, tuple[int, int]]:
         """Returns what changes if a file of the project does."""
         store = self.root / ".mind"
+        run = store / ".local" / "executions" / RUN
         return {
             entry.path: (entry.stat().st_mtime_ns, entry.stat().st_size)
-            for folder in (
-                self.root,
-                store,
-                *store.glob("[a-z]*/"),
-                store / ".local/executions" / RUN,
-            )
+            for folder in (self.root, store, run, *store.glob("[a-z]*/"))
             for entry in os.scandir(folder)
             if not entry.is_dir() or not entry.name.startswith(".")
         }

@@ -81,7 +81,9 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py postgres/test_migrations.py privacy/test_personal.py \
 	index/test_embedding_alignment.py index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
 	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
-	server/test_http.py server/test_listing.py server/test_procedures_over_pipe.py server/test_stdio.py \
+	server/test_http.py server/test_listing.py \
+	server/test_procedures_over_pipe.py::test_a_call_reports_progress_and_cancelling_it_stops_the_run \
+	server/test_stdio.py \
 	server/test_subscriptions.py server/test_team.py server/test_tools.py store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)
 
 test-shells: setup shells ## Complete command lines in the real shells (installs zsh and fish on Debian, as root)

@@ -104,6 +104,12 @@ def assert_linear(work: Callable[[int], object], size: int = 20_000) -> None:
     assert large < 6 * small + 0.05
 
 
+def pytest_collection_finish() -> None:
+    """Lets garbage collections skip the tests themselves, which take most of their time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _few_descriptors() -> Iterator[None]:
     """Frees the memories that tests left open, now and then: a process has 1,024 descriptors."""

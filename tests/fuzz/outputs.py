@@ -121,12 +121,12 @@ def fill(mind: Mind, choices: Choices) -> None:
     for path, content in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode("utf-8", "replace"))
-    # What the user commits is trusted, except procedures.
-    git(root, "add", ".")
-    message = hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
-    git(root, "commit", "--quiet", "--allow-empty-message", "--file=-", input=message)
-    name = ".mind/procedures/greet@1.0.md"
-    mind.trust.approve([files.approval_of(name, steps.encode("utf-8", "replace"))])
+    every = {path.relative_to(root).as_posix(): path.read_bytes() for path in written}
+    if choices.seldom(4):  # What the user commits is trusted, too; this takes longer.
+        git(root, "add", ".")
+        message = hostile(choices).replace("\0", "").encode("utf-8", "replace").decode()
+        git(root, "commit", "--quiet", "--allow-empty-message", "--file=-", input=message)
+    mind.trust.approve([files.approval_of(name, data) for name, data in every.items()])
 
 
 # The command lines.

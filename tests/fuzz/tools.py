@@ -172,14 +172,14 @@ def calls(data: bytes) -> None:
             reads_only &= all(spec.effect is Effect.READ for spec in specs)
             arguments, before = given(choices, specs), contents()
             result = answer(specs, mind, CALLER, arguments)
-            (text,) = result.content
-            assert isinstance(text, TextContent)
-            assert not _HARMFUL.search(text.text), _HARMFUL.search(text.text)
+            (shown,) = result.content
+            assert isinstance(shown, TextContent)
+            assert not _HARMFUL.search(shown.text), _HARMFUL.search(shown.text)
             error = (result.meta or {}).get("mind/error", {}).get("error", {})
-            assert error.get("code") != Internal.code, text.text
-            assert len(text.text.encode("utf-8", "replace")) <= FORM
+            assert error.get("code") != Internal.code, shown.text
+            assert len(shown.text.encode("utf-8", "replace")) <= FORM
             if result.is_error:
-                assert contents() == before, text.text
+                assert contents() == before, shown.text
             else:
                 _validator(specs).validate(result.structured_content)
             if not left and contents() != before and specs not in (_SYNC, _UNDO):

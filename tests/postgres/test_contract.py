@@ -131,8 +131,8 @@ FILTERS = (
 )
 
 
-QUERIES_OF = [(filter, QUERIES[n % 4 :: 4] if n else QUERIES) for n, filter in enumerate(FILTERS)]
-"""All questions without a filter, and a quarter of them with each filter."""
+QUERIES_OF = [(filter, QUERIES[n % 2 :: 2] if n else QUERIES) for n, filter in enumerate(FILTERS)]
+"""All questions without a filter, and half of them with each filter."""
 
 
 @pytest.fixture(scope="module")

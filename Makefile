@@ -78,13 +78,23 @@ coverage: setup ## Run the tests, and list the lines and branches that none reac
 LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
 	cli/test_command_line.py cli/test_help.py cli/test_asking.py cli/test_guided_review.py \
 	features/browse/test_screen.py features/clients/test_clients.py \
-	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py index/test_cosine.py postgres/test_migrations.py privacy/test_personal.py \
-	index/test_embedding_alignment.py index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
-	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
-	server/test_http.py server/test_listing.py \
+	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py \
+	index/test_cosine.py index/test_embedding_alignment.py index/test_embedding_encoder.py \
+	index/test_embedding_packaged.py index/test_meanings.py index/test_vectors.py \
+	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
+	server/test_http.py server/test_subscriptions.py server/test_tools.py \
+	$(addprefix server/test_listing.py::test_a_client_of_the_, \
+		older_protocol_follows_over_a_pipe newer_protocol_follows_over_a_pipe) \
 	server/test_procedures_over_pipe.py::test_a_call_reports_progress_and_cancelling_it_stops_the_run \
-	server/test_stdio.py \
-	server/test_subscriptions.py server/test_team.py server/test_tools.py store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)
+	$(addprefix server/test_stdio.py::test_, \
+		a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource \
+		a_missing_resource_is_an_error_of_the_protocol \
+		malformed_input_leaves_the_server_working_and_stdout_clean) \
+	$(addprefix server/test_team.py::test_, \
+		a_revoked_token_ends_open_sessions_and_streams \
+		the_server_is_ready_and_says_so_without_a_token) \
+	store/test_log_memories.py store/test_sandbox.py store/test_watch.py \
+	text/test_patterns.py text/test_tokens.py)
 
 test-shells: setup shells ## Complete command lines in the real shells (installs zsh and fish on Debian, as root)
 	$(RUN) -m pytest -q -n auto tests/cli/test_shells.py

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import get_args as args_of
 from typing import get_origin as origin_of
@@ -227,6 +228,7 @@ def _type(inner: Any) -> Schema:
     raise TypeError(f"a command can't answer with {inner!r}")
 
 
+@cache
 def _record(cls: type) -> Schema:
     properties: Schema = {}
     for field in fields_of(cls):

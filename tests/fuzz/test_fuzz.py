@@ -20,7 +20,7 @@ from tests.fuzz.seeds import HOOKS, seeds
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.tools import CALLER, TOOLS, given
 
-MOST = 50
+MOST = 30
 """The inputs of a target that are tried at most, every second or third of more."""
 
 SLOW = frozenset({"hook", "http", "import", "output", "query", "settings", "stdio", "tools", "web"})
@@ -70,7 +70,8 @@ def test_the_seeds_have_memories_of_each_format(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(files, "resolved", noted)
     for name in ("import", "database"):
         for data in seeds(name):
-            TARGETS[name](data)
+            if read != READERS.keys():
+                TARGETS[name](data)
     assert read == READERS.keys()
 
 
@@ -82,12 +83,14 @@ def test_the_seeds_have_each_answer_of_a_hook(monkeypatch: pytest.MonkeyPatch) -
         check(event, answer)
 
     monkeypatch.setattr(targets, "_check_answer", noted)
-    for data in HOOKS:
-        for blanks in range(len(events.CLIENTS)):  # The length chooses the client.
-            TARGETS["hook"](data + b" " * blanks)
     moments = (Moment.START, Moment.PROMPT, Moment.TOOL, Moment.STOPPED)
     without = {(Dialect.CURSOR, Moment.PROMPT), (Dialect.VSCODE, Moment.PROMPT)}
-    assert answered == {*product(Dialect, moments)} - without
+    expected = {*product(Dialect, moments)} - without
+    for data, blanks in product(HOOKS, range(len(events.CLIENTS))):
+        if answered >= expected:
+            break
+        TARGETS["hook"](data + b" " * blanks)  # The length chooses the client.
+    assert answered == expected
 
 
 def test_the_corpus_is_small() -> None:

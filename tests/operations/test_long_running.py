@@ -171,7 +171,7 @@ def test_answers_are_those_of_a_new_process(
     others.commit()
     server = Memory(mind.reopened)
     done = []
-    for _ in range(12):
+    for _ in range(8):
         done += [others.act() for _ in range(others.draw.randint(1, 2))]
         new = mind.reopened()
         for path, arguments in others.questions():

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import psycopg
@@ -10,7 +11,7 @@ import pytest
 
 from mimo.disk import Stamp
 from mimo.index.embedding import open_embedder
-from mimo.index.embedding.encoder import packaged_encoder
+from mimo.index.embedding.encoder import Encoder, packaged_encoder
 from mimo.index.index import Index
 from mimo.index.postgres import source, writing
 from mimo.index.postgres.connection import Server
@@ -133,6 +134,14 @@ FILTERS = (
 
 QUERIES_OF = [(filter, QUERIES[n % 2 :: 2] if n else QUERIES) for n, filter in enumerate(FILTERS)]
 """All questions without a filter, and half of them with each filter."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _encoded_once() -> Iterator[None]:
+    """The vector of a question does not depend on the index that is asked."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Encoder, "encode", cache(Encoder.encode))
+        yield
 
 
 @pytest.fixture(scope="module")

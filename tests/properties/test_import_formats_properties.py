@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.errors import Invalid
@@ -106,6 +106,7 @@ def read(folder: Path, format: Format) -> list[Draft]:
 
 
 @pytest.mark.parametrize("format", OF_JSON)
+@settings(max_examples=20)
 @given(data=OBJECTS, in_lines=st.booleans())
 def test_any_json_is_read_or_refused(format: Format, data: list[Any], in_lines: bool) -> None:
     with TemporaryDirectory() as folder:

@@ -158,11 +158,13 @@ def test_a_hostile_file_never_stops_a_command(
 ) -> None:
     patterns, commands = PLACES[group]
     assert faults == []
-    for (name, data), command in zip(FILES.items(), cycle(commands), strict=False):
+    # The groups take turns: each has half of the files, and each file is in half of the groups.
+    every = list(FILES.items())[list(PLACES).index(group) % 2 :: 2]
+    for (name, data), command in zip(every, cycle(commands), strict=False):
         put(world, patterns, data)
         monkeypatch.setenv("TRIED", f"{name}, {command}")
         run(*command.split())
-    record_property("tried", len(FILES))
+    record_property("tried", len(every))
     assert faults == []
 
 

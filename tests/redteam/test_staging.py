@@ -514,7 +514,10 @@ def test_a_folder_called_private_below_a_type_is_private_everywhere(
     assert (repository / path).stat().st_mode & 0o077 == 0
 
 
-def test_a_commit_under_way_is_not_disturbed(repository: Path, mind: Mind) -> None:
+def test_a_commit_under_way_is_not_disturbed(
+    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 1.0)
     (repository / ".git" / "index.lock").write_text("", encoding="utf-8")
     with shared(), pytest.raises(StorageFailed, match=r"index\.lock"):  # One wait, as a command.
         sync(mind)

@@ -18,7 +18,7 @@ from tests.bench.torture.examination import lost
 from tests.bench.torture.faults import report
 from tests.bench.torture.figures import Figures, Point
 
-POINTS = 14
+POINTS = 10
 
 
 def unmeasured(command: Sequence[str], *, check: bool) -> subprocess.CompletedProcess[str]:
@@ -74,14 +74,14 @@ def test_losses_of_power_lose_nothing(
 ) -> None:
     if shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
-    words = ["--power", "--points", "60", "--only", "edges add", "--only", "token add"]
+    words = ["--power", "--points", "30", "--only", "edges add", "--only", "token add"]
     words += ["--only", "value rm", "--only", "untrust"]
     command = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *words]
     run = unmeasured(command, check=False)
     tried = re.search(r"^(\d+) of [\d,]+ different states tried, 0 failed", run.stdout, re.M)
     assert run.returncode == 0, run.stdout + run.stderr
     assert tried is not None
-    assert int(tried[1]) == 60
+    assert int(tried[1]) == 30
     record_property("tried", int(tried[1]))
 
 

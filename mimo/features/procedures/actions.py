@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mimo.errors import AmbiguousId, Denied, Invalid, MindError, NoProject, NotFound, Untrusted
+from mimo.errors import IndexNotReady, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.features.procedures import calling, steps
 from mimo.features.procedures.machine import Run
 from mimo.features.procedures.model import (
@@ -41,8 +41,8 @@ SLICE = 0.05
 LARGEST_CONTEXT = 1024 * 1024
 _LONGEST_LINE = 2000
 """Characters of a log step's line that are kept."""
-_HOPELESS = (Invalid, NotFound, AmbiguousId, NoProject, Denied, Untrusted)
-"""Errors of commands that a retry would only repeat."""
+_PASSING = (StorageFailed, IndexNotReady, SearchFailed, RateLimited)
+"""Errors of commands after which a retry may succeed."""
 
 MOST_BYTES = 1024 * 1024
 """Bytes of the largest HTTP response."""
@@ -187,7 +187,7 @@ def perform(action: Action, scope: Scope) -> Outcome:
         return failed(f"timed out after {action.limit_ms} ms", again=again)
     except MindError as error:
         message = f"{error.message} [{error.code}]"
-        return failed(message, again=not isinstance(error, _HOPELESS))
+        return failed(message, again=isinstance(error, _PASSING))
     context = {**run.context, **outcome.merge}
     if depth(context) > MAX_DEPTH:
         return failed(f"the context would be nested deeper than {MAX_DEPTH}", again=False)

@@ -10,7 +10,18 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import Conflict, Invalid, NotFound, RateLimited, StorageFailed, Untrusted
+from mimo.errors import (
+    Conflict,
+    FileTooLarge,
+    Invalid,
+    NotFound,
+    PiiDetected,
+    QuotaExceeded,
+    RateLimited,
+    SecretDetected,
+    StorageFailed,
+    Untrusted,
+)
 from mimo.features.procedures import executing
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
@@ -112,7 +123,13 @@ def test_without_retries_an_action_is_tried_once(mind: Mind) -> None:
     assert ran(mind, "call", Commands(FULL), n=1).status is Status.FAILED
 
 
-@pytest.mark.parametrize("error", [Invalid("wrong"), NotFound("gone")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(Invalid("wrong"), NotFound("gone"), SecretDetected("a password"), PiiDetected("a name")),
+        *(QuotaExceeded("full"), FileTooLarge("huge")),
+    ],
+)
 def test_permanent_errors_are_not_retried(mind: Mind, error: Exception) -> None:
     put(mind, "call", CALL)
 

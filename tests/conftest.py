@@ -57,7 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the kind of attack into a test's report, where `make redteam` counts it."""
+    """Begins with the long tests; puts kinds of attacks into reports for `make redteam`.
+
+    One process has the long tests, and so starts the database servers; the others take over what
+    comes after. A long test at the end would leave them without work.
+    """
+    items.sort(key=lambda item: item.path.parent.name not in ("postgres", "redteam"))
     for item in items:
         if (mark := item.get_closest_marker("attack")) is not None:
             item.user_properties.append(("attack", mark.args[0]))
@@ -139,6 +144,8 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("MIND_BACKGROUND", "off")  # No process outlives the folder of a test.
+    # No test uses TLS, and each client would read the certificates of the system.
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("mimo.disk._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):

@@ -43,6 +43,7 @@ from mimo.when.vocabulary import PARTS, UNITS, VAGUE
 
 _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
+_OF_CLOCKS = frozenset({"noon", "midnight", "am", "pm", "시"})
 _DAWN = 6
 """Before this hour, `this night` began on the day before."""
 
@@ -460,6 +461,8 @@ def _timed(words: Words, now: datetime) -> tuple[Span, Words, Words] | None:
 
 def _around_clock(words: Words) -> Iterator[tuple[Words, Words, tuple[timedelta, timedelta]]]:
     """Yields the words around each time of the clock, those of the time, and the time."""
+    if _OF_CLOCKS.isdisjoint(words) and ":" not in " ".join(words):
+        return
     for first in range(len(words)):
         for end in range(len(words), first, -1):
             if clock := _clock(words[first:end]):

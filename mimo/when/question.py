@@ -137,8 +137,7 @@ def _first_time(question: str, now: datetime) -> NamedTime | None:
                 place, stop, (names, _) = weekday
                 if not {_weekday(read, now)} <= set(names) <= {*WEEKDAYS, *_ANCHORS}:
                     return None
-                place, stop = min(first, place), max(end, stop)
-                return _named(question, tokens, place, stop, read, now)
+                return _named(question, tokens, min(first, place), max(end, stop), read, now)
     return _named(question, tokens, *weekday, now) if weekday else None
 
 
@@ -197,9 +196,8 @@ def _may_name_a_time(text: str) -> bool:
     words = compiled(r"\w+").findall(text)
     if not _WORDS.isdisjoint(words) or any(map(text.__contains__, _PARTS)):
         return True
-    for word in words:
-        if len(word) == 4 and word[:2] in ("19", "20") and word.isdecimal():
-            return True
+    if any(len(word) == 4 and word[:2] in ("19", "20") and word.isdecimal() for word in words):
+        return True
     return not text.isascii() and compiled(_KOREAN).search(text) is not None
 
 

@@ -56,7 +56,7 @@ def changes() -> list[Change]:
     notes = [
         change(
             f"note{n:03}",
-            " ".join(draw.choices(words, range(1, 13), k=draw.randint(3, 90))),
+            " ".join(draw.choices(words, range(1, 13), k=draw.randint(3, 40))),
             tags=("ops",) if n % 3 else (),
             importance=(n % 10) / 10,
         )
@@ -93,7 +93,7 @@ def changes() -> list[Change]:
         change("korean", "토큰은 십오 분 뒤에 만료된다", title="토큰 만료"),
         change("quote", "It's the 'proxy' that can\\'t upload \\ backslashes", title="'quoted'"),
         change("empty", "", title="Upload"),
-        change("long", "\n\n".join(f"{word} paragraph about {word}" * 30 for word in words)),
+        change("long", "\n\n".join(f"{word} paragraph about {word}" * 12 for word in words)),
         change("chat", "user: where is the token?\nassistant: in the cookie\nuser: thanks, I see"),
     ]
     book = [

@@ -448,7 +448,7 @@ def test_a_failure_at_any_moment_of_a_command_changes_no_answer(
 
     expected, needed = answer(), failing.calls
     assert needed
-    # Of many calls every second or third: a command reads alike again and again.
+    # Of many calls about eight, evenly: a command reads the same again and again.
     for number in range(1, needed + 1, 1 + needed // MANY):
         failing.calls, failing.first = 0, number
         given = answer()

@@ -182,7 +182,7 @@ class Trust:
         """Returns the current state."""
         self._refresh()
         self._ask_git()
-        followed = self._git if self._git and self._follow else GitAnswers()
+        followed = (self._follow and self._git) or GitAnswers()
         return TrustState(
             follow=self._follow,
             approved=len(self._approved),
@@ -225,8 +225,8 @@ class Trust:
         is_followed = self._follow and seen.only == self._only
         followed = (seen if is_followed else _NO_ANSWERS).followed
         parts = approved, seen, every, followed
-        if self._checker and all(map(is_, parts, self._checker[0])):
-            return self._checker[1]
+        if (made := self._checker) and all(map(is_, parts, made[0])):
+            return made[1]
 
         def trusted(digest: str) -> bool:
             try:
@@ -474,13 +474,13 @@ class Trust:
             if mark != self._mark or self._owner is None:
                 self._identify()
                 seen = tuple(map(disk.stamp, self._files))
-        self._approved, self._follow, self._git = Digests(), False, None
-        self._problem = self._notice = None
-        if self.folder is not None:
-            try:
-                self._read_lists(self.folder)
-            except StorageFailed as error:
-                self._use_nothing(error)
+        try:
+            read = self._read_lists(self.folder) if self.folder else (Digests(), False, None, None)
+        except StorageFailed as error:
+            self._use_nothing(error)
+        else:  # At once: other threads ask meanwhile.
+            self._approved, self._follow, self._git, self._notice = read
+            self._problem = None
         self._seen = seen
 
     def check(self) -> None:
@@ -510,16 +510,14 @@ class Trust:
         self._approved, self._follow, self._git = Digests(), False, None
         self._notice, self._problem = None, error
 
-    def _read_lists(self, folder: Path) -> None:
-        """Reads the lists. Raises `StorageFailed` if one is damaged or of a later version."""
-        state = _state(folder)
-        self._approved, torn = lists.read_log(folder / "approved")
-        if torn:
-            self._notice = (
-                f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
-            )
+    def _read_lists(self, folder: Path) -> tuple[Digests, bool, GitAnswers | None, str | None]:
+        """Returns texts, whether to follow, git's answers, a notice. Raises `StorageFailed`."""
+        state, seen = _state(folder), None
+        approved, torn = lists.read_log(folder / "approved")
+        skipped = "ends in the torn line of an interrupted write; it is skipped"
+        notice = f"`{folder}/approved` {skipped}" if torn else None
         if state is None:
-            return
+            return approved, False, None, notice
         with _checked(folder / "state.json"):
             follow = state["follow"]
             if not isinstance(follow, bool):
@@ -529,19 +527,20 @@ class Trust:
             with _checked(folder / "git.json"):
                 plain = json.loads(data)
                 seen = GitAnswers(**{**plain, "only": tuple(plain["only"])})
-            self._git = seen._replace(
+            seen = seen._replace(
                 committed=lists.read_sorted(folder / "committed"),
                 by_key=lists.read_sorted(folder / "signed"),
                 followed=lists.read_sorted(folder / "followed"),
             )
-        self._follow = follow
+        return approved, follow, seen, notice
 
     def _ask_git(self) -> None:
         """Asks git for new texts if the repository has changed since the last time."""
-        if self._globs is None or self._git is None:
+        seen = self._git
+        if self._globs is None or seen is None:
             return
-        stamp = self._git_stamp(self._git)
-        if stamp in (self._git.stamps.get(str(self.location.git_dir)), self._asked):
+        stamp = self._git_stamp(seen)
+        if stamp in (seen.stamps.get(str(self.location.git_dir)), self._asked):
             return
         self._asked = stamp
         with suppress(MindError), self._locked():

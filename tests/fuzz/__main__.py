@@ -38,14 +38,17 @@ _SECONDS = 20
 
 
 def _engine(name: str, state: Path, *options: str) -> tuple[int, str]:
-    """Returns the exit status and the output of libFuzzer."""
+    """Returns the exit status and the output: that of libFuzzer, then that of atheris.
+
+    The latter has the traceback of an input that failed.
+    """
     own = [sys.executable, "-X", "utf8", "-m", "tests.fuzz.engine", name]
     again = state / name / "again"  # libFuzzer starts itself again to merge.
     words = shlex.join([*own, str(again.absolute())])
     again.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")
     again.chmod(0o700)
     run = subprocess.run([str(again.absolute()), *options], capture_output=True, check=False)
-    return run.returncode, (run.stdout + run.stderr).decode("utf-8", "replace")
+    return run.returncode, (run.stderr + run.stdout).decode("utf-8", "replace")
 
 
 def fuzz(name: str, minutes: float, seed: int, state: Path) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def fuzz(name: str, minutes: float, seed: int, state: Path) -> dict[str, Any]:
         (REGRESSIONS / name).mkdir(parents=True, exist_ok=True)
         shutil.move(path, REGRESSIONS / name / path.name[:24])
     if status:
-        print(f"{output[-3000:]}\n{name} ended with status {status}")
+        print(f"{output[-6000:]}\n{name} ended with status {status}")
     executed = re.findall(r"stat::number_of_executed_units:\s*(\d+)", output)
     executions = int((executed or re.findall(r"^#(\d+)", output, re.M) or ["0"])[-1])
     # Without the start of the process, which imports everything.

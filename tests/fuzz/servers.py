@@ -4,12 +4,12 @@ import asyncio
 import json
 import logging
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from os import close, pipe, write
-from threading import Thread
 from typing import Any
 from unittest.mock import patch
 
@@ -96,16 +96,23 @@ class _Output:
 
     def __init__(self, expected: int, input: int) -> None:
         self.lines: list[str] = []
-        self._expected, self._input = expected, input
+        self._expected = expected
+        self._input: int | None = input
 
     async def write(self, text: str) -> None:
         self.lines.append(text)
         answered = sum('"method"' not in line[:80] for line in self.lines)
         if answered == self._expected:
-            close(self._input)
+            self.close_input()
 
     async def flush(self) -> None:
         """Does nothing: every line is kept."""
+
+    def close_input(self) -> None:
+        """Ends the input of the server, if it has not ended."""
+        if self._input is not None:
+            close(self._input)
+        self._input = None
 
 
 def frames(data: bytes) -> None:
@@ -140,11 +147,19 @@ def frames(data: bytes) -> None:
         _no_errors_logged(),
     ):
         app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="underscore")
-        Thread(target=_fed, args=(writing, b"\n".join(lines) + b"\n"), daemon=True).start()
+        threading.Thread(
+            target=_fed, args=(writing, b"\n".join(lines) + b"\n"), daemon=True
+        ).start()
         try:
             anyio.run(served, app)
         finally:
             app.finish()
+            output.close_input()
+            # A thread that still reads would take the input of the next descriptor of this number.
+            readers = [each for each in threading.enumerate() if each.name == "standard input"]
+            for thread in readers:
+                thread.join(_SECONDS)
+            close(reading)
     answers = [json.loads(line) for line in output.lines]
     for answer in answers:
         assert answer["jsonrpc"] == "2.0"

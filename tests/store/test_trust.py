@@ -6,6 +6,7 @@ import json
 import pytest
 
 from mimo.errors import LaterFormat, StorageFailed
+from mimo.store import digests
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_entries
 from mimo.store.location import locate
@@ -538,6 +539,30 @@ def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, mo
     assert Trust(home, root, globs=()).trusted(hashlib.sha256(b"tea").hexdigest())
     monkeypatch.undo()
     assert not Trust(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
+
+
+def test_threads_ask_while_another_one_reads_the_lists_again(home, root, monkeypatch):
+    repository(root)
+    Trust(home, root).begin()
+    (root / ".mind").mkdir()
+    (root / ".mind" / "a.md").write_bytes(b"tea")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "tea")
+    trust, tea = Trust(home, root, globs=()), hashlib.sha256(b"tea").hexdigest()
+    assert trust.trusted(tea)
+    Trust(home, root).approve([ONE])
+    answers, read = [], digests.read_log
+
+    def asking(path):
+        with monkeypatch.context() as patch:
+            # Another thread has seen that nothing changed, and was then held up.
+            patch.setattr(Trust, "_refresh", lambda _: None)
+            answers.append((trust.trusted(tea), trust.state.approved))
+        return read(path)
+
+    monkeypatch.setattr(digests, "read_log", asking)
+    assert trust.trusted(ONE)
+    assert answers == [(True, 0)]
 
 
 def test_ten_thousand_approvals_are_all_trusted(home, root):

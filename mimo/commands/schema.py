@@ -228,7 +228,7 @@ def _type(inner: Any) -> Schema:
     raise TypeError(f"a command can't answer with {inner!r}")
 
 
-@cache
+@cache  # Schemas are put together, and never changed.
 def _record(cls: type) -> Schema:
     properties: Schema = {}
     for field in fields_of(cls):

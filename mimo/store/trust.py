@@ -316,11 +316,11 @@ class Trust:
         """
         with self._changing() as folder:
             self._write_state(folder, follow=follow)
-            if self._git is not None:
+            if (seen := self._git) is not None:
                 base = None
                 with suppress(MindError):
                     base = self._vouching.base() if self._vouching and follow else None
-                chosen = self._git._replace(base=base, ref=None, tip=None, stamps={})
+                chosen = seen._replace(base=base, ref=None, tip=None, stamps={})
                 self._write_git(folder, chosen)
         self._asked = None
 
@@ -478,7 +478,7 @@ class Trust:
             read = self._read_lists(self.folder) if self.folder else (Digests(), False, None, None)
         except StorageFailed as error:
             self._use_nothing(error)
-        else:  # At once: other threads ask meanwhile.
+        else:  # Not before all is read: other threads ask meanwhile.
             self._approved, self._follow, self._git, self._notice = read
             self._problem = None
         self._seen = seen
@@ -511,7 +511,7 @@ class Trust:
         self._notice, self._problem = None, error
 
     def _read_lists(self, folder: Path) -> tuple[Digests, bool, GitAnswers | None, str | None]:
-        """Returns texts, whether to follow, git's answers, a notice. Raises `StorageFailed`."""
+        """Returns approvals, whether to follow, git's answers, a notice. Raises `StorageFailed`."""
         state, seen = _state(folder), None
         approved, torn = lists.read_log(folder / "approved")
         skipped = "ends in the torn line of an interrupted write; it is skipped"

@@ -44,6 +44,7 @@ from mimo.when.vocabulary import PARTS, UNITS, VAGUE
 _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
 _OF_CLOCKS = frozenset({"noon", "midnight", "am", "pm", "시"})
+"""Words of which each time of the clock without a colon has one."""
 _DAWN = 6
 """Before this hour, `this night` began on the day before."""
 

@@ -156,9 +156,9 @@ def frames(data: bytes) -> None:
             app.finish()
             output.close_input()
             # A thread that still reads would take the input of the next descriptor of this number.
-            readers = [each for each in threading.enumerate() if each.name == "standard input"]
-            for thread in readers:
-                thread.join(_SECONDS)
+            for thread in threading.enumerate():
+                if thread.name == "standard input":
+                    thread.join(_SECONDS)
             close(reading)
     answers = [json.loads(line) for line in output.lines]
     for answer in answers:

@@ -21,7 +21,7 @@ from tests.fuzz.targets import TARGETS
 from tests.fuzz.tools import CALLER, TOOLS, given
 
 MOST = 30
-"""The inputs of a target that are tried at most, every second or third of more."""
+"""The inputs of a target that are tried at most, evenly chosen of more."""
 
 SLOW = frozenset({"hook", "http", "import", "output", "query", "settings", "stdio", "tools", "web"})
 """Targets whose inputs take more than a few milliseconds each."""

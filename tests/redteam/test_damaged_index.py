@@ -36,7 +36,6 @@ from mimo.store.locks import holding
 
 DAMAGE = "damaged index stops or misleads a search"
 OTHERS = "another process's indexing blocks a search"
-MANY = 8
 QUERIES = ("limits of the interface", "who decides about tea", "rare words", "cold beverage")
 
 PERSON = Caller(surface=Surface.CLI)
@@ -448,8 +447,8 @@ def test_a_failure_at_any_moment_of_a_command_changes_no_answer(
 
     expected, needed = answer(), failing.calls
     assert needed
-    # Of many calls about eight, evenly: a command reads the same again and again.
-    for number in range(1, needed + 1, 1 + needed // MANY):
+    # At most eight of the calls, evenly: a command reads the same again and again.
+    for number in range(1, needed + 1, 1 + needed // 8):
         failing.calls, failing.first = 0, number
         given = answer()
         if fault != "vectors fail" or path not in ("search", "review"):

@@ -524,31 +524,32 @@ def test_a_rebase_that_goes_on_after_it_was_read_is_known(tmp_path, ends):
     assert reflog_entries(tmp_path, second.positions).made == {"b" * 40: None}
 
 
-def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):
+def committed(home, root):
+    """Commits a text as the user, and returns its digest."""
     repository(root)
     Trust(home, root).begin()
     (root / ".mind").mkdir()
     (root / ".mind" / "a.md").write_bytes(b"tea")
     git(root, "add", "-A")
     git(root, "commit", "-qm", "tea")
+    return hashlib.sha256(b"tea").hexdigest()
+
+
+def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):
+    tea = committed(home, root)
 
     def full(path, *_, **__):
         raise StorageFailed(f"can't write `{path}`", hint="")
 
     monkeypatch.setattr("mimo.store.files.replace", full)
-    assert Trust(home, root, globs=()).trusted(hashlib.sha256(b"tea").hexdigest())
+    assert Trust(home, root, globs=()).trusted(tea)
     monkeypatch.undo()
-    assert not Trust(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
+    assert not Trust(home, root).trusted(tea)
 
 
 def test_threads_ask_while_another_one_reads_the_lists_again(home, root, monkeypatch):
-    repository(root)
-    Trust(home, root).begin()
-    (root / ".mind").mkdir()
-    (root / ".mind" / "a.md").write_bytes(b"tea")
-    git(root, "add", "-A")
-    git(root, "commit", "-qm", "tea")
-    trust, tea = Trust(home, root, globs=()), hashlib.sha256(b"tea").hexdigest()
+    tea = committed(home, root)
+    trust = Trust(home, root, globs=())
     assert trust.trusted(tea)
     Trust(home, root).approve([ONE])
     answers, read = [], digests.read_log

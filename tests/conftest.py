@@ -30,7 +30,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=1_000)
-settings.register_profile("steady", settings.get_profile("default"), derandomize=True)
+settings.register_profile(
+    "steady", settings.get_profile("default"), derandomize=True, max_examples=25
+)
 settings.load_profile("default")
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)

@@ -259,7 +259,7 @@ def check_content(content: str) -> str:
     """Returns `content`; raises `Invalid` if it is empty or too long."""
     if not content.strip():
         raise Invalid("content is empty", hint="say what should be remembered")
-    size = len(content.encode())
+    size = len(content.encode("utf-8", "surrogatepass"))  # Files refuse halves of pairs.
     if size > MAX_CONTENT_BYTES:
         raise Invalid(
             f"content has {size:,} bytes; a memory holds {MAX_CONTENT_BYTES:,} at most",
@@ -269,15 +269,11 @@ def check_content(content: str) -> str:
     return content
 
 
-_PRINTABLE = 1e300
-"""Smaller numbers can be formatted as a float."""
-
-
 def check_unit(name: str, value: float) -> float:
     """Returns `value`; raises `Invalid` naming the field unless it is in 0..1."""
     if not 0 <= value <= 1:
         # An integer may be too large for a float, or to be printed.
-        shown = f", not {value:g}" if abs(value) < _PRINTABLE else ""
+        shown = f", not {value:g}" if abs(value) < 1e300 else ""
         raise Invalid(f"{name} must be between 0 and 1{shown}", details={"field": name})
     return float(value)
 

@@ -99,6 +99,11 @@ def exposed(value: Any) -> Any:
     return replace(value, **{n: exposed(getattr(value, n)) for n in names}) if names else value
 
 
+def storable(text: str) -> str:
+    """Returns text without NUL and halves of surrogate pairs, which no memory can hold."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+
+
 def one_line(text: str) -> str:
     """Returns the clean text on one line."""
     return " ".join(clean(text).splitlines())

@@ -104,8 +104,10 @@ class Postgres:
 
     def pause(self, how: int = signal.SIGSTOP) -> None:
         """Pauses all processes of the server; SIGCONT continues them."""
-        for pid in (self.pid, *self._children()):
-            os.kill(pid, how)
+        os.kill(self.pid, how)  # A paused server starts no more processes.
+        for pid in self._children():
+            with suppress(ProcessLookupError):  # It may have ended meanwhile.
+                os.kill(pid, how)
 
     def _children(self) -> list[int]:
         stats = []

@@ -29,7 +29,7 @@ from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.store import files, projects
-from mimo.text.clean import clean
+from mimo.text.clean import clean, storable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -488,7 +488,7 @@ def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = 
     from mimo.mind import Mind
     from mimo.operations import lookup, saving
 
-    words = masked(without_fenced(text).strip()[:MAX_SUMMARY])
+    words = masked(storable(without_fenced(text)).strip()[:MAX_SUMMARY])
     if not words or not scene.allowed.summaries:
         return session
     opened = Mind.open(

@@ -22,6 +22,7 @@ from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose
 from mimo.memory.codec.file import KEYS, read_moment
 from mimo.memory.codec.front_matter import flow
 from mimo.memory.model import Kind, Link, Memory, Section
+from mimo.text.clean import storable
 from mimo.text.phrases import bullets
 
 LARGEST_JSON = 256 * 1024 * 1024
@@ -239,7 +240,7 @@ def _item(
         type=draft.type,
         content=content or draft.title or "",
         created=draft.created or now,
-        title=draft.title and _clean(draft.title),
+        title=draft.title and storable(draft.title),
         topic=draft.topic,
         tags=draft.tags,
         importance=draft.importance,
@@ -308,7 +309,7 @@ def _folded(name: str) -> str:
 
 
 def _one_line(content: str) -> str:
-    return " ".join(_clean(content).split())
+    return " ".join(storable(content).split())
 
 
 # Values.
@@ -359,7 +360,7 @@ def tags(*values: Any) -> tuple[str, ...]:
         items = items if isinstance(items, list) else [items]
         for item in items:
             if isinstance(item, str | int | float) and not isinstance(item, bool):
-                word = re.sub(r"[\[\]{},]+", " ", _clean(str(item))).strip().lstrip("#@").strip()
+                word = re.sub(r"[\[\]{},]+", " ", storable(str(item))).strip().lstrip("#@").strip()
                 if word and word.isprintable():
                     words[word] = None
     return tuple(words)
@@ -369,7 +370,7 @@ def text(value: Any) -> str | None:
     """Returns a value as text that a file can hold; None if it is blank, a list or an object."""
     if value is None or isinstance(value, list | dict):
         return None
-    content = _clean(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
+    content = storable(value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value))
     return content if content.strip() else None
 
 
@@ -474,9 +475,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
         raise ValueError
     match value:
         case str():
-            return _clean(value)
+            return storable(value)
         case dict():
-            return {_clean(str(key)): _plain(item, depth + 1) for key, item in value.items()}
+            return {storable(str(key)): _plain(item, depth + 1) for key, item in value.items()}
         case list():
             return [_plain(item, depth + 1) for item in value]
         case float() if not isfinite(value):
@@ -484,8 +485,3 @@ def _plain(value: Any, depth: int = 0) -> Any:
         case int() if abs(value) > _LARGEST:
             return str(value)
     return value
-
-
-def _clean(content: str) -> str:
-    """Returns text without NUL and halves of surrogate pairs."""
-    return content.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

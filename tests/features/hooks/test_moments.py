@@ -583,6 +583,20 @@ def test_the_summary_at_compaction_becomes_a_private_memory(claude: Client, mind
     assert "old" not in kept
 
 
+@pytest.mark.parametrize("cut", ["\ud83d", "\0"])
+def test_a_summary_that_a_client_cut_within_a_character_is_kept(
+    claude: Client, mind: Mind, cut: str
+) -> None:
+    claude.send("PostCompact", compact_summary=f"{SUMMARY}{cut} and tea")
+    claude.send("Stop", last_assistant_message=f"{cut}{SUMMARY}")
+    claude.send("SessionEnd", reason="logout")
+    (path,) = contexts(mind)
+    first, at_the_end = path.read_text(encoding="utf-8").split("At the end: ")
+    assert f"{SUMMARY.strip()} " in first
+    assert "and tea" in first
+    assert SUMMARY.strip() in at_the_end
+
+
 def test_no_summary_is_saved_in_a_project_of_a_later_format(claude: Client, mind: Mind) -> None:
     (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
     claude.send("PostCompact", trigger="auto", compact_summary=SUMMARY)

@@ -72,8 +72,8 @@ class TestStore:
         with pytest.raises(Invalid, match="importance"):
             call(mind, "store", content="x", importance=importance)
 
-    @pytest.mark.parametrize("content", ["", "  \n"])
-    def test_empty_content_is_refused_and_leaves_nothing(self, mind, content):
+    @pytest.mark.parametrize("content", ["", "  \n", "tea \ud83d", "tea \0"])
+    def test_what_no_file_can_hold_is_refused_and_leaves_nothing(self, mind, content):
         with pytest.raises(Invalid):
             store(mind, content)
 

@@ -74,9 +74,11 @@ coverage: setup ## Run the tests, and list the lines and branches that none reac
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 
-# Those that go through the libraries of pyproject.toml.
+# Those that go through the libraries of pyproject.toml, but none of speed, large files or signals.
 LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
-	cli/test_command_line.py cli/test_help.py cli/test_asking.py cli/test_guided_review.py \
+	cli/test_command_line.py cli/test_help.py cli/test_asking.py \
+	$(addprefix cli/test_guided_review.py::test_, \
+		each_version_is_chosen_by_one_key editing_opens_the_editor quitting_changes_nothing) \
 	features/browse/test_screen.py features/clients/test_clients.py \
 	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_alignment.py index/test_embedding_encoder.py \
@@ -94,7 +96,8 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 		a_revoked_token_ends_open_sessions_and_streams \
 		the_server_is_ready_and_says_so_without_a_token) \
 	store/test_log_memories.py store/test_sandbox.py store/test_watch.py \
-	text/test_patterns.py text/test_tokens.py)
+	text/test_patterns.py text/test_tokens.py) \
+	-k 'not (linear or long_to_cut or too_large or thousands or killed_server or no_client_out or signal)'
 
 test-shells: setup shells ## Complete command lines in the real shells (installs zsh and fish on Debian, as root)
 	$(RUN) -m pytest -q -n auto tests/cli/test_shells.py

@@ -303,9 +303,9 @@ _INVALID_ID = ErrorData(
 
 
 def _problem(error: ValidationError) -> ErrorData:
-    problems = error.errors(include_url=False)
-    if any(problem["type"] == "json_invalid" for problem in problems):
-        return ErrorData(code=PARSE_ERROR, message="not valid JSON")
+    for problem in error.errors(include_url=False):
+        if problem["type"] == "json_invalid":
+            return ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {problem['ctx']['error']}")
     return ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC message")
 
 

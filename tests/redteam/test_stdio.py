@@ -115,6 +115,8 @@ def test_each_line_that_is_not_a_message_is_answered_and_the_server_lives_on(
             server.send(line)
             reply = server.read()
             assert (reply["id"], reply["error"]["code"]) == (identity, code), line[:80]
+            where = "at line 1 column" in reply["error"]["message"]
+            assert where == (code == -32700), reply
         server.send(listing(20))
         assert server.until(20)[-1]["result"]["structuredContent"]["total"] == 0
 

@@ -44,6 +44,9 @@ _RETRY_SECONDS = 600.0
 """The time after which an index that could not be used is tried again."""
 
 
+_LASTING = ("embedding", "index", "vectors", "pending")
+"""Subjects of notices that belong to every call, until the next one about the same."""
+
 _OF_CALL = (
     "author agent member allows_secrets counts_uses client_session progress halted reads_once"
 ).split()
@@ -146,6 +149,8 @@ class Mind:
         self._parts: dict[str, Any] = {}
         self._opening = RLock()
         self._notices: dict[str, str | None] = {}
+        self.notes: dict[str, str | None] = {}
+        """The notices that belong to one call."""
         self._others: dict[Path, Mind] = {}
 
     @classmethod
@@ -249,7 +254,8 @@ class Mind:
         memory for all projects if it is open.
         """
         own = ("guard", "session", "values", "events")
-        view = self._view(parts={k: v for k, v in self._parts.items() if k not in own})
+        parts = dict(self._parts)  # Another call may open one meanwhile.
+        view = self._view(parts={k: v for k, v in parts.items() if k not in own})
         view._notices = dict(self._notices)
         view.environ = environ
         self.user()
@@ -338,7 +344,6 @@ class Mind:
 
         user = self.beside(project.root, self._parts_elsewhere, project)
         user.is_users, user.author = True, self.agent
-        user.note("trust", None)
         user._missing = user._refused = None
         return user
 
@@ -370,7 +375,7 @@ class Mind:
                 closed += map(self._others.pop, past[: -_MOST_PAST + 1])
             self._others[key] = other  # The last one is that used last.
             view = other._view(parts=other._parts)
-            view.is_fresh = False
+            view.is_fresh, view.notes = False, {}
             for name in _OF_CALL:
                 setattr(view, name, getattr(self, name))
         for each in closed:
@@ -418,16 +423,16 @@ class Mind:
 
     def note(self, about: str, notice: str | None) -> None:
         """Sets the notice about one subject; None removes it."""
-        self._notices[about] = notice
+        (self._notices if about in _LASTING else self.notes)[about] = notice
 
     def noted(self, about: str) -> str | None:
         """Returns the notice about one subject, or None."""
-        return self._notices.get(about)
+        return (self._notices if about in _LASTING else self.notes).get(about)
 
     @property
     def notice(self) -> str | None:
         """All notices that belong beside an answer, or None."""
-        return "; ".join(filter(None, self._notices.values())) or None
+        return "; ".join(filter(None, (*self.notes.values(), *self._notices.values()))) or None
 
     def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
         """Logs an event such as `mimo.ingest.file`. An event that can't be written is dropped."""

@@ -58,12 +58,12 @@ def invoke(spec: Spec, mind: Mind, caller: Caller, arguments: Mapping[str, Any])
         raise Denied(f"`{spec.key}` is not offered here")
     if not spec.needs.diagnosis:
         mind.check()
-    mind = mind.acting_as(_author(caller))
+    opened, mind = mind, mind.acting_as(_author(caller))
+    # Those of an earlier call do not belong to this one; the caller may read them afterwards.
+    opened.notes = mind.notes = {}
     mind.agent, mind.member = _agent(caller), caller.member
     mind.allows_secrets = caller.allows_secrets
     mind.reads_once = spec.effect is Effect.READ
-    for subject in ("trust", "checkpoint", "time", "projects", "worktree"):
-        mind.note(subject, None)  # A note of an earlier call does not belong to this one.
     with _as_mind_error(spec, arguments, caller.surface), disk.shared():
         call, guard = _call(spec, mind, caller), mind.guard
         ending, started = Ending(), mind.timer.monotonic()

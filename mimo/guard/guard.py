@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from mimo.guard.limits import Limits
 
+    _Verdicts = dict[tuple[object, ...], tuple[datetime, Verdict]]
+
 _CACHED = timedelta(minutes=5)
 _MOST_CACHED = 1_000
 
@@ -62,36 +64,39 @@ class Guard:
         self._limits: Limits | None = None
         self._opening = allocate_lock()
         self._log = log
-        self._policies: ActivePolicies | None = None
-        self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}
+        self._judged: tuple[ActivePolicies, _Verdicts] | None = None
         self._held: list[Mapping[str, Any]] | None = None
 
     def policies(self) -> ActivePolicies:
-        """Returns the active policies; cached verdicts of other policies are dropped."""
-        policies = self._policy_file.active()
-        if policies != self._policies:
-            self._policies, self._verdicts = policies, {}
-        return policies
+        """Returns the active policies."""
+        return self._with_verdicts()[0]
+
+    def _with_verdicts(self) -> tuple[ActivePolicies, _Verdicts]:
+        """Returns the active policies, and the cached verdicts of these."""
+        policies, judged = self._policy_file.active(), self._judged
+        if judged is None or policies != judged[0]:
+            judged = self._judged = policies, {}
+        return judged
 
     def authorise(self, call: Call) -> None:
         """Raises `Denied` unless every policy permits a call."""
         if not call.governed:
             return
-        policies = self.policies()
+        policies, verdicts = self._with_verdicts()
         if policies.faults:
             if call.diagnosis:
                 return
             raise policies.refusal(call.agent)
         parts = (call.operation, call.namespace, call.context, call.ttl_seconds)
         key = (call.tool, call.like, *parts)
-        cached = self._verdicts.get(key)
+        cached = verdicts.get(key)
         if cached and timedelta() <= call.at - cached[0] < _CACHED:
             verdict = cached[1]
         else:
             verdict = policies.judge(call)
-            if len(self._verdicts) >= _MOST_CACHED:
-                self._verdicts.clear()
-            self._verdicts[key] = (call.at, verdict)
+            if len(verdicts) >= _MOST_CACHED:
+                verdicts.clear()
+            verdicts[key] = (call.at, verdict)
         if not verdict.permitted:
             raise _denied(call, verdict)
 

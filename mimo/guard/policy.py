@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
     E = TypeVar("E", bound=StrEnum)
     Check = Callable[[Place, Any], T | None]
+    _Read = tuple["Policy | None", tuple[Fault, ...], str]
 
 FILE = files.POLICY
 MAX_BYTES = 64 * 1024
@@ -507,10 +508,8 @@ class PolicyFile:
         """Takes a project's root, and a function that returns whether a digest is approved."""
         self._path = root / FILE if root else None
         self._trusted = trusted
-        self._seen: disk.Stamp | None = None
-        self._digest = ""
-        self._policy: Policy | None = None
-        self._faults: tuple[Fault, ...] = ()
+        self._seen: tuple[disk.Stamp, _Read] | None = None
+        """The content, and when the file had last changed; one attribute, for several threads."""
 
     def active(self) -> ActivePolicies:
         """Returns the policies that apply now."""
@@ -523,27 +522,30 @@ class PolicyFile:
             return none
         except OSError:
             stamp = None
-        if stamp is None or stamp != self._seen:
+        seen = self._seen
+        if stamp and seen and stamp == seen[0]:
+            policy, faults, digest = seen[1]
+        else:
             read_ns = time.time_ns()
-            self._read(self._path)
-            self._seen = stamp if stamp and stamp.is_settled(read_ns) else None
-        trusted = self._trusted(self._digest)
+            policy, faults, digest = read = _read(self._path)
+            self._seen = (stamp, read) if stamp and stamp.is_settled(read_ns) else None
+        trusted = self._trusted(digest)
         policies: tuple[Policy, ...] = ()
-        if self._policy is not None:
-            policies = (self._policy,) if trusted else (DEFAULT, self._policy)
-        return ActivePolicies(
-            policies=policies, faults=self._faults, digest=self._digest, trusted=trusted
-        )
+        if policy is not None:
+            policies = (policy,) if trusted else (DEFAULT, policy)
+        return ActivePolicies(policies=policies, faults=faults, digest=digest, trusted=trusted)
 
-    def _read(self, path: Path) -> None:
-        from mimo.memory.codec.front_matter import Fault
 
-        self._policy, self._faults, self._digest = None, (), ""
-        try:
-            data, _ = disk.look(path, limit=MAX_BYTES)
-            self._digest = files.approval_of(FILE, data)
-            self._policy = parse(data, FILE)
-        except InvalidPolicy as error:
-            self._faults = error.faults
-        except (OSError, MindError) as error:
-            self._faults = (Fault(1, f"it can't be read: {error}"),)
+def _read(path: Path) -> _Read:
+    """Returns the policy in a file or the faults of the file, and the digest of its approval."""
+    from mimo.memory.codec.front_matter import Fault
+
+    digest = ""
+    try:
+        data, _ = disk.look(path, limit=MAX_BYTES)
+        digest = files.approval_of(FILE, data)
+        return parse(data, FILE), (), digest
+    except InvalidPolicy as error:
+        return None, error.faults, digest
+    except (OSError, MindError) as error:
+        return None, (Fault(1, f"it can't be read: {error}"),), digest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from _thread import get_ident
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -82,7 +83,8 @@ class Index:
         self._embeds = True
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
-        self._cleared = False
+        self._clearing: int | None = None
+        """The thread whose next `apply` empties the index."""
         self._compared_file: object = ...
         """The identity of the database with which all files have been compared."""
         self._compared = -1
@@ -173,7 +175,7 @@ class Index:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer | None:
-        if self._cleared:
+        if self._clearing == get_ident():
             return None
         try:
             self._data.renew()
@@ -203,17 +205,18 @@ class Index:
     # Writing.
 
     def clear(self) -> None:
-        """Empties the index, in the transaction of the next `apply`; until then it answers."""
-        self._cleared = True
+        """Empties the index, in the next `apply` of this thread; until then it answers others."""
+        self._clearing = get_ident()
 
     @property
     def is_cleared(self) -> bool:
-        """Returns whether the next `apply` empties the index."""
-        return self._cleared
+        """Returns whether the next `apply` of this thread empties the index."""
+        return self._clearing == get_ident()
 
     def keep(self) -> None:
         """Cancels `clear`."""
-        self._cleared = False
+        if self.is_cleared:
+            self._clearing = None
 
     def apply(
         self,
@@ -234,7 +237,7 @@ class Index:
         from mimo.index.writing import prepared
 
         self._embeds = True
-        if not self._cleared:
+        if self._clearing != get_ident():
             late: frozenset[str] = frozenset()
             with self._postponing(changes):
                 for batch in prepared(changes, self._embed):
@@ -243,7 +246,7 @@ class Index:
                     self._embed(batch[1])
             self._prune()
             return late
-        self._cleared = False
+        self._clearing = None
         try:
             if iter(changes) is changes:
                 changes = list(changes)
@@ -254,7 +257,7 @@ class Index:
             batches = prepared(changes, self._embed)
             late = self._write(batches, now_ns, wait, overtaken, clear=True)
         except BaseException:
-            self._cleared = True
+            self._clearing = get_ident()
             raise
         self._prune(every=True)
         return late
@@ -577,6 +580,9 @@ class Index:
                 if attempt:
                     self.leave_disk(error.message)
                 self._data.require_refill()
+            finally:
+                if self._data.replaced != replaced:
+                    self._forget()  # The query may have read the database before.
         raise database.damaged(self._data.newest.path, "it is replaced again and again")
 
     def leave_disk(self, reason: str) -> None:
@@ -610,9 +616,7 @@ class Index:
     def _forget(self) -> None:
         """Empties the caches, which are of another database."""
         self._identity = self._data.identity
-        self._walks = None
-        if self._search:
-            self._search.forget()
+        self._walks = self._search = None  # Threads that still use them fill those only.
         if meanings := vars(self).get("meanings"):
             meanings.units.forget()
 

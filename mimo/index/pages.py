@@ -13,13 +13,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _thread import allocate_lock
+from _thread import RLock
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EMFILE, ENFILE, ENOMEM, EROFS
 from itertools import count, zip_longest
 from pathlib import Path
-from weakref import WeakValueDictionary
 from zlib import adler32
 
 from mimo import disk
@@ -129,27 +128,35 @@ class Held:
     one descriptor of each file, which must live longer than the connections.
     """
 
-    _all: ClassVar[WeakValueDictionary[tuple[int, int], Held]] = WeakValueDictionary()
-    _turn = allocate_lock()
+    _all: ClassVar[dict[tuple[int, int], list[int]]] = {}
+    """The number of uses of each file, and its descriptor; two if it was moved while it opened."""
+    _turn = RLock()  # A use may end while `of` runs, by a garbage collection.
 
-    def __init__(self, descriptor: int) -> None:
-        """Takes the descriptor; `of` opens it."""
-        self.descriptor = descriptor
+    def __init__(self, key: tuple[int, int], descriptor: int) -> None:
+        """Takes the device and inode of a file, and its descriptor; `of` opens it."""
+        self._key, self.descriptor = key, descriptor
 
     @classmethod
     def of(cls, path: Path) -> Held:
-        """Returns the open file. Raises `OSError`, also if it is not a regular file."""
+        """Returns a use of the open file. Raises `OSError`, also if it is not a regular file."""
         with cls._turn:
             status = path.lstat()
-            held = cls._all.get((status.st_dev, status.st_ino))
-            if held is None:
-                held = cls(disk.opened(path))
-                status = os.fstat(held.descriptor)
-                cls._all[status.st_dev, status.st_ino] = held
-            return held
+            file = cls._all.get(key := (status.st_dev, status.st_ino))
+            if file is None:
+                descriptor = disk.opened(path)
+                status = os.fstat(descriptor)
+                file = cls._all.setdefault(key := (status.st_dev, status.st_ino), [0])
+                file.append(descriptor)
+            file[0] += 1
+            return cls(key, file[1])
 
     def __del__(self) -> None:
-        os.close(self.descriptor)
+        with self._turn:
+            file = self._all[self._key]
+            file[0] -= 1
+            if not file[0]:
+                for descriptor in self._all.pop(self._key)[1:]:
+                    os.close(descriptor)
 
 
 class Pages:

@@ -158,12 +158,13 @@ class Units:
 
     def forget(self) -> None:
         """Makes the next call read everything: another database has the units."""
-        self._revision = -1
-        self._state: State | None = None
-        self._memories: Keys = np.empty(0, np.int64)
-        self._names: Names = np.empty((0, NAME), np.uint8)
-        self._rows: Places = np.empty(0, np.intp)
-        self._table: Table | None = None
+        with self._turn:
+            self._revision = -1
+            self._state: State | None = None
+            self._memories: Keys = np.empty(0, np.int64)
+            self._names: Names = np.empty((0, NAME), np.uint8)
+            self._rows: Places = np.empty(0, np.intp)
+            self._table: Table | None = None
 
     def table(self, sql: sqlite3.Connection, vectors: Vectors) -> Table:
         """Returns the table of the present state of the store and of its vectors."""

@@ -55,10 +55,6 @@ class Search:
         self.embedder = embedder
         self.meanings = meanings
         self._searches = 0
-        self.forget()
-
-    def forget(self) -> None:
-        """Empties the caches: another database may have the same revisions."""
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self._postings: Postings | None = None
         self.stock = Stock()
@@ -91,7 +87,7 @@ class Search:
         self._searches += 1
         if not self.is_often:
             return None
-        postings = self._postings  # Another thread may empty the cache.
+        postings = self._postings
         if postings is None:
             if not numpy_in_turn(self.vectors.folder if self.vectors else None):
                 return None

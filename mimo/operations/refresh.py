@@ -53,6 +53,8 @@ class Refreshed:
     added: int = 0
     changed: int = 0
     removed: int = 0
+    is_whole: bool = True
+    """False if another process is writing the index, which lacks changes."""
 
 
 def refresh(mind: Mind) -> Refreshed:
@@ -186,7 +188,7 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
         if done is not None:
-            if not mind.noted("pending"):
+            if done.is_whole:
                 mind.is_fresh = mind.reads_once
                 mind.watched.settle(pending.mark, compared=False)
             return done
@@ -195,7 +197,7 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
     now_ns = time.time_ns()
     missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
-    if not mind.noted("pending"):
+    if done.is_whole:
         mind.index.note_all_compared()
         mind.is_fresh = mind.reads_once
         if mind.watched:
@@ -211,7 +213,7 @@ def _applied(mind: Mind, changes: _Changes, indexed: Collection[str], now_ns: in
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")
-        return Refreshed()
+        return Refreshed(is_whole=False)
     mind.note("pending", None)
     added = sum(path not in indexed for path in changes.stale)
     return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))

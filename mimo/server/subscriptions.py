@@ -9,6 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -191,8 +192,7 @@ class Subscriptions:
             self._compared.pop(memory, None)
 
     async def _compare(self, memory: Memory, compared: "_Compared") -> None:
-        for uri in await compared.changed(self._uris(memory)):
-            await self._report(memory, uri)
+        await compared.compare(self._uris(memory), partial(self._report, memory))
 
     async def _report(self, memory: Memory, uri: str) -> None:
         for session, other, uris in list(self._clients.values()):
@@ -212,34 +212,44 @@ class _Compared:
         self._states: dict[str, str | None] = {}
         self._revision: object = None
         self._skipped = 0
-        self._free = anyio.CapacityLimiter(1)
+        self._turn, self._free = anyio.Lock(), anyio.CapacityLimiter(1)
 
-    async def changed(self, uris: Iterable[str]) -> list[str]:
-        """Returns the resources that changed since the last call; a new one has not."""
+    async def compare(self, uris: Iterable[str], report: Callable[[str], Awaitable[None]]) -> None:
+        """Reports the resources that changed since the last comparison; a new one has not.
+
+        What is not reported, because the caller is cancelled, the next comparison reports.
+        """
         wanted = frozenset(uris)
-        return await anyio.to_thread.run_sync(
-            self._changes, wanted, limiter=self._free, abandon_on_cancel=True
-        )
+        async with self._turn:
+            looked = await anyio.to_thread.run_sync(
+                self._look, wanted, limiter=self._free, abandon_on_cancel=True
+            )
+            if looked is None:
+                return
+            states, revision, skipped = looked
+            for uri in sorted(states):
+                if self._states.get(uri, states[uri]) != states[uri]:
+                    await report(uri)
+            kept = {uri: state for uri, state in self._states.items() if uri in wanted}
+            self._states, self._revision, self._skipped = kept | states, revision, skipped
 
-    def _changes(self, uris: frozenset[str]) -> list[str]:
+    def _look(self, uris: frozenset[str]) -> tuple[dict[str, str | None], object, int] | None:
+        """Returns the present states of the resources that must be compared; None if that fails."""
         try:
             mind = self._memory.mind().acting_as(None)
             mind.member = self._member
             revision = _revision(mind)
         except (MindError, OSError) as error:
             log.info("resources were not compared: %s", type(error).__name__)
-            return []
+            return None
         new = uris - self._states.keys()
-        self._skipped += not new
+        skipped = self._skipped + (not new)
         wanted = uris
-        if revision == self._revision and self._skipped < SKIPPED:
+        if revision == self._revision and skipped < SKIPPED:
             wanted = new  # Otherwise each of many subscriptions would read the resources of all.
         else:
-            self._revision, self._skipped = revision, 0
-        states = {uri: resources.state(mind, uri) for uri in wanted}
-        before = self._states
-        self._states = {uri: before[uri] for uri in uris & before.keys()} | states
-        return sorted(uri for uri in wanted if uri in before and before[uri] != states[uri])
+            skipped = 0
+        return {uri: resources.state(mind, uri) for uri in wanted}, revision, skipped
 
 
 def _revision(mind: Mind) -> list[int]:

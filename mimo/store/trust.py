@@ -33,6 +33,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import chain
@@ -140,6 +141,8 @@ class Trust:
         self._problem: StorageFailed | None = None
         self._notice: str | None = None
         self._checker: tuple[tuple[object, ...], Callable[[str], bool]] | None = None
+        self._turn = allocate_lock()
+        """Held while the lists are exchanged: an older reading must not replace a newer one."""
         self._identify()
 
     def _identify(self) -> None:
@@ -157,16 +160,17 @@ class Trust:
         self._use_mark(read_mark(self.location, self._owner))
 
     def _use_mark(self, mark: str | None) -> None:
-        self._mark = mark
-        self.folder = _folder(self._home, mark, self.location.inside) if mark else None
-        """The folder of the approvals; None if there never were any."""
+        folder = _folder(self._home, mark, self.location.inside) if mark else None
         # As strings: these files are checked for every shown text, and joining paths is slow.
-        self._files: list[str] = []
-        self._seen: tuple[object, ...] | None = None
+        paths: list[str] = []
         with suppress(StorageFailed):
             owner = self._owner
-            self._files = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
-            self._files += [f"{self.folder}/{name}" for name in _FILES[:3]] if self.folder else []
+            paths = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
+            paths += [f"{folder}/{name}" for name in _FILES[:3]] if folder else []
+        self.folder, self._files = folder, paths
+        """The folder of the approvals; None if there never were any."""
+        self._seen: tuple[object, ...] | None = None
+        self._mark = mark  # The last: another thread that finds a mark needs the folder.
 
     @property
     def _vouching(self) -> Vouching | None:
@@ -292,10 +296,11 @@ class Trust:
             new = [digest for digest in wanted if digest not in self._approved]
             if new:
                 lists.append(folder / "approved", new)
-                # Reading the list again after each of many approvals would be quadratic.
-                self._approved = self._approved.with_more(new)
-                self._notice = None
-                self._seen = tuple(map(disk.stamp, self._files))
+                with self._turn:
+                    # Reading the list again after each of many approvals would be quadratic.
+                    self._approved = self._approved.with_more(new)
+                    self._notice = None
+                    self._seen = tuple(map(disk.stamp, self._files))
             if more := {digest.removeprefix(ALONE) for digest in reviewed} - self.reviewed():
                 lists.write_sorted(folder / "reviewed", more | self.reviewed())
         return len(new)
@@ -474,14 +479,16 @@ class Trust:
             if mark != self._mark or self._owner is None:
                 self._identify()
                 seen = tuple(map(disk.stamp, self._files))
-        try:
-            read = self._read_lists(self.folder) if self.folder else (Digests(), False, None, None)
-        except StorageFailed as error:
-            self._use_nothing(error)
-        else:  # Not before all is read: other threads ask meanwhile.
-            self._approved, self._follow, self._git, self._notice = read
-            self._problem = None
-        self._seen = seen
+        with self._turn:
+            try:
+                folder = self.folder
+                read = self._read_lists(folder) if folder else (Digests(), False, None, None)
+            except StorageFailed as error:
+                self._use_nothing(error)
+            else:  # Not before all is read: other threads ask meanwhile.
+                self._approved, self._follow, self._git, self._notice = read
+                self._problem = None
+            self._seen = seen
 
     def check(self) -> None:
         """Reads all lines of the lists, so that a damaged one is noticed in any place."""
@@ -542,10 +549,12 @@ class Trust:
         stamp = self._git_stamp(seen)
         if stamp in (seen.stamps.get(str(self.location.git_dir)), self._asked):
             return
-        self._asked = stamp
         with suppress(MindError), self._locked():
             self._refresh()
-            self._store_answers()
+            last = self._git
+            if last and self._git_stamp(last) != last.stamps.get(str(self.location.git_dir)):
+                self._store_answers()  # No other thread or process has asked meanwhile.
+        self._asked = stamp
 
     def _git_stamp(self, seen: GitAnswers) -> str:
         return repr((self._only, self.location.git_stamp(seen.ref, seen.watched)))

@@ -288,13 +288,30 @@ def test_a_very_large_index_is_compared_in_portions(
 
 def test_a_file_stays_open_as_long_as_a_part_needs_it(filled: Path) -> None:
     first, second = pages.Held.of(filled), pages.Held.of(filled)
-    assert first is second
+    assert first.descriptor == second.descriptor
     descriptor = first.descriptor
     del first
     os.fstat(descriptor)
     del second
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_a_use_that_begins_while_the_last_one_ends_has_an_open_file(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close, begun = os.close, []
+
+    def closing(descriptor: int) -> None:
+        if not begun:
+            begun.append(pages.Held.of(filled))
+        close(descriptor)
+
+    held = pages.Held.of(filled)
+    monkeypatch.setattr(os, "close", closing)
+    del held
+    monkeypatch.undo()
+    os.fstat(begun[0].descriptor)
 
 
 LOCKED = """

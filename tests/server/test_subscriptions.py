@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -260,10 +261,53 @@ def test_a_subscription_does_not_read_what_others_follow(
     compared = _Compared(Memory(lambda: mind), None)
     uris = [f"mind://memory/{number}" for number in range(2 * SKIPPED)]
 
+    changed: list[str] = []
+
+    async def report(uri: str) -> None:
+        changed.append(uri)
+
     async def follow() -> None:
         for count in range(1, len(uris) + 1):
-            assert await compared.changed(uris[:count]) == []
+            await compared.compare(uris[:count], report)
 
     anyio.run(follow)
 
     assert sorted(read) == sorted(uris)
+    assert changed == []
+
+
+def test_a_change_is_reported_though_the_request_that_found_it_was_cancelled(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states = {"mind://memory/tea": "before"}
+    looking, go_on = Event(), Event()
+
+    def state(_: Mind, uri: str) -> str | None:
+        if states["mind://memory/tea"] == "after":
+            looking.set()
+            go_on.wait(10)
+        return states.get(uri)
+
+    monkeypatch.setattr(resources, "state", state)
+    compared = _Compared(Memory(lambda: mind), None)
+    changed: list[str] = []
+
+    async def report(uri: str) -> None:
+        changed.append(uri)
+
+    async def cancelled() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(compared.compare, [*states, "mind://context"], report)
+            await anyio.to_thread.run_sync(looking.wait)
+            tasks.cancel_scope.cancel()
+
+    async def follow() -> None:
+        await compared.compare(states, report)
+        states["mind://memory/tea"] = "after"
+        await cancelled()
+        go_on.set()
+        for _ in range(SKIPPED + 1):
+            await compared.compare(states, report)
+
+    anyio.run(follow)
+    assert changed == ["mind://memory/tea"]

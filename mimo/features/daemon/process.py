@@ -244,11 +244,11 @@ class Loop:
             mind = self._projects[root]
             changed = refresh.refresh_changed(mind, paths) if paths else None
             done = refresh.refresh(mind) if changed is None else changed
-            if done != refresh.Refreshed():
-                log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
+            if count := done.added + done.changed + done.removed:
+                log.info("%s: %s files indexed", root, count)
             if done.added + done.changed > _MANY:
                 encoding.encode_later(mind)
-            is_enough = changed is not None
+            is_enough = changed is not None and changed.is_whole
         if len(self._projects) > _STAY_OPEN:
             self._projects[root].close()  # Its next use opens it again.
         return is_enough

@@ -8,6 +8,7 @@ compared with the closest word of the text.
 from __future__ import annotations
 
 import re
+from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -28,7 +29,7 @@ _WORDS = re.compile(rf"[{HANGUL}]+|([{KANA_HAN}]+)|[^\W\d_{HANGUL}{KANA_HAN}]+|\
 
 
 class Aligner:
-    """Compares texts word by word."""
+    """Compares texts word by word; may be used by several threads."""
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Aligner:
         self._rows = rows
         self._vectors = rows(np.empty(0, np.intp))
         self._places: dict[tuple[int, ...], int] = {}
+        self._turn = allocate_lock()
 
     def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:
         """Returns the share of the query's words that correspond to a word of each text, 0..1.
@@ -52,22 +54,22 @@ class Aligner:
 
         asked = self._words(query)
         held = [self._words(text) for text in texts]
-        self._make({word for words in (asked, *held) for word in words})
-        rows = self._vectors[[self._places[word] for word in asked]]
+        words: dict[tuple[int, ...], int] = {}
+        for word in (word for some in held for word in some):
+            words.setdefault(word, len(words))
+        with self._turn:
+            self._make({*asked, *words})
+            rows, columns = (
+                self._vectors[[self._places[word] for word in some]] for some in (asked, words)
+            )
         lengths = np.linalg.norm(rows, axis=1)
         if not lengths.any():
             return [0.0] * len(texts)
         weights = lengths / lengths.sum()
-        places = sorted({self._places[word] for words in held for word in words})
-        columns = {place: column for column, place in enumerate(places)}
-        shares = np.maximum(
-            (_unit(rows) @ _unit(self._vectors[places]).T - CHANCE) / (1 - CHANCE), 0
-        )
+        shares = np.maximum((_unit(rows) @ _unit(columns).T - CHANCE) / (1 - CHANCE), 0)
         return [
-            float(weights @ shares[:, [columns[self._places[word]] for word in words]].max(axis=1))
-            if words
-            else 0.0
-            for words in held
+            float(weights @ shares[:, [words[word] for word in some]].max(axis=1)) if some else 0.0
+            for some in held
         ]
 
     def _words(self, text: str) -> list[tuple[int, ...]]:

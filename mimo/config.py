@@ -7,6 +7,7 @@ outside the project is read from the user's file only.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import StrEnum
@@ -477,7 +478,7 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
     except FileNotFoundError:
         return {}
     except OSError as error:
-        linked = path.is_symlink() and scope is Scope.PROJECT
+        linked = scope is Scope.PROJECT and os.path.islink(path)  # noqa: PTH114 - raises nothing
         reason = "not a regular file" if linked else error.strerror
         warnings.append(f"{path}: {reason}, so it is not read")
         return {}

@@ -337,7 +337,7 @@ def private_place(path: Path) -> Path | None:
 def is_in_store(path: Path) -> bool:
     """Returns whether a file at a path would be in a `.mind/`, whose Markdown is memory."""
     absolute = Path(os.path.abspath(path))  # noqa: PTH100 - keeps links
-    parts = (*absolute.parts, *absolute.parent.resolve().parts)
+    parts = (*absolute.parts, *Path(os.path.realpath(absolute.parent)).parts)
     return STORE in (part.casefold() for part in parts)
 
 

@@ -19,6 +19,7 @@ from mimo import disk
 from mimo.commands.spec import Param
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.rendering import complain
+from mimo.store.files import failure
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -162,8 +163,11 @@ def _draft(content: bytes) -> Path:
     The folder is needed because an editor may replace the file, or make copies beside it, with
     other modes.
     """
-    draft = Path(tempfile.mkdtemp(prefix="mind-"), "draft.md")
-    draft.write_bytes(content)
+    try:
+        draft = Path(tempfile.mkdtemp(prefix="mind-"), "draft.md")
+        draft.write_bytes(content)
+    except OSError as error:
+        raise failure("write", Path(error.filename or "the draft"), error) from error
     return draft
 
 

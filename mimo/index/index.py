@@ -83,8 +83,7 @@ class Index:
         self._embeds = True
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
-        self._clearing: int | None = None
-        """The thread whose next `apply` empties the index."""
+        self._clearing: int | None = None  # The thread whose next `apply` empties the index.
         self._compared_file: object = ...
         """The identity of the database with which all files have been compared."""
         self._compared = -1
@@ -580,9 +579,6 @@ class Index:
                 if attempt:
                     self.leave_disk(error.message)
                 self._data.require_refill()
-            finally:
-                if self._data.replaced != replaced:
-                    self._forget()  # The query may have read the database before.
         raise database.damaged(self._data.newest.path, "it is replaced again and again")
 
     def leave_disk(self, reason: str) -> None:
@@ -608,10 +604,15 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._data.reading(self._approves()) as sql:
-            if self._identity != self._data.identity:
-                self._forget()
-            yield sql
+        replaced = self._data.replaced
+        try:
+            with self._data.reading(self._approves()) as sql:
+                if self._identity != self._data.identity:
+                    self._forget()
+                yield sql
+        finally:
+            if self._data.replaced != replaced:
+                self._forget()  # What was kept may be of the database before.
 
     def _forget(self) -> None:
         """Empties the caches, which are of another database."""

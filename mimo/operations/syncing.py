@@ -81,6 +81,8 @@ def repository(mind: Mind) -> Path:
     """
     root = mind.project.root
     if git.run(root, "rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
+        if reason := git.refusal(root):
+            raise Invalid(f"git: {reason}", hint="correct that first; `git status` shows it, too")
         raise Invalid(
             "the project is not in a git repository",
             hint="`git init` creates one; mind also works without git",
@@ -152,7 +154,7 @@ def _is_fit(root: Path, entry: Change) -> bool:
     with suppress(FileNotFoundError):
         try:
             return files.safe_path(root, entry.path).stat().st_size <= disk.STATE_BYTES
-        except StorageFailed:
+        except (Invalid, StorageFailed):
             return False
     return True
 

@@ -37,6 +37,7 @@ _READING = (
     "diff.submodule=short",
     "submodule.recurse=false",
     "log.showSignature=false",
+    "log.follow=false",
     "log.showRoot=true",
     "log.diffMerges=separate",
     "diff.renames=true",
@@ -256,6 +257,12 @@ def has_repository(root: Path) -> bool | None:
 def is_inside(root: Path) -> bool:
     """Returns whether a folder is in a git repository, without running git."""
     return any((folder / ".git").exists() for folder in (root, *root.parents))
+
+
+def refusal(root: Path) -> str | None:
+    """Returns why git does not use the repository around a folder; None if it does or has none."""
+    asked = run(root, "rev-parse", "--git-dir")
+    return complaint(asked.stderr) if asked.returncode and is_inside(root) else None
 
 
 def is_tracked(root: Path, path: str) -> bool:

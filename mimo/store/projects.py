@@ -161,8 +161,8 @@ def find(start: Path, home: Path) -> Project | None:
     Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since memories
     must not be saved further up. Raises `Untrusted` if the only project is another user's.
     """
-    start = start.resolve()
-    own = home.resolve()
+    # `Path.resolve` fails for a link to itself before Python 3.13.
+    start, own = Path(os.path.realpath(start)), Path(os.path.realpath(home))
     refused: Untrusted | None = None
     for folder in (start, *start.parents):
         try:
@@ -180,7 +180,7 @@ def explicit(root: Path, home: Path) -> Project:
 
     Raises `NoProject` if the folder has no `.mind/`, and `Untrusted` if it is another user's.
     """
-    resolved, own = root.resolve(), home.resolve()
+    resolved, own = Path(os.path.realpath(root)), Path(os.path.realpath(home))
     if project := _project_at(resolved, home, own):
         return project
     if is_home(resolved / STORE):
@@ -243,7 +243,7 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
         mode = store.lstat().st_mode
     except OSError:
         return None
-    if store == own or (stat.S_ISLNK(mode) and store.resolve() == own):
+    if store == own or (stat.S_ISLNK(mode) and os.path.realpath(store) == f"{own}"):
         return None
     if folder == user_root(own):
         return None
@@ -259,8 +259,13 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
                 hint=f"if it is a project, remove {' and '.join(_HOME_MARKS)} from its `.mind/`",
             )
         return None
-    if os.path.lexists(f"{store}/{CONFIG}"):
+    try:
+        os.lstat(f"{store}/{CONFIG}")
         return Project(root=folder, name=folder.name)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # Memories must not be saved in a project around it.
+        raise files.failure("read", store, error) from error
     if _holds_memories(store):
         raise NoProject(
             f"`{folder}` is not a project yet: its `.mind/` has memories but no `{CONFIG}`",

@@ -300,7 +300,8 @@ def test_a_file_stays_open_as_long_as_a_part_needs_it(filled: Path) -> None:
 def test_a_use_that_begins_while_the_last_one_ends_has_an_open_file(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close, begun = os.close, []
+    close = os.close
+    begun: list[pages.Held] = []
 
     def closing(descriptor: int) -> None:
         if not begun:

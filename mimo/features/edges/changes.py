@@ -42,7 +42,8 @@ def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
         error.hint = hint
         raise
     if result.returncode:
-        raise Invalid(f"`git diff` failed: {git.complaint(result.stderr)}", hint=hint)
+        reason = git.refusal(root) or git.complaint(result.stderr)
+        raise Invalid(f"`git diff` failed: {reason}", hint=hint)
     return _others(_parsed(result.stdout.decode("utf-8", "replace")))
 
 

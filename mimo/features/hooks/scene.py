@@ -354,7 +354,11 @@ def _work(fields: Any) -> Work:
         return Work()
     kinds = {"prompts": int, "edits": int, "began": str, "turn": str, "asked": bool}
     given = {name: fields[name] for name, kind in kinds.items() if type(fields.get(name)) is kind}
-    return Work(**given)
+    work = Work(**given)
+    with suppress(ValueError):
+        if all(datetime.fromisoformat(at).tzinfo for at in (work.began, work.turn or work.began)):
+            return work
+    return Work()
 
 
 def of_event(
@@ -370,7 +374,7 @@ def of_event(
     if named := environ.get("MIND_PROJECT"):
         project: projects.Project | None = projects.explicit(Path(named), home)
     else:
-        project = projects.find(start, home) if start.is_dir() else None
+        project = projects.find(start, home) if os.path.isdir(start) else None  # noqa: PTH112
     is_outside = project is None
     if is_outside and event.moment in (Moment.START, Moment.PROMPT):
         project = projects.of_user(home)

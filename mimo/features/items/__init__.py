@@ -16,7 +16,7 @@ from mimo.disk import STORE
 from mimo.errors import Invalid
 from mimo.frozen import frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import BLANK, trim
+from mimo.memory.codec.document import trim
 from mimo.memory.codec.file import read_moment
 from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.memory.model import Memory, Record
@@ -87,7 +87,7 @@ def _text(value: Mapping[str, Any]) -> str:
 
 def _is_plain(text: str) -> bool:
     """Returns whether a file gives back a text exactly as it is."""
-    is_trimmed = bool(text.strip(BLANK)) and trim(text) == text
+    is_trimmed = bool(text.strip()) and trim(text) == text
     return is_trimmed and not ({"\r", "\0"} & set(text)) and not text.startswith(_FENCE)
 
 

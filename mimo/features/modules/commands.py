@@ -1,5 +1,6 @@
 """The `mind module` commands: the folder in `.mcp/modules/` that hosts read."""
 
+import os
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -79,7 +80,7 @@ def list_modules(mind: Mind, *, target: Target = None) -> ModuleList:
 
 def _root(mind: Mind, target: str | None) -> Path:
     if target is not None:
-        return disk.expanded(target).resolve()
+        return Path(os.path.realpath(disk.expanded(target)))
     return mind.project.root if mind.has_project else Path.cwd()
 
 

@@ -243,7 +243,8 @@ def _changes(raw: bytes) -> Iterator[tuple[str | None, str, str, str]]:
 def _output(root: Path, *words: str) -> bytes:
     result = git.run(root, *words, seconds=_SECONDS, index=True, globs=True)
     if result.returncode:
-        raise Invalid(f"git {words[0]}: {git.complaint(result.stderr)}", hint="see `git status`")
+        reason = git.refusal(root) or git.complaint(result.stderr)
+        raise Invalid(f"git {words[0]}: {reason}", hint="see `git status`")
     return result.stdout
 
 

@@ -338,4 +338,5 @@ def digest(data: Any) -> str:
 def refused(error: MindError) -> Response:
     """Returns the response for an error."""
     status = next((code for cls, code in STATUS.items() if isinstance(error, cls)), 500)
-    return JSONResponse(error.wire(), status)
+    # A message may quote half of a surrogate pair, which only JSON in ASCII can hold.
+    return Response(json.dumps(error.wire()), status, media_type="application/json")

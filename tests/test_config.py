@@ -70,6 +70,16 @@ def test_an_unparsable_file_is_reported_and_ignored(tmp_path, data):
     assert str(path) in load(user=tmp_path / "none.toml", project=path).warnings[0]
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "file"])
+def test_a_home_that_cant_be_entered_is_reported_and_ignored(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    path = tmp_path / name / "config.toml"
+
+    (warning,) = load(user=path, project=tmp_path / "none.toml").warnings
+    assert str(path) in warning
+    assert "so it is not read" in warning
+
+
 def test_a_newer_format_is_reported(tmp_path):
     project = write(tmp_path / "p.toml", "format = 2\n")
 

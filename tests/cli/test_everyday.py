@@ -142,6 +142,18 @@ def test_an_editor_that_can_not_be_started_is_reported(
     assert message.endswith("\nhint: set $EDITOR; nothing was changed\n")
 
 
+def test_a_draft_that_cant_be_written_is_reported(
+    edit: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(**_: object) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    assert edit("") == 1
+    message = capsys.readouterr().err
+    assert "can't write `the draft`" in message
+
+
 def test_a_blank_editor_counts_as_unset(
     edit: Any, monkeypatch: pytest.MonkeyPatch, memory: Path
 ) -> None:

@@ -266,6 +266,25 @@ def test_it_refuses_during_a_bisect(repository, mind, home):
     assert sync(mind).commit
 
 
+def test_a_file_with_a_backslash_in_its_name_does_not_hold_up_the_others(repository, mind):
+    written = remember(mind)
+    odd = repository / ".mind/facts/a\\b.md"
+    odd.parent.mkdir()
+    odd.write_text("A note\n", encoding="utf-8")
+    done = sync(mind)
+    assert odd.name in (done.notice or "")
+    assert written.place.path in git(repository, "show", "--name-only", "HEAD")
+
+
+def test_the_reason_of_git_not_to_use_a_repository_is_reported(repository, mind):
+    with (repository / ".git/config").open("a") as settings:
+        settings.write("[broken\n")
+    with pytest.raises(Invalid, match=r"git: .*bad config"):
+        sync(mind)
+    with pytest.raises(Invalid, match=r"git diff: .*bad config"):
+        scan(mind, staged=True)
+
+
 def test_a_memory_that_git_ignores_is_reported(repository, mind):
     (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
     with pytest.raises(Invalid, match="git ignores"):

@@ -164,6 +164,31 @@ def test_a_registry_that_cant_be_read_is_left_alone(root, home):
         projects.register(home, Project(root=root, name="project"), now=NOW)
 
 
+def test_a_store_that_cant_be_entered_is_an_error(tmp_path, home, monkeypatch):
+    """Otherwise what is remembered would end up in a project further up."""
+    outer, inner, lstat = tmp_path / "outer", tmp_path / "outer" / "inner", os.lstat
+    make_store(outer)
+    make_store(inner)
+
+    def refused(path, **options):
+        if str(path).startswith(f"{inner}/.mind/"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return lstat(path, **options)
+
+    monkeypatch.setattr(os, "lstat", refused)
+    with pytest.raises(StorageFailed, match="inner/.mind"):
+        projects.find(inner, home)
+
+
+def test_a_link_to_itself_is_no_project(tmp_path, home):
+    link = tmp_path / "loop"
+    link.symlink_to(link)
+    assert projects.find(link, home) is None
+    with pytest.raises(NoProject, match="loop"):
+        projects.explicit(link, home)
+    assert projects.find(tmp_path, link) is None
+
+
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_a_store_that_is_not_a_folder_is_an_error(tmp_path, home, kind):
     """Otherwise what is remembered would end up in a project further up."""

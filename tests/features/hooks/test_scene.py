@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, Scene, Session
+from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, Scene, Session, Work, of_event
 from mimo.store.files import SESSIONS
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
@@ -71,6 +71,19 @@ def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
 
     assert len(files(root)) == MAX_SESSIONS
     assert oldest not in files(root)
+
+
+@pytest.mark.parametrize("began", ["", "x", "2026-11-20T15:30:00"])
+def test_work_without_a_time_is_counted_anew(root: Path, began: str) -> None:
+    session = Session(shown=("a",), work=Work(prompts=3, edits=2, began=began))
+    started(root).save_session("s1", session)
+    assert started(root).load_session("s1") == session._replace(work=Work())
+
+
+def test_a_folder_with_too_long_a_name_is_no_project(root: Path, tmp_path: Path) -> None:
+    event = recognised({"hook_event_name": "SessionStart", "cwd": f"{root}/{'x' * 300}"})
+    assert event is not None
+    assert of_event(event, home=tmp_path / "home", now=NOW, environ={}) is None
 
 
 @given(st.binary(max_size=100) | st.just(b"[" * 20_000) | st.just(b'{"shown": [1]}'))

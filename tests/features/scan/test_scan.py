@@ -210,7 +210,9 @@ def test_a_secret_in_history_is_reported_with_its_first_commit(mind: Mind, git: 
 
 
 @pytest.mark.attack("settings of the repository hide a secret in its history")
-@pytest.mark.parametrize(("key", "value"), [("log.showRoot", "false"), ("log.diffMerges", "off")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("log.showRoot", "false"), ("log.diffMerges", "off"), ("log.follow", "true")]
+)
 def test_no_setting_of_git_hides_a_secret(mind: Mind, git: Git, key: str, value: str) -> None:
     write(mind, "root.md", TOKEN)
     git("add", "-A")

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -47,6 +48,12 @@ def test_the_overview_counts(client: Client) -> None:
     assert overview["types"]["decision"] == 5
     assert overview["tags"]["auth"] == 5
     assert overview["months"]["2026-09"] == 3
+
+
+def test_half_of_a_character_in_a_request_is_refused(client: Client) -> None:
+    answer = client.request("GET", "/api/list?args=" + quote('{"\\ud83d": 1}'))
+    assert answer.status == 400
+    assert "\ud83d" in answer.json["error"]["message"]
 
 
 def test_the_list_is_filtered_and_paged(client: Client) -> None:

@@ -176,7 +176,7 @@ def test_a_store_that_cant_be_entered_is_an_error(tmp_path, home, monkeypatch):
         return lstat(path, **options)
 
     monkeypatch.setattr(os, "lstat", refused)
-    with pytest.raises(StorageFailed, match="inner/.mind"):
+    with pytest.raises(StorageFailed, match=r"inner/.mind"):
         projects.find(inner, home)
 
 

@@ -18,8 +18,7 @@ def main() -> int:
         from mimo import __version__
 
         try:
-            sys.stdout.write(f"mind {__version__}\n")
-            sys.stdout.flush()
+            os.write(sys.stdout.fileno(), f"mind {__version__}\n".encode())
         except OSError:
             pass  # The command line below reports it.
         else:

@@ -283,7 +283,10 @@ def test_following_a_log_ends_when_the_pipe_is_closed(memory: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 @pytest.mark.parametrize("line", ["list", "--version", "help", "mcp"])
-def test_a_failed_write_to_standard_output_is_an_error(memory: Path, line: str) -> None:
+def test_a_failed_write_to_standard_output_is_an_error(
+    memory: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     with Path("/dev/full").open("wb") as full:
         done = mind(*line.split(), input=b"{}\n", stdout=full, stderr=subprocess.PIPE)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
-from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
+from mimo.errors import Cancelled, Invalid, MindError, NoProject, StorageFailed, Untrusted
 from mimo.memory.ids import handle_of
 from mimo.store import projects
 from mimo.store.files import failure
@@ -188,7 +188,7 @@ class Mind:
                 if not start
                 else failure("open", Path(str(error.filename or named or start)), error)
             )
-        except NoProject as error:
+        except (NoProject, StorageFailed) as error:
             mind._missing = error
         except Untrusted as error:
             # A refused project above `start` does not stop commands that need no project.
@@ -224,7 +224,7 @@ class Mind:
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         if parts is not self._parts:
-            view._notices, view._others, view.is_past = {}, {}, False
+            view._notices, view.notes, view._others, view.is_past = {}, {}, {}, False
         view._parts, view._project = parts, project or self._project
         return view
 

@@ -83,7 +83,7 @@ class Index:
         self._embeds = True
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
-        self._clearing: int | None = None  # The thread whose next `apply` empties the index.
+        self._clearing = set[int]()  # The threads whose next `apply` empties the index.
         self._compared_file: object = ...
         """The identity of the database with which all files have been compared."""
         self._compared = -1
@@ -174,7 +174,7 @@ class Index:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer | None:
-        if self._clearing == get_ident():
+        if get_ident() in self._clearing:
             return None
         try:
             self._data.renew()
@@ -205,17 +205,16 @@ class Index:
 
     def clear(self) -> None:
         """Empties the index, in the next `apply` of this thread; until then it answers others."""
-        self._clearing = get_ident()
+        self._clearing.add(get_ident())
 
     @property
     def is_cleared(self) -> bool:
         """Returns whether the next `apply` of this thread empties the index."""
-        return self._clearing == get_ident()
+        return get_ident() in self._clearing
 
     def keep(self) -> None:
         """Cancels `clear`."""
-        if self.is_cleared:
-            self._clearing = None
+        self._clearing.discard(get_ident())
 
     def apply(
         self,
@@ -236,7 +235,7 @@ class Index:
         from mimo.index.writing import prepared
 
         self._embeds = True
-        if self._clearing != get_ident():
+        if get_ident() not in self._clearing:
             late: frozenset[str] = frozenset()
             with self._postponing(changes):
                 for batch in prepared(changes, self._embed):
@@ -245,7 +244,7 @@ class Index:
                     self._embed(batch[1])
             self._prune()
             return late
-        self._clearing = None
+        self._clearing.discard(get_ident())
         try:
             if iter(changes) is changes:
                 changes = list(changes)
@@ -256,7 +255,7 @@ class Index:
             batches = prepared(changes, self._embed)
             late = self._write(batches, now_ns, wait, overtaken, clear=True)
         except BaseException:
-            self._clearing = get_ident()
+            self._clearing.add(get_ident())
             raise
         self._prune(every=True)
         return late
@@ -485,8 +484,8 @@ class Index:
         from mimo.index.links import Walks
 
         def walk(sql: sqlite3.Connection) -> Graph:
-            self._walks = self._walks or Walks()
-            return self._walks.graph(
+            walks = self._walks = self._walks or Walks()  # Another thread may forget it.
+            return walks.graph(
                 sql, start, depth=depth, types=types, most=most, shared=shared, now=now
             )
 
@@ -612,12 +611,12 @@ class Index:
                 yield sql
         finally:
             if self._data.replaced != replaced:
-                self._forget()  # What was kept may be of the database before.
+                self._forget()  # What this thread kept may be of the database before.
 
     def _forget(self) -> None:
         """Empties the caches, which are of another database."""
         self._identity = self._data.identity
-        self._walks = self._search = None  # Threads that still use them fill those only.
+        self._walks = self._search = None  # Threads that have them fill those only.
         if meanings := vars(self).get("meanings"):
             meanings.units.forget()
 

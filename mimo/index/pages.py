@@ -141,14 +141,16 @@ class Held:
         """Returns a use of the open file. Raises `OSError`, also if it is not a regular file."""
         with cls._turn:
             status = path.lstat()
-            file = cls._all.get(key := (status.st_dev, status.st_ino))
-            if file is None:
+            key = status.st_dev, status.st_ino
+            try:
+                cls._all[key][0] += 1  # Without a call, at which garbage could be collected.
+            except KeyError:
                 descriptor = disk.opened(path)
                 status = os.fstat(descriptor)
-                file = cls._all.setdefault(key := (status.st_dev, status.st_ino), [0])
-                file.append(descriptor)
-            file[0] += 1
-            return cls(key, file[1])
+                key = status.st_dev, status.st_ino
+                cls._all.setdefault(key, [0]).append(descriptor)
+                cls._all[key][0] += 1
+            return cls(key, cls._all[key][1])
 
     def __del__(self) -> None:
         with self._turn:

@@ -41,6 +41,7 @@ from mimo.server.exposure import Context, Listing
 log = logging.getLogger("mind")
 
 POLL_SECONDS = 1.0
+_SEND_SECONDS = 5.0
 SKIPPED = 15
 """The number of comparisons that are left out while the index does not change.
 
@@ -197,7 +198,8 @@ class Subscriptions:
     async def _report(self, memory: Memory, uri: str) -> None:
         for session, other, uris in list(self._clients.values()):
             if other is memory and uri in uris:
-                await session.send_resource_updated(uri)
+                with anyio.move_on_after(_SEND_SECONDS):  # A client that does not read.
+                    await session.send_resource_updated(uri)
         if any(other is memory and uri in uris for other, uris in self._streams):
             await self._listing.bus.publish(ResourceUpdated(uri=uri))
 

@@ -159,7 +159,8 @@ def find(start: Path, home: Path) -> Project | None:
     The `.mind/` of a home ($MIND_HOME) is not a project and is skipped, as is the one with the
     user's memory for all projects. So is a project of another user, unless the user allowed it.
     Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since memories
-    must not be saved further up. Raises `Untrusted` if the only project is another user's.
+    must not be saved further up, and `StorageFailed` at one that can't be entered. Raises
+    `Untrusted` if the only project is another user's.
     """
     # `Path.resolve` fails for a link to itself before Python 3.13.
     start, own = Path(os.path.realpath(start)), Path(os.path.realpath(home))
@@ -178,7 +179,8 @@ def find(start: Path, home: Path) -> Project | None:
 def explicit(root: Path, home: Path) -> Project:
     """Returns the project in a folder that the user named.
 
-    Raises `NoProject` if the folder has no `.mind/`, and `Untrusted` if it is another user's.
+    Raises `NoProject` if the folder has no `.mind/`, `StorageFailed` if it can't be entered, and
+    `Untrusted` if it is another user's.
     """
     resolved, own = Path(os.path.realpath(root)), Path(os.path.realpath(home))
     if project := _project_at(resolved, home, own):

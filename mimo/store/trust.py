@@ -549,12 +549,18 @@ class Trust:
         stamp = self._git_stamp(seen)
         if stamp in (seen.stamps.get(str(self.location.git_dir)), self._asked):
             return
-        with suppress(MindError), self._locked():
-            self._refresh()
-            last = self._git
-            if last and self._git_stamp(last) != last.stamps.get(str(self.location.git_dir)):
-                self._store_answers()  # No other thread or process has asked meanwhile.
-        self._asked = stamp
+        try:
+            with self._locked():
+                self._refresh()
+                here, last = str(self.location.git_dir), self._git
+                # Others may have asked meanwhile.
+                if last and stamp != self._asked and self._git_stamp(last) != last.stamps.get(here):
+                    try:
+                        self._store_answers()
+                    finally:
+                        self._asked = stamp  # Those that wait do not repeat a failure.
+        except MindError:
+            self._asked = stamp
 
     def _git_stamp(self, seen: GitAnswers) -> str:
         return repr((self._only, self.location.git_stamp(seen.ref, seen.watched)))

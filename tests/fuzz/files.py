@@ -23,7 +23,7 @@ from mimo.index import rows
 from mimo.index.postgres.source import _record
 from mimo.index.schema import packed
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.file import Parsed, normal, parse, render
+from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
 from mimo.memory.exchange import to_data
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
@@ -62,7 +62,9 @@ _EDITS: Mapping[str, Any] = {
     "sections": lambda choices: {
         section: hostile(choices) for section in Section if choices.number(2)
     },
-    "extra": lambda choices: {choices.raw(): choices.json() for _ in range(choices.number(3))},
+    "extra": lambda choices: {
+        key: choices.json() for _ in range(choices.number(3)) if (key := choices.raw()) not in KEYS
+    },
 }
 
 

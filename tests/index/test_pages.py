@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -313,6 +314,23 @@ def test_a_use_that_begins_while_the_last_one_ends_has_an_open_file(
     del held
     monkeypatch.undo()
     os.fstat(begun[0].descriptor)
+
+
+def test_a_use_that_ends_while_another_begins_leaves_the_file_open(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = [pages.Held.of(filled)]
+
+    class Collecting(dict[tuple[int, int], list[int]]):
+        def get(self, *args: Any) -> Any:
+            found = super().get(*args)
+            held.clear()  # A garbage collection may do so after any call.
+            return found
+
+    monkeypatch.setattr(pages.Held, "_all", Collecting(pages.Held._all))
+    again = pages.Held.of(filled)
+    held.clear()
+    os.fstat(again.descriptor)
 
 
 LOCKED = """

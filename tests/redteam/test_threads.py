@@ -88,9 +88,12 @@ class HeldUp:
 
         with ThreadPoolExecutor(1) as thread:
             running = thread.submit(start)
-            assert self._reached.wait(20)
-            yield running
-            self.let_go()
+            try:
+                assert self._reached.wait(20) or running.result()
+                yield running
+            finally:
+                self.let_go()
+            running.result()
 
     def run(self, first: Callable[[], object], second: Callable[[], object]) -> tuple[Any, Any]:
         """Returns the results of both."""

@@ -248,7 +248,9 @@ class Loop:
                 log.info("%s: %s files indexed", root, count)
             if done.added + done.changed > _MANY:
                 encoding.encode_later(mind)
-            is_enough = changed is not None and changed.is_whole
+            if not done.is_whole:
+                self._unsettled[root] = time.monotonic() + _SETTLE_SECONDS
+            is_enough = changed is not None
         if len(self._projects) > _STAY_OPEN:
             self._projects[root].close()  # Its next use opens it again.
         return is_enough

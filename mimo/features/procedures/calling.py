@@ -62,8 +62,11 @@ def call(mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     caller = Caller(surface=surface, name=mind.author, agent=mind.agent, member=mind.member)
+    notes = mind.notes  # Those of the run, which its caller may show.
     with nullcontext() if spec.effect is Effect.READ else mind.committing():
         answer = to_json(invoke(spec, mind, caller, rest))
+    notes |= mind.notes
+    mind.notes = notes
     if not isinstance(answer, dict):
         raise Invalid(f"the result of `{name}` is not an object")
     return answer

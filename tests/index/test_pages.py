@@ -323,9 +323,9 @@ def test_a_use_that_ends_while_another_begins_leaves_the_file_open(
 
     class Collecting(dict[tuple[int, int], list[int]]):
         def get(self, *args: Any) -> Any:
-            found = super().get(*args)
+            uses = super().get(*args)
             held.clear()  # A garbage collection may do so after any call.
-            return found
+            return uses
 
     monkeypatch.setattr(pages.Held, "_all", Collecting(pages.Held._all))
     again = pages.Held.of(filled)

@@ -167,10 +167,11 @@ class Trust:
             owner = self._owner
             paths = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
             paths += [f"{folder}/{name}" for name in _FILES[:3]] if folder else []
-        self.folder, self._files = folder, paths
+        self._files = paths
+        self.folder = folder
         """The folder of the approvals; None if there never were any."""
         self._seen: tuple[object, ...] | None = None
-        self._mark = mark  # The last: another thread that finds a mark needs the folder.
+        self._mark = mark  # Last: another thread that finds a mark needs the folder.
 
     @property
     def _vouching(self) -> Vouching | None:

@@ -260,7 +260,6 @@ def test_a_subscription_does_not_read_what_others_follow(
     monkeypatch.setattr(resources, "state", lambda _, uri: read.append(uri))
     compared = _Compared(Memory(lambda: mind), None)
     uris = [f"mind://memory/{number}" for number in range(2 * SKIPPED)]
-
     changed: list[str] = []
 
     async def report(uri: str) -> None:

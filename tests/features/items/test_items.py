@@ -49,7 +49,7 @@ def test_any_item_comes_back_from_its_file(namespace, key, value):
     assert item_of(Record(memory=parsed.memory, place=Place(path=path, line=1, digest=""))) == item
 
 
-def test_a_text_of_a_line_separator_alone_comes_back():
+def test_a_text_of_a_line_separator_alone_does_not_count_as_empty():
     item = Item(namespace=("a",), key="k", value={"content": "\u2028"}, created=NOW, updated=NOW)
     memory = replace(written(saving.draft(Kind.FACT, ""), item), id="a", created=NOW)
     assert "\u2028" in memory.content

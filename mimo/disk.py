@@ -68,6 +68,15 @@ _LATEST = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
 _MANY_FILES = 65_536
 """The number of open files that suffices for thousands of projects."""
 
+HOME_MARKS = ("index-owner", "projects.json")
+"""Files that only a home ($MIND_HOME) has: the user's secret and the list of projects."""
+HOME_NAMES = (
+    *HOME_MARKS,
+    *("audit", "cache", "clients", "config.toml", "daemon.json", "daemon.pid", "edges"),
+    *("http-token", "lock", "logs", "memories", "run", "served", "sessions", "tokens.lock"),
+    *("tokens.toml", "trust", IGNORE_FILE, "lost+found", ".DS_Store"),
+)
+"""All that is directly in a home; `lost+found` and `.DS_Store` are made by systems."""
 _homes: dict[str, None] = {}
 """Each $MIND_HOME of this process, with a slash at its end."""
 
@@ -346,6 +355,22 @@ def is_in_home(path: Path) -> bool:
     return any(f"{path}".startswith(home) for home in _homes)
 
 
+def not_of_home(home: Path) -> str | None:
+    """Returns the name of something in a $MIND_HOME that shows that it is another folder, or None.
+
+    mind closes its home to other users, who must not lose a folder such as /var. A folder that is
+    called `.mind`, or has a mark of a home or settings, is one, also if other things are in it.
+    """
+    marks = (*HOME_MARKS, "config.toml")
+    if home.name == STORE or any(os.path.lexists(f"{home}/{mark}") for mark in marks):
+        return None
+    with suppress(OSError), os.scandir(home) as entries:
+        for entry in entries:
+            if entry.name not in HOME_NAMES and not is_temporary(entry.name):
+                return entry.name
+    return None
+
+
 def mode_for(path: Path, mode: int) -> int:
     """Returns the mode for a new file: in a private place, `mode` without others' permissions."""
     return mode & ~OTHERS if private_place(path) else mode
@@ -355,14 +380,16 @@ def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably.
 
     In a private place, other users lose their permissions on existing folders, and git ignores the
-    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, and for
-    a private folder of a project that is missing: one that was moved or deleted while a process
-    used it must not appear again.
+    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder, in a
+    $MIND_HOME that has other things, and for a private folder of a project that is missing: one
+    that was moved or deleted while a process used it must not appear again.
     """
     missing = []
     existing = folder
     top = private_place(folder)
-    is_of_store = top is not None and top.name in PRIVATE_FOLDERS
+    is_of_store = top is not None and f"{top}/" not in _homes
+    if top is not None and not is_of_store and (other := not_of_home(top)):
+        raise PermissionError(errno.EPERM, f"not mind's own: it has `{other}`", str(top))
     while not existing.is_dir():
         if is_of_store and existing.name == STORE and not existing.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(existing.parent))
@@ -479,41 +506,40 @@ def tighten_open(descriptor: int, path: Path) -> None:
             os.fchmod(descriptor, mode & ~OTHERS)
 
 
-def is_exposed(status: os.stat_result) -> bool:
+def is_exposed(path: Path) -> bool:
     """Returns whether others have permissions on a file or folder of the user.
 
-    A folder with the sticky bit, such as /tmp, is shared by design and is not exposed.
-    """
-    if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
-        return False
-    return bool(status.st_mode & OTHERS) and status.st_uid in own_users()
-
-
-def tighten(path: Path) -> bool:
-    """Removes others' permissions on a file or folder; returns whether there were any.
-
-    `~`, `/` and `/tmp` keep theirs, even if $MIND_HOME is set to one of them by mistake.
+    `~`, `/` and folders with the sticky bit, such as /tmp, are shared by design and not exposed.
     """
     with suppress(OSError, RuntimeError):
         status = path.lstat()
-        if is_exposed(status) and path not in (Path.home(), Path(path.anchor)):
-            path.chmod(stat.S_IMODE(status.st_mode) & ~OTHERS)
-            return True
+        if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
+            return False
+        if status.st_mode & OTHERS and not is_foreign(status):
+            return path not in (Path.home(), Path(path.anchor))
+    return False
+
+
+def tighten(path: Path) -> bool:
+    """Removes others' permissions on a file or folder; returns whether there were any."""
+    if not is_exposed(path):
+        return False
+    with suppress(OSError):
+        path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~OTHERS)
+        return True
     return False
 
 
 def exposed_below(top: Path) -> Iterator[Path]:
     """Yields a folder and its contents at any depth, those on which others have permissions."""
-    waiting = [os.fspath(top)]
+    waiting = [top]
     while waiting:
         path = waiting.pop()
+        if is_exposed(path):
+            yield path
         with suppress(OSError):
-            status = os.lstat(path)
-            if is_exposed(status):
-                yield Path(path)
-            if stat.S_ISDIR(status.st_mode):
-                with os.scandir(path) as entries:
-                    waiting += [entry.path for entry in entries]
+            if path.is_dir() and not path.is_symlink():
+                waiting += path.iterdir()
 
 
 @cache

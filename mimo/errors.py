@@ -198,7 +198,7 @@ class PiiDetected(MindError):
 
 
 class Untrusted(MindError):
-    """An unapproved text would have run a program, or a store belongs to another user."""
+    """An unapproved text would have run a program, or a store is not the user's own."""
 
     code = "UNTRUSTED"
     exit_status = 5

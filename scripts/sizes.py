@@ -21,13 +21,13 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 333
-MOST_LINES = 89_000
+MOST_LINES = 89_100
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (75, 1048, 26),
-    "add": (72, 1060, 23),
-    "hook": (39, 464, 19),
+    "search": (75, 1049, 26),
+    "add": (72, 1062, 23),
+    "hook": (39, 465, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000
-_HOME_MARKS = ("index-owner", REGISTRY)
 _PROJECT_MARKS = ("MEMORY.md", ".gitattributes", "facts", "decisions", "checkpoints")
 _LEVELS = 2
 """Depth of the folders in `.mind/` with memories: `private/facts`."""
@@ -201,7 +200,7 @@ def explicit(root: Path, home: Path) -> Project:
 
 def is_home(store: Path) -> bool:
     """Returns whether a `.mind/` is a home ($MIND_HOME) of any user, by its files."""
-    return any(os.path.lexists(f"{store}/{name}") for name in _HOME_MARKS)
+    return any(os.path.lexists(f"{store}/{name}") for name in disk.HOME_MARKS)
 
 
 def check_owner(root: Path, home: Path) -> None:
@@ -227,7 +226,10 @@ def check_owner(root: Path, home: Path) -> None:
 
 
 def check_home(home: Path) -> None:
-    """Raises `Untrusted` if $MIND_HOME, with approvals and keys, is another user's."""
+    """Raises `Untrusted` if $MIND_HOME, with approvals and keys, can't be mind's own.
+
+    It is another user's, or a folder with other things.
+    """
     with suppress(OSError):
         status = home.stat()
         if disk.is_foreign(status):
@@ -236,6 +238,12 @@ def check_home(home: Path) -> None:
                 status,
                 hint="set MIND_HOME to a folder of your own, or change the owner with chown",
             )
+    if other := disk.not_of_home(home):
+        raise Untrusted(
+            f"`MIND_HOME` is `{home}`, which is not mind's own: it has `{other}`",
+            hint="set it to a new folder, or unset it for `~/.mind`",
+            details={"path": str(home), "name": other},
+        )
 
 
 def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
@@ -256,9 +264,10 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
     if is_home(store):
         if any(os.path.lexists(f"{store}/{name}") for name in _PROJECT_MARKS):
             # As a clone may bring it: memories must not be saved in a project around it.
+            marks = " and ".join(disk.HOME_MARKS)
             raise NoProject(
                 f"`{store}` has memories, and files of a home of mind ($MIND_HOME)",
-                hint=f"if it is a project, remove {' and '.join(_HOME_MARKS)} from its `.mind/`",
+                hint=f"if it is a project, remove {marks} from its `.mind/`",
             )
         return None
     try:

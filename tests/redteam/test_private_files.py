@@ -163,6 +163,7 @@ def test_no_command_leaves_a_private_file_open_to_others(
     assert writing() - BY_HAND - ELSEWHERE <= done
     assert exposed(*private_folders(project, home)) == {}
     assert (home / "logs" / "daemon.log").exists()
+    assert {path.name for path in home.iterdir()} <= {*disk.HOME_NAMES}
 
 
 def test_a_memory_for_everyone_follows_the_umask(run: Run, project: Path) -> None:
@@ -277,6 +278,66 @@ def test_a_shared_folder_is_never_closed_to_others(
 
         assert stat.S_IMODE(folder.stat().st_mode | 0o1000) == mode | 0o1000
         assert exposed(folder / "logs") == {}
+
+
+def test_a_folder_with_other_things_is_not_a_home(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    var = tmp_path / "var"
+    for name in ("cache/apt", "lib", "logs/nginx"):
+        (var / name).mkdir(parents=True)
+        (var / name / "x").write_bytes(b"x")
+    for path in (var, *var.rglob("*")):
+        path.chmod(0o755)
+    before = sorted(var.rglob("*"))
+    monkeypatch.setenv("MIND_HOME", str(var))
+
+    for line in (
+        "add x", "search x", "config commits 1", "init .", "install cursor --scope user",
+        "token add ada --email ada@example.com", "daemon start", "doctor --fix", "edges starter",
+        "audit verify", "status", "--project . list", "memory search x",
+    ):  # fmt: skip
+        assert main(line.split()) == 5, line
+        assert f"`MIND_HOME` is `{var}`, which is not mind's own: it has `lib`" in (
+            capsys.readouterr().err
+        )
+    assert main(["doctor"]) == 1
+    assert "which is not mind's own" in capsys.readouterr().out
+    event = {"session_id": "s", "hook_event_name": "SessionStart", "cwd": str(Path.cwd())}
+    for argv in (["hook", "claude-code"], ["mcp"]):
+        subprocess.run(
+            [sys.executable, "-m", "mimo", *argv], input=json.dumps(event).encode(), check=True
+        )
+
+    assert sorted(var.rglob("*")) == before
+    assert {oct(stat.S_IMODE(path.stat().st_mode)) for path in (var, *before)} == {"0o755"}
+
+
+def test_doctor_closes_only_what_is_minds_own(run: Run, home: Path) -> None:
+    (home / "lib").mkdir(mode=0o755)
+    (home / "cache").mkdir(mode=0o755, exist_ok=True)
+    for name in ("lib", "cache"):
+        (home / name).chmod(0o755)
+
+    run("doctor", "--fix")
+
+    assert exposed(home) == {str(home / "lib"): "0o755"}
+
+
+@pytest.mark.parametrize("names", [(), ("lost+found",), ("config.toml", "notes")])
+def test_a_prepared_folder_becomes_a_home(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    new = tmp_path / "prepared"
+    new.mkdir(mode=0o755)
+    for name in names:
+        (new / name).touch()
+    monkeypatch.setenv("MIND_HOME", str(new))
+
+    run("add", "The staging database is reset")
+    run("search", "staging")
+
+    assert stat.S_IMODE(new.stat().st_mode) == 0o700
 
 
 def test_no_file_is_open_for_a_moment_before_it_is_closed(

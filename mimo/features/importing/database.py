@@ -30,7 +30,7 @@ _HEAD_BYTES = 100
 _LARGEST = 2 * 1024**3
 """The largest database, which is copied into memory."""
 _WAL = 2
-"""The byte 18 of a database with a write-ahead log."""
+"""The byte 19, the version for reading, of a database with a write-ahead log."""
 _WITHOUT_MEMORIES = frozenset({"schema_version", "schema_migrations", "embeddings"})
 _UNREAD = ("embedding", "embedding_vector")
 _REPAIR = "sqlite3 FILE .recover | sqlite3 repaired.db"
@@ -158,7 +158,7 @@ def _head(path: Path, of: str) -> bytes:
 def _copy(path: Path, head: bytes, wait: float) -> sqlite3.Connection:
     """Returns a copy in memory of the committed data, the write-ahead log included."""
     log, shared = _beside(path, "-wal"), _beside(path, "-shm")
-    if head[18] == _WAL and not (log.exists() and shared.exists()):
+    if head[19] == _WAL and not (log.exists() and shared.exists()):
         # No program has it open, and opening it would create these files beside it.
         return _copy_aside(path, wait)
     try:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
-from mimo.errors import MindError, StorageFailed
+from mimo.errors import MindError, StorageFailed, Untrusted
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
@@ -23,7 +23,7 @@ from mimo.mind import Mind
 from mimo.operations import asking, freshness, lookup, reasons, refresh, syncing
 from mimo.rendering import Part, Screen, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.store import files, git, init, locks, memories
+from mimo.store import files, git, init, locks, memories, projects
 from mimo.store.walk import LOG
 
 _MOST_NAMED = 20
@@ -70,7 +70,15 @@ _fault = partial(_check, Verdict.FAULT)
 
 
 def examine(mind: Mind) -> Iterator[Check]:
-    """Yields the results of all checks. A check that fails does not stop the others."""
+    """Yields the results of all checks. A check that fails does not stop the others.
+
+    Only a $MIND_HOME that can't be mind's own does: nothing in it may be read or changed.
+    """
+    try:
+        projects.check_home(mind.home)
+    except Untrusted as refused:
+        yield _fault("home", refused.message, refused.hint)
+        return
     mind, error = _openable(mind)
     if error:
         yield _fault("project", error.message, error.hint)
@@ -92,8 +100,10 @@ def examine(mind: Mind) -> Iterator[Check]:
 def repair(mind: Mind) -> None:
     """Repairs everything without a decision: modes of private files, git's settings and lists.
 
-    Raises `StorageFailed` and, if git's settings can't be written, `Invalid`.
+    Raises `StorageFailed`, if git's settings can't be written `Invalid`, and `Untrusted` if
+    $MIND_HOME can't be mind's own.
     """
+    projects.check_home(mind.home)
     mind, _ = _openable(mind)
     if mind.has_project:
         mind.config.check_format()
@@ -144,7 +154,9 @@ def _modes(mind: Mind) -> Iterator[Check]:
 def _exposed(mind: Mind) -> Iterator[Path]:
     """Yields the files and folders in private places that other users can access."""
     if mind.member is None:  # The home is that of the server's account.
-        yield from disk.exposed_below(mind.home)
+        yield from filter(disk.is_exposed, [mind.home])
+        for name in disk.HOME_NAMES:
+            yield from disk.exposed_below(mind.home / name)
     if mind.has_project:
         for folder in disk.private_folders(mind.folder):
             yield from disk.exposed_below(folder)

@@ -74,7 +74,7 @@ HOME_NAMES = (
     *HOME_MARKS,
     *("audit", "cache", "clients", "config.toml", "daemon.json", "daemon.pid", "edges"),
     *("http-token", "lock", "logs", "memories", "run", "served", "sessions", "tokens.lock"),
-    *("tokens.toml", "trust", IGNORE_FILE, "lost+found", ".DS_Store"),
+    *("tokens.toml", "trust", STORE, IGNORE_FILE, "lost+found", ".DS_Store"),
 )
 """All that is directly in a home; `lost+found` and `.DS_Store` are made by systems."""
 _homes: dict[str, None] = {}

@@ -225,11 +225,16 @@ def _of_user(
 ) -> object:
     """Returns the result of a command on the user's memory, if that has the id that is missing.
 
-    Raises `error` if it does not, unless only the user's memory has ids that may be meant.
+    Raises `error` if it does not, unless only the user's memory has ids that may be meant. A change
+    is made there only if the memory to change is missing, not if the target of a link is, for
+    example.
     """
     wanted = error.details.get("id")
     has_id = isinstance(wanted, str)
-    user = mind.user() if (spec.of_user or has_id) and values.get("at") is None else None
+    is_meant = spec.of_user or has_id
+    if spec.of_user and spec.effect is not Effect.READ:
+        is_meant = has_id and wanted in (values.get("id"), *(values.get("ids") or ()))
+    user = mind.user() if is_meant and values.get("at") is None else None
     if user is None:
         raise error
     if not spec.of_user:

@@ -36,6 +36,8 @@ from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
 _TRIES = 5
+_Relinked = tuple[Record, tuple[Link, ...]]
+"""A memory that supersedes others, and the links that it will have."""
 _AHEAD = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _IN_WORKTREE = (
@@ -260,6 +262,17 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     The rest of the file is unchanged, byte for byte. Raises `Conflict` if the file changed since it
     was read.
     """
+    new = _edited(mind, record, changes)
+    # A changed field must not approve the text of another author.
+    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
+        changed = mind.store.update(record, new)
+    report(mind, (record, changed))
+    refresh.note_change(mind, changed.place.path)
+    return changed
+
+
+def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
+    """Returns a memory with changed fields. Raises as `edit` does if one is not possible."""
     check_changeable(record)
     if "content" in changes:
         check_content(changes["content"])
@@ -276,12 +289,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         links = (*new.links, *codec.body_links(new.content, new.sections))
         _check_added_links(mind, record, links)
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
-    # A changed field must not approve the text of another author.
-    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
-        changed = mind.store.update(record, new)
-    report(mind, (record, changed))
-    refresh.note_change(mind, changed.place.path)
-    return changed
+    return new
 
 
 def rewrite(mind: Mind, record: Record, text: str, *, checked: bool = True) -> Record:
@@ -423,35 +431,56 @@ def remove(mind: Mind, wanted: str) -> Record:
 
 def remove_record(mind: Mind, record: Record) -> Record:
     """Removes the file of a memory, as `remove` does, and returns the memory."""
-    check_changeable(record)
-    refresh.refresh(mind)
-    newer = _relinked(mind, [record])
-    if record.place.elsewhere:
-        raise Invalid(
-            f"mind does not remove `{record.place.path}`, a document of the project",
-            hint="remove it with git, or name other documents with `mind config include GLOBS`",
-        )
+    relinked = check_removal(mind, [record])
     is_part = record.parent is not None
     with approving(mind, wanted=is_part and mind.trust.trusted(record.place.digest)):
         mind.store.delete(record)
     report(mind, (record, None))
     refresh.note_change(mind, record.place.path)
-    for successor, links in newer:
-        edit(mind, successor, links=links)
+    _relink(mind, relinked, [record])
     return record
 
 
-def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
+def remove_source(mind: Mind, chunks: Sequence[Record]) -> None:
     """Removes an ingested file with all of its chunks. Raises `Conflict` and `StorageFailed`.
 
     Memories that superseded a chunk no longer do; other links to it stay, as links to any memory.
     """
-    newer = _relinked(mind, chunks)
+    relinked = check_removal(mind, chunks)
     mind.store.delete_source(chunks[0].place)
     mind.tell("mimo.memory.deleted", {"count": len(chunks)}, id=chunks[0].parent, type="source")
     refresh.note_change(mind, chunks[0].place.path)
-    for successor, links in newer:
-        edit(mind, successor, links=links)
+    _relink(mind, relinked, chunks)
+
+
+def check_removal(mind: Mind, removed: Sequence[Record]) -> list[_Relinked]:
+    """Returns the successors of memories that will be removed, each with its links after that.
+
+    Raises `Invalid` or `Conflict` if the memories can't be removed or a successor can't be changed.
+    """
+    for record in removed:
+        check_changeable(record)
+        if record.place.elsewhere:
+            raise Invalid(
+                f"mind does not remove `{record.place.path}`, a document of the project",
+                hint="remove it with git, or name other documents with `mind config include GLOBS`",
+            )
+    refresh.refresh(mind)
+    relinked = [(each, _links_without(mind, each, removed)) for each in _successors(mind, removed)]
+    for successor, links in relinked:
+        mind.store.check_update(successor, _edited(mind, successor, {"links": links}))
+    return relinked
+
+
+def _relink(mind: Mind, relinked: Sequence[_Relinked], removed: Sequence[Record]) -> None:
+    """Lets the successors of removed memories supersede what these superseded."""
+    for successor, links in relinked:
+        try:
+            edit(mind, successor, links=links)
+        except Conflict:  # Another program has changed it meanwhile.
+            refresh.refresh(mind)
+            if again := mind.index.get(successor.memory.id):
+                edit(mind, again, links=_links_without(mind, again, removed))
 
 
 def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
@@ -530,38 +559,38 @@ def claims_of(record: Record) -> set[str]:
     return {claim(memory.id, link.to) for link in memory.links if link.type == SUPERSEDES}
 
 
-def _relinked(mind: Mind, removed: Sequence[Record]) -> list[tuple[Record, tuple[Link, ...]]]:
-    """Returns the successors of memories that will be removed, each with its links after that.
-
-    A successor then supersedes the memories that the removed ones supersede.
-    """
-    result = []
+def _successors(mind: Mind, removed: Sequence[Record]) -> list[Record]:
+    """Returns the other memories that supersede some that will be removed."""
     removed_ids = dict.fromkeys(record.memory.id for record in removed)
     claims = (mind.index.newer((id,))[id] for id in removed_ids)
     newer = dict.fromkeys(id for claim in claims for id in claim.superseded_by)
-    for successor in filter(None, map(mind.index.get, newer)):
-        own_id, shared = successor.memory.id, not successor.place.private
-        if own_id in removed_ids or not successor.place.owned:
-            continue
-        links = list(successor.memory.links)
-        for record in removed:
-            # A claim of an unapproved memory must not become one of an approved memory.
-            is_trusted = mind.trust.trusted(record.place.digest)
-            inherited = [
-                link
-                for link in record.memory.links
-                if link.type == SUPERSEDES
-                and link.to != own_id
-                and (is_trusted or mind.trust.approved(claim(record.memory.id, link.to)))
-                and not (shared and is_private(mind, link.to))
-            ]
-            relinked: list[Link] = []
-            for link in links:
-                is_to_removed = link.type == SUPERSEDES and link.to == record.memory.id
-                relinked += inherited if is_to_removed else [link]
-            links = list(dict.fromkeys(relinked))
-        result.append((successor, tuple(links)))
-    return result
+    others = filter(None, (mind.index.get(id) for id in newer if id not in removed_ids))
+    return [successor for successor in others if successor.place.owned]
+
+
+def _links_without(mind: Mind, successor: Record, removed: Sequence[Record]) -> tuple[Link, ...]:
+    """Returns the links of a memory once others are removed, which it superseded.
+
+    It then supersedes the memories that the removed ones supersede.
+    """
+    links, shared = successor.memory.links, not successor.place.private
+    for record in removed:
+        # A claim of an unapproved memory must not become one of an approved memory.
+        is_trusted = mind.trust.trusted(record.place.digest)
+        inherited = [
+            link
+            for link in record.memory.links
+            if link.type == SUPERSEDES
+            and link.to != successor.memory.id
+            and (is_trusted or mind.trust.approved(claim(record.memory.id, link.to)))
+            and not (shared and is_private(mind, link.to))
+        ]
+        relinked: list[Link] = []
+        for link in links:
+            is_to_removed = link.type == SUPERSEDES and link.to == record.memory.id
+            relinked += inherited if is_to_removed else [link]
+        links = tuple(dict.fromkeys(relinked))
+    return links
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

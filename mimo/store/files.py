@@ -170,6 +170,8 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         disk.make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
+            if os.path.lexists(path):  # What is not written must not be approved, for example.
+                raise FileExistsError(path)
             _announce({path: data})
             _give_name(temporary, path)
         disk.flush_folder(path.parent)
@@ -187,7 +189,7 @@ def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
         with reported("write", folder):
             disk.make_folder(folder)
             _clean(folder)
-    taken = set()
+    taken = {path for path in contents if os.path.lexists(path)}
     with ExitStack() as written:
         temporary = {}
         for path, data in contents.items():
@@ -196,7 +198,7 @@ def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
         # In parallel, which lets the file system combine the writes.
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(disk.flush, temporary.values()))
-        _announce(contents)
+        _announce({path: data for path, data in contents.items() if path not in taken})
         for path, name in temporary.items():
             try:
                 _give_name(name, path)

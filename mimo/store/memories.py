@@ -257,22 +257,29 @@ class MemoryStore:
         The rest of the file stays byte for byte. Raises `Conflict` if the file has changed since
         it was read, `Invalid` if it can't be changed safely, and `StorageFailed`.
         """
+        with self.locked():
+            new, data = self._updated(record, memory)
+            if new.place.digest != record.place.digest:
+                path = files.safe_path(self.root, record.place.path)
+                files.replace(path, data, expect=record.place.digest)
+        return new
+
+    def check_update(self, record: Record, memory: Memory) -> None:
+        """Raises as `update` does, without a change."""
+        self._updated(record, memory)
+
+    def _updated(self, record: Record, memory: Memory) -> tuple[Record, bytes]:
         from mimo.memory import codec
         from mimo.memory.codec.splice import splice
 
         check_whole(record)
-        path, expect = record.place.path, record.place.digest
-        target = files.safe_path(self.root, path)
-        with self.locked():
-            data = self.raw(record)
-            changed = splice(data, record.memory, memory, path=path)
-            parsed = codec.parse(changed, path=path, modified=record.memory.created)
-            if isinstance(parsed, Problem):
-                reason = f"`{path}` could not be read after the change: {parsed.reason}"
-                raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
-            if changed != data:
-                files.replace(target, changed, expect=expect)
-        return _record(parsed, path, changed)
+        path = record.place.path
+        changed = splice(self.raw(record), record.memory, memory, path=path)
+        parsed = codec.parse(changed, path=path, modified=record.memory.created)
+        if isinstance(parsed, Problem):
+            reason = f"`{path}` could not be read after the change: {parsed.reason}"
+            raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
+        return _record(parsed, path, changed), changed
 
     def put_source(
         self, source: Source, chunks: Sequence[Chunk], *, private: bool, instead: Place | None
@@ -290,7 +297,12 @@ class MemoryStore:
             else:
                 files.write_new(target, new.data)
                 if instead:
-                    files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
+                    try:
+                        earlier = files.safe_path(self.root, instead.path)
+                        files.remove(earlier, expect=instead.digest)
+                    except MindError:  # One that became private must not stay shared, unnoticed.
+                        files.remove(target)
+                        raise
         return records
 
     def restore_source(self, place: Place, data: bytes) -> None:

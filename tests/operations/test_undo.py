@@ -18,7 +18,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.config import load
-from mimo.errors import Conflict, NotFound, StorageFailed
+from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.guard.policy import Call, Operation
 from mimo.index import database
 from mimo.index.index import Index
@@ -899,3 +899,67 @@ def test_people_do_not_read_of_the_list_that_an_import_keeps(
     assert ".local" not in refused.value.message
     assert ".local" not in "".join(texts)
     assert "facts/fact_water" in texts[1]
+
+
+def chained(mind: Mind, clock: Clock) -> list[str]:
+    """Returns the ids of three decisions, of which each supersedes the one before."""
+    chain = []
+    for text in ("Use sessions", "Use JWT zebra", "Use PASETO"):
+        written = run(mind, "save decision", topic="auth", decision=text, reasoning="r")
+        chain.append(str(written.id))
+        clock.forward(days=1)
+    return chain
+
+
+def test_a_purge_whose_successor_cannot_be_changed_removes_nothing(
+    mind: Mind, clock: Clock
+) -> None:
+    chain = chained(mind, clock)
+    run(mind, "edit", id=chain[1], content="Use JWT, the zebra")
+    path_of(mind, chain[2]).write_text(
+        f"---\n{{id: {chain[2]}, type: decision, topic: auth, # chosen by Ana\n"
+        f"  links: [{{to: {chain[1]}, type: supersedes}}]}}\n---\nUse PASETO\n"
+    )
+    before, kept = contents(mind), mind.trash.ids()
+
+    for purge in (True, False):
+        with pytest.raises(Invalid, match="in braces"):
+            run(mind, "rm", id=chain[1], purge=purge)
+
+    assert (contents(mind), mind.trash.ids()) == (before, kept)
+
+
+def test_a_purge_of_a_document_removes_nothing(mind: Mind) -> None:
+    document = mind.project.root / "docs" / "guide.md"
+    document.parent.mkdir()
+    document.write_text("# Guide\n\nFirst\n")
+    run(mind, "config", key="include", value="docs/*.md")
+    mind = mind.reopened()
+    (row,) = run(mind, "list").memories
+    run(mind, "trust", ids=[row.id])
+    run(mind, "edit", id=row.id, content="Second")
+    kept = mind.trash.ids()
+
+    with pytest.raises(Invalid, match="does not remove"):
+        run(mind, "rm", id=row.id, purge=True)
+
+    assert mind.trash.ids() == kept
+
+
+def test_a_chain_is_closed_also_if_its_end_changes_meanwhile(
+    mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = chained(mind, clock)
+    end, delete = path_of(mind, chain[2]), mind.store.delete
+
+    def changing(record: Any) -> str | None:
+        rest = delete(record)
+        end.write_text(f"{end.read_text()}\nTokens last an hour.\n")
+        return rest
+
+    monkeypatch.setattr(mind.store, "delete", changing)
+    run(mind, "rm", id=chain[1])
+
+    last = lookup.one(mind, chain[2]).memory
+    assert [link.to for link in last.links] == [chain[0]]
+    assert "Tokens last an hour" in end.read_text()

@@ -647,6 +647,34 @@ def test_the_projects_of_the_user_do_not_include_it(mind):
     assert [name for name, _, _ in answers] == ["shop"]
 
 
+def test_what_is_missing_beside_the_memory_to_change_is_not_looked_for(mind: Mind) -> None:
+    fact = add(mind, "Sessions expire after an hour").id
+    add(mind, "Everywhere: use OAuth", type="decision", topic="auth")
+    run(mind, "save decision", topic="auth", decision="This project: JWT", because="r")
+    link = [f"builds_on:{fact}"]
+
+    with pytest.raises(NotFound, match=fact):
+        run(mind, "evolve supersede", id="auth", decision="PASETO", because="x", links=link)
+
+    user = mind.user()
+    assert user
+    every = [*mind.index.current("auth"), *user.index.current("auth")]
+    current = [record.memory.text.splitlines()[0] for record in every]
+    assert current == ["This project: JWT", "Everywhere: use OAuth"]
+
+
+def test_undo_of_a_change_that_is_gone_undoes_no_other_one(mind: Mind, clock: Clock) -> None:
+    user = add(mind, "My rule: use pnpm")
+    clock.forward(seconds=5)
+    added = run(mind, "add", content="A fact of the project")
+    (mind.project.root / lookup.one(mind, added.id).place.path).unlink()
+
+    with pytest.raises(NotFound, match="nothing to undo"):
+        run(mind, "undo")
+
+    assert run(mind, "show", id=user.id)
+
+
 class TestUpkeep:
     def test_status_counts_it_and_the_proposals(self, mind):
         assert run(mind, "status").user_memory is None

@@ -302,3 +302,17 @@ def test_only_the_policy_itself_and_procedures_have_an_approval_of_their_own():
         "policy.yaml",
     ):
         assert files.approval_of(path, text) == memory
+
+
+def test_watchers_see_only_what_is_written(tmp_path: Path) -> None:
+    """Watchers approve texts, so they must not see one that is not written."""
+    taken, new, seen = tmp_path / "taken.md", tmp_path / "new.md", list[Path]()
+    taken.write_text("earlier")
+
+    with files.watched(seen.extend):
+        with pytest.raises(Conflict):
+            files.write_new(taken, b"ours")
+        assert files.write_all_new({taken: b"ours", new: b"ours"}) == {taken}
+
+    assert seen == [new]
+    assert taken.read_text() == "earlier"

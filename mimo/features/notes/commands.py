@@ -223,6 +223,7 @@ def rm(
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
+    saving.check_removal(mind, parts or [record])  # A purge can't be repeated.
     quoted = undoing.forget(mind, record) if purge else None
     if parts:
         saving.remove_source(mind, parts)

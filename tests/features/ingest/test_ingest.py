@@ -481,6 +481,27 @@ def test_an_unchanged_shared_source_becomes_private(mind, project, name):
     assert one(mind, "guide.md", private=True).is_known
 
 
+@pytest.mark.attack("private text in git")
+def test_a_source_whose_shared_file_stays_does_not_become_private(mind, project, monkeypatch):
+    put(project, "guide.md")
+    public = one(mind, "guide.md")
+    remove = files.remove
+
+    def refusing(path, **arguments):
+        if "private" not in path.parts:
+            raise StorageFailed(f"can't remove `{path}`: operation not permitted")
+        remove(path, **arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "remove", refusing)
+        with pytest.raises(StorageFailed):
+            one(mind, "guide.md", private=True)
+    assert not list((project / ".mind").rglob("private/sources/*"))
+
+    assert "private" in one(mind, "guide.md", private=True).file
+    assert not (project / public.file).exists()
+
+
 def test_private_chunks_stay_private(mind, project):
     put(project, "guide.md")
     public = one(mind, "guide.md")

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import Untrusted
+from mimo.errors import Conflict, Untrusted
 from mimo.features.procedures import actions, executing, library
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
 from mimo.mind import Mind
 from mimo.surroundings import Question, Timer
-from tests.sample_procedures import Time, begun, put, ran, text
+from tests.sample_procedures import GREET, Time, begun, put, ran, text
 
 
 def program(*argv: str, more: str = "") -> str:
@@ -240,6 +240,22 @@ def test_a_program_in_an_added_procedure_is_not_approved(mind: Mind) -> None:
     assert not library.is_approved(mind, file.data, result.procedure)
     with pytest.raises(Untrusted):
         begun(mind, "work")
+
+
+def test_a_procedure_that_could_not_be_added_is_not_approved(mind: Mind) -> None:
+    first = text("greet", GREET).encode()
+    other = first.replace(b"Hello", b"Bye")
+    file, _ = library.added(mind, first)
+    with pytest.raises(Conflict):
+        library.added(mind, other)
+
+    (mind.project.root / file.path).write_bytes(other)  # As a pull brings it.
+
+    with pytest.raises(Untrusted):
+        begun(mind, "greet")
+    assert library.added(mind, other)[0].path == file.path
+    with pytest.raises(Untrusted):
+        begun(mind, "greet")
 
 
 REQUEST = """\

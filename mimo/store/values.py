@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ _SCHEMA = (
     "CREATE TABLE entries (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
     "written REAL NOT NULL, ttl REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
 )
+_DELETE = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+_Row = tuple[str, float, int | None]
+"""The text of a temporary value, the time it was written, and its time to live in seconds."""
 _ALIVE = "(ttl IS NULL OR (written + ttl > :now))"
 
 
@@ -239,14 +242,15 @@ class Values:
             # Raises for a broken file, before anything is written.
             in_file = not is_passing(namespace) and self._files.read(namespace, key) is not None
             if ttl is None and not is_passing(namespace):
-                kept = self._files.write(namespace, key, value)
-                self._delete(namespace, key, now)
-                return kept
-            with self._database.writing() as connection:
-                row = (namespace, key, text, now.timestamp(), ttl)
-                connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
+                return self._write_file(namespace, key, value, now)
+            row = (text, now.timestamp(), ttl)
+            earlier = self._set_row(namespace, key, row)
             if in_file:
-                self._files.remove(namespace, key)
+                try:
+                    self._files.remove(namespace, key)
+                except BaseException:
+                    self._set_row(namespace, key, earlier)
+                    raise
             self.expire(now)
             expires = None if ttl is None else now.timestamp() + ttl
             return Found(value=value, expires=_time(expires))
@@ -255,8 +259,8 @@ class Values:
         """Removes a value and returns whether there was one. Raises `StorageFailed`."""
         with self.locked():
             self.expire(now)
-            deleted = self._delete(namespace, key, now)
-            kept = not is_passing(namespace) and self._files.remove(namespace, key)
+            with self._deleting(namespace, key, now) as deleted:
+                kept = not is_passing(namespace) and self._files.remove(namespace, key)
             return deleted or kept
 
     def keys(self, namespace: str, now: datetime) -> list[str]:
@@ -279,8 +283,7 @@ class Values:
         hiding = [row for row in rows if path_of(*row) in paths]
         if hiding:
             with self._database.writing() as connection:
-                query = "DELETE FROM entries WHERE namespace = ? AND key = ?"
-                connection.executemany(query, hiding)
+                connection.executemany(_DELETE, hiding)
 
     def expire(self, now: datetime) -> int:
         """Removes expired values and returns their number; does nothing if it can't write.
@@ -304,14 +307,38 @@ class Values:
             return Found(value=json.loads(value), expires=_time(expires))
         return None
 
-    def _delete(self, namespace: str, key: str, now: datetime) -> bool:
-        """Removes a temporary value and returns whether there was one."""
-        if not self._alive("1", now, namespace, "AND key = :key", key=key):
-            return False
+    def _write_file(self, namespace: str, key: str, value: Any, now: datetime) -> Found:
+        """Writes a permanent value in place of a temporary one; neither changes if it fails."""
+        target = files.safe_path(self._root, path_of(namespace, key))
+        before = files.content(target)
+        try:
+            with self._deleting(namespace, key, now):
+                return self._files.write(namespace, key, value)
+        except BaseException:
+            if files.content(target) != before:  # The database failed last.
+                files.remove(target) if before is None else files.replace(target, before)
+            raise
+
+    def _set_row(self, namespace: str, key: str, row: _Row | None) -> _Row | None:
+        """Writes or removes a temporary value, and returns the earlier one."""
+        place = (namespace, key)
         with self._database.writing() as connection:
-            query = "DELETE FROM entries WHERE namespace = ? AND key = ?"
-            connection.execute(query, (namespace, key))
-        return True
+            query = "SELECT value, written, ttl FROM entries WHERE namespace = ? AND key = ?"
+            earlier: _Row | None = connection.execute(query, place).fetchone()
+            connection.execute(_DELETE, place)
+            if row:
+                connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (*place, *row))
+        return earlier
+
+    @contextmanager
+    def _deleting(self, namespace: str, key: str, now: datetime) -> Iterator[bool]:
+        """Removes a temporary value once the block succeeds; gives whether there is one."""
+        if not self._alive("1", now, namespace, "AND key = :key", key=key):
+            yield False
+            return
+        with self._database.writing() as connection:
+            connection.execute(_DELETE, (namespace, key))
+            yield True
 
     def _alive(
         self, columns: str, now: datetime, namespace: str, more: str = "", **values: str

@@ -1,14 +1,17 @@
 """Values in files and in the database of what passes."""
 
+import errno
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mimo import disk
 from mimo.errors import Invalid, QuotaExceeded, StorageFailed
 from mimo.memory.model import Problem
 from mimo.store.local import LocalDatabase
@@ -97,6 +100,59 @@ def test_the_last_write_replaces_a_file_or_a_database_entry(
     assert got(values, "agent.a", "k") == "new"
     assert values.keys("agent.a", NOW) == ["k"]
     assert got(values, "agent.a", "k", days=1) == ("new" if second is None else None)
+
+
+@pytest.mark.parametrize("ttl", [60, 0])
+def test_a_put_that_can_not_remove_the_file_leaves_the_value_unchanged(
+    values: Values, monkeypatch: pytest.MonkeyPatch, ttl: int
+) -> None:
+    values.put("agent.a", "k", "old", None, NOW)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", _refuse)
+        with pytest.raises(StorageFailed):
+            values.put("agent.a", "k", "new", ttl, NOW)
+
+    assert got(values, "agent.a", "k") == "old"
+    assert values.keys("agent.a", NOW) == ["k"]
+
+
+@pytest.mark.parametrize("held", ["write", "read"])
+def test_a_put_while_the_database_is_held_leaves_the_value_unchanged(
+    project: Path, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    monkeypatch.setattr(disk, "WAIT_SECONDS", 0.01)
+    values = Values(project, "me")
+    values.put("agent.a", "k", "temporary", 60, NOW)
+    (path,) = (project / ".mind" / ".local").glob("values-*.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        if held == "write":
+            other.execute("BEGIN IMMEDIATE")
+        else:  # The transaction begins, and can't be committed.
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM entries").fetchall()
+        with pytest.raises(StorageFailed, match="is held by another process"):
+            values.put("agent.a", "k", "permanent", None, NOW)
+
+    assert got(values, "agent.a", "k") == "temporary"
+    assert got(values, "agent.a", "k", seconds=60) is None
+
+
+def test_a_removal_that_fails_leaves_both_values(
+    values: Values, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values.put("agent.a", "k", "temporary", 60, NOW)
+    write(project, "agent.a/k.md", "---\nvalue: from git\n---\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", _refuse)
+        with pytest.raises(StorageFailed):
+            values.remove("agent.a", "k", NOW)
+
+    assert got(values, "agent.a", "k") == "temporary"
+    assert got(values, "agent.a", "k", seconds=60) == "from git"
+
+
+def _refuse(path: Path, missing_ok: bool = False) -> None:
+    raise PermissionError(errno.EPERM, "operation not permitted", str(path))
 
 
 @pytest.mark.parametrize("late", [True, False])

@@ -240,7 +240,7 @@ class StarterAdded:
     """The result of adding the well-known edges."""
 
     added: tuple[EdgeRow, ...]
-    known: Annotated[int, Out("Number that existed already, by their titles")]
+    known: Annotated[int, Out("Number that existed already, by title, id or file")]
 
 
 @command(

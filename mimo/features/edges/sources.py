@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mimo.disk import STORE
-from mimo.errors import EdgeExists, Invalid
+from mimo.errors import Conflict, EdgeExists, Invalid
 from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
 from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
@@ -271,15 +272,22 @@ def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
 def add_starter(mind: Mind) -> tuple[list[Edge], int]:
     """Copies the well-known edges to the user's home.
 
-    Returns the new ones, and the number of those whose titles existed already.
+    Returns the new ones, and the number of those whose title, id or file existed already.
     """
     with storage.locked(mind.home):
-        titles = {title_key(edge.title) for edge in of_user(mind)}
+        existing = of_user(mind)
+        ids_ = {edge.id for edge in existing}
+        titles = {title_key(edge.title) for edge in existing}
         every = storage.starter()
-        new = [record for record in every if title_key(record.memory.heading) not in titles]
-        edges = [storage.edge_in(storage.adopt(mind.home, record)) for record in new]
-        added = [edge._replace(file=str(mind.home / edge.file)) for edge in edges]
-        return added, len(every) - len(new)
+        added = []
+        for record in every:
+            memory = record.memory
+            if memory.id in ids_ or title_key(memory.heading) in titles:
+                continue
+            with suppress(Conflict):  # A file of that name is not readable as an edge.
+                edge = storage.edge_in(storage.adopt(mind.home, record))
+                added.append(edge._replace(file=str(mind.home / edge.file)))
+        return added, len(every) - len(added)
 
 
 def _of_record(mind: Mind, record: Record) -> Edge:

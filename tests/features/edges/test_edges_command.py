@@ -2,7 +2,9 @@
 
 import io
 import json
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -245,6 +247,23 @@ class TestAdding:
 
         assert len(first.added) == len(list_(mind).edges) == second.known
         assert second.added == ()
+
+    def test_starter_edges_are_added_beside_changed_ones(self, mind):
+        first = [Path(edge.file) for edge in starter(mind).added]
+        retitled, renamed, damaged, *removed = first
+        for path in (retitled, renamed):
+            text = path.read_text("utf-8")
+            path.write_text(re.sub("(?m)^title: .*", "title: My own words", text), "utf-8")
+        renamed.rename(renamed.with_name("mine.md"))
+        damaged.write_text("---\nid: [\n---\n", "utf-8")
+        for path in removed:
+            path.unlink()
+
+        second = starter(mind)
+
+        assert [Path(edge.file) for edge in second.added] == removed
+        assert second.known == 3
+        assert not renamed.exists()
 
     def test_the_command_line_takes_a_flag_for_this_project(self, mind, capsys):
         words = ("edges", "add", *named("Staging is slow", "It sleeps", "Wait"), "--project")

@@ -99,19 +99,20 @@ _SELDOM = 60
 _AT_ONCE = 8
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _HINTS = {
-    errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
-    errno.EDQUOT: ("your disk quota is used up", "free some space; nothing was changed"),
-    errno.EROFS: ("the file system is read-only", "nothing was changed"),
-    errno.EACCES: ("permission denied", "check who owns it (`ls -l`); nothing was changed"),
-    errno.EPERM: ("operation not permitted", "check who owns it (`ls -l`); nothing was changed"),
+    errno.ENOSPC: ("no space left on the disk", "free some space; the file was not changed"),
+    errno.EDQUOT: ("your disk quota is used up", "free some space; the file was not changed"),
+    errno.EROFS: ("the file system is read-only", "mount it writable, or use another folder"),
+    errno.EACCES: ("permission denied", "check who owns it (`ls -l`); it was not changed"),
+    errno.EPERM: ("operation not permitted", "check who owns it (`ls -l`); it was not changed"),
     errno.ELOOP: ("it is a symbolic link", "links are never followed; use a regular file"),
     errno.ENOTDIR: ("one of its folders is a file", "move that file away"),
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
     errno.EIO: ("input/output error", "check the disk (`dmesg`)"),
     errno.EMFILE: ("too many files are open", "close some programs, or raise `ulimit -n`"),
     errno.ENFILE: ("too many files are open on this machine", "close some programs"),
-    errno.EFBIG: ("the file is too large", "nothing was changed"),
+    errno.EFBIG: ("the file is too large", "make it smaller; it was not changed"),
 }
+"""The reason and the hint for an error number. A command may have changed other files."""
 
 
 def digest(data: bytes) -> str:
@@ -454,7 +455,7 @@ def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
     """Returns the error for a failed system call; `verb` names the operation."""
     reason, hint = _HINTS.get(error.errno or 0, (error.strerror or str(error), ""))
     if error.errno in (errno.EACCES, errno.EPERM) and (place := place_of_another(path)):
-        hint = f"`{place}` is another user's: {ONE_USER}; nothing was changed"
+        hint = f"`{place}` is another user's: {ONE_USER}; it was not changed"
     return StorageFailed(
         f"can't {verb} `{path}`: {reason}",
         hint=hint,

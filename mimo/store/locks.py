@@ -148,7 +148,7 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
         raise StorageFailed(
             f"can't lock `{path}`: {error.strerror or error}",
             hint="its file system has no locks: move it to a local disk, or mount it with locks"
-            " (NFS: without `nolock`); nothing was changed",
+            " (NFS: without `nolock`)",
             details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
         ) from error
 

@@ -146,6 +146,8 @@ def test_a_move_that_is_interrupted_leaves_one_file(tmp_path, monkeypatch):
         (errno.EDQUOT, "quota"),
         (errno.EROFS, "read-only"),
         (errno.EACCES, "permission denied"),
+        (errno.EPERM, "not permitted"),
+        (errno.EFBIG, "too large"),
         (errno.EIO, "input/output error"),
     ],
 )
@@ -161,6 +163,9 @@ def test_a_failing_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, 
             action()
         assert words in raised.value.message.lower()
         assert raised.value.details["errno"] == errno.errorcode[number]
+        # The command may have changed other files.
+        assert raised.value.hint
+        assert "nothing was changed" not in raised.value.hint
     assert path.read_bytes() == b"one"
     assert names(tmp_path) == ["a.md"]
 

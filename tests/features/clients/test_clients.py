@@ -1,5 +1,6 @@
 """Installing into clients: the files of each one, and the treatment of existing files."""
 
+import errno
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mimo import disk
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
@@ -430,6 +432,24 @@ def test_a_malformed_file_stops_the_whole_installation(
         install(mind, "claude-code", "project", here)
     assert "nothing was changed" in caught.value.hint
     assert tree(project) == before
+
+
+def test_an_installation_that_fails_at_a_later_file_does_not_claim_that_nothing_changed(
+    mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = disk.make_folder
+
+    def refuse(folder: Path) -> None:
+        if folder.name == ".claude":
+            raise PermissionError(errno.EPERM, "operation not permitted", str(folder))
+        really(folder)
+
+    monkeypatch.setattr(disk, "make_folder", refuse)
+    with pytest.raises(StorageFailed, match=r"settings\.json`: operation not") as caught:
+        install(mind, "claude-code", "project", here)
+
+    assert (project / ".mcp.json").exists()
+    assert caught.value.hint == "check who owns it (`ls -l`); it was not changed"
 
 
 @pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\x00", b"[]", b'{"mcpServers": []}'])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, LaterFormat, MindError, NotFound
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of, of_path
 from mimo.memory.model import Memory, Problem, Record, is_elsewhere
@@ -152,8 +152,9 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     """Undoes a change, by default the last one, and returns the effect on its files.
 
     The present content of the files goes to the trash. With `dry_run` nothing changes. Raises
-    `NotFound`, `AmbiguousId`, `Denied` if the caller may not run the command that is undone, and
-    `Conflict` if a file changed since, unless `force` is set.
+    `NotFound`, `AmbiguousId`, `Denied` if the caller may not run the command that is undone,
+    `Conflict` if a file changed since, unless `force` is set, and `StorageFailed`; no file is then
+    undone.
     """
     store = mind.trash
     newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
@@ -179,10 +180,7 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
         paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
         memories = mind.store.stamps().keys() | mind.index.stamps().keys()
         before = _read(mind, memories.intersection(paths))
-        for step in steps:
-            _apply(mind, step)
-        if any(path.startswith(f"{STORE}/values/") for path in paths):
-            mind.values.restored(paths)
+        _apply_all(mind, steps, paths)
     memories |= mind.store.stamps().keys()
     after = _read(mind, memories.intersection(paths))
     saving.report(mind, *((before.get(id), after.get(id)) for id in {**before, **after}))
@@ -438,6 +436,44 @@ def _step(mind: Mind, kept: Kept) -> Step:
         action = Action.RESTORE if current is None else Action.REPLACE
     changed = current not in (before, kept.after)
     return Step(kept=kept, action=action, current=current, changed=changed)
+
+
+def _apply_all(mind: Mind, steps: Sequence[Step], paths: Sequence[str]) -> None:
+    """Changes the files at `paths`; if one can't be changed, the others are put back.
+
+    The trash then has no entry of the undo, so the change does not count as undone.
+    """
+    with ExitStack() as undone:
+        try:
+            for step in steps:
+                undone.callback(_put_back, mind, _present(mind, step))
+                _apply(mind, step)
+            if any(path.startswith(f"{STORE}/values/") for path in paths):
+                mind.values.restored(paths)
+        except MindError as error:
+            error.hint = "; ".join(filter(None, (error.hint, "nothing was undone")))
+            raise
+        undone.pop_all()
+
+
+def _present(mind: Mind, step: Step) -> Kept:
+    """Returns a file as it is before the step of an undo, and the digest after it."""
+    target = files.safe_path(mind.project.root, step.kept.path)
+    before = files.content(target)
+    mode = step.kept.mode if before is None else target.stat().st_mode & 0o777
+    return replace(step.kept, before=before, after=_digest(step.kept.before), mode=mode)
+
+
+def _put_back(mind: Mind, present: Kept) -> None:
+    """Reverts the step of a failed undo, unless another process has changed the file since."""
+    try:
+        step = _step(mind, present)
+        if not step.changed:
+            _apply(mind, step)
+    except MindError as error:
+        remark = f"`{present.path}` stays undone; `mind undo` puts it back"
+        error.hint = "; ".join(filter(None, (error.hint, remark)))
+        raise
 
 
 def _apply(mind: Mind, step: Step) -> None:

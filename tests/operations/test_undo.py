@@ -236,6 +236,73 @@ def test_a_file_that_changed_since_is_not_overwritten(mind: Mind) -> None:
     assert path.read_bytes() == by_hand
 
 
+@pytest.mark.parametrize("error", [OSError(errno.EPERM, "not permitted"), KeyboardInterrupt()])
+def test_an_undo_that_fails_at_a_file_undoes_none(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    _ingested(mind)
+    before = contents(mind)
+    unlink, asked = Path.unlink, list[Path]()
+
+    def refuse_second(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "sources" and path.suffix == ".md":
+            asked.append(path)
+            if len(asked) == 2:
+                raise error
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", refuse_second)
+        with pytest.raises((StorageFailed, KeyboardInterrupt)) as caught:
+            run(mind, "undo")
+
+    if isinstance(caught.value, StorageFailed):
+        assert caught.value.hint.endswith("it was not changed; nothing was undone")
+    assert len(asked) == 2
+    assert contents(mind) == before
+    assert [each.undone for each in undoing.changes(mind, 9)] == [False]
+    run(mind, "undo")
+    assert not any(path.startswith(".mind/sources/") for path in contents(mind))
+
+
+def test_an_undo_that_can_not_be_put_back_names_the_file(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _ingested(mind)
+    before = contents(mind)
+    unlink, asked = Path.unlink, list[Path]()
+
+    def refuse_second(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "sources" and path.suffix == ".md":
+            asked.append(path)
+            if len(asked) == 2:
+                monkeypatch.setattr(files, "write_new", full)
+                raise OSError(errno.EPERM, "not permitted")
+        unlink(path, missing_ok)
+
+    def full(path: Path, data: bytes, mode: int = 0) -> None:
+        raise files.failure("write", path, OSError(errno.ENOSPC, "full"))
+
+    monkeypatch.setattr(Path, "unlink", refuse_second)
+    with pytest.raises(StorageFailed, match="no space left") as caught:
+        run(mind, "undo")
+    monkeypatch.undo()
+
+    first = asked[0].relative_to(mind.project.root)
+    assert caught.value.hint.endswith(f"`{first}` stays undone; `mind undo` puts it back")
+    run(mind, "undo")
+    assert contents(mind) == before
+
+
+def _ingested(mind: Mind) -> None:
+    """Ingests two files, as the last change."""
+    folder = mind.project.root / "notes"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (folder / f"{name}.md").write_text(f"# {name}\n\nThe text of {name}.\n", "utf-8")
+    run(mind, "ingest", path=str(folder))
+
+
 def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
     id_ = added(mind)
     run(mind, "edit", id=id_, importance=0.9)

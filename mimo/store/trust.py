@@ -265,6 +265,17 @@ class Trust:
             return digest.removeprefix(ALONE) in self._approved
         return False
 
+    def follows(self, digest: str) -> bool:
+        """Returns whether a text is trusted even if its approval ends. Raises `StorageFailed`."""
+        self._refresh()
+        self._ask_git()
+        if not self._follow or digest.startswith(ALONE):
+            return False
+        if self.location.common is None:
+            return not self._only
+        seen = self._git or _NO_ANSWERS
+        return seen.only == self._only and digest in seen.followed
+
     @property
     def own_address(self) -> str:
         """Returns the e-mail address whose commits here are trusted, or an empty text."""

@@ -162,17 +162,17 @@ def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> 
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> None:
-    """Revokes the approval of these memories. Raises `Invalid` if they are followed."""
+    """Revokes the approval of these memories, or of none: raises `Invalid` if one is followed."""
     records = _named(mind, wanted)
-    texts = [record.place.digest for record in records]
-    claims = set[str]().union(*map(saving.claims_of, records))
-    mind.trust.revoke([*texts, *claims])
     for record in records:
-        if mind.trust.trusted(record.place.digest):
+        if mind.trust.follows(record.place.digest):
             raise Invalid(
                 f"`{record.memory.id}` stays trusted: changes of its file are followed",
                 hint="`mind untrust` revokes all trust, then `mind trust ID` approves single ones",
             )
+    texts = [record.place.digest for record in records]
+    claims = set[str]().union(*map(saving.claims_of, records))
+    mind.trust.revoke([*texts, *claims])
 
 
 def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:

@@ -172,6 +172,26 @@ class TestSingleMemories:
         with pytest.raises(Invalid, match="stays trusted"):
             untrust(mind, ("ann1",))
 
+    def test_a_followed_memory_leaves_the_approvals_of_the_others(self, clone, home):
+        mind = opened(clone, home)
+        trust(mind, follow=True)
+        fact(clone, "own", "Tea is hot")
+        trust(mind, ("own",))
+        with pytest.raises(Invalid, match="`ann1` stays trusted"):
+            untrust(mind, ("own", "ann1"))
+        assert labels(mind)["own"] == "trusted"
+
+    def test_a_memory_without_git_is_followed_unless_authors_are_named(self, project, home):
+        fact(project, "own", "Tea is hot")
+        mind = opened(project, home)
+        trust(mind, follow=True)
+        with pytest.raises(Invalid, match="`own` stays trusted"):
+            untrust(mind, ("own",))
+        believing(home, "ann@example.com")
+        mind = opened(project, home)
+        untrust(mind, ("own",))
+        assert labels(mind) == {"own": "untrusted"}
+
     def test_ids_and_follow_exclude_each_other(self, clone, home):
         with pytest.raises(Invalid):
             trust(opened(clone, home), ("ann1",), follow=True)

@@ -271,8 +271,13 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     return changed
 
 
+def check_edit(mind: Mind, record: Record, **changes: Any) -> None:
+    """Raises each error that `edit` would raise, before several files are changed."""
+    mind.store.changed(record, _edited(mind, record, changes))
+
+
 def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
-    """Returns a memory with changed fields. Raises as `edit` does if one is not possible."""
+    """Returns a memory with changed fields. Raises `Invalid` and `SecretDetected`."""
     check_changeable(record)
     if "content" in changes:
         check_content(changes["content"])
@@ -468,7 +473,7 @@ def check_removal(mind: Mind, removed: Sequence[Record]) -> list[_Relinked]:
     refresh.refresh(mind)
     relinked = [(each, _links_without(mind, each, removed)) for each in _successors(mind, removed)]
     for successor, links in relinked:
-        mind.store.check_update(successor, _edited(mind, successor, {"links": links}))
+        check_edit(mind, successor, links=links)
     return relinked
 
 

@@ -257,29 +257,29 @@ class MemoryStore:
         The rest of the file stays byte for byte. Raises `Conflict` if the file has changed since
         it was read, `Invalid` if it can't be changed safely, and `StorageFailed`.
         """
+        target = files.safe_path(self.root, record.place.path)
         with self.locked():
-            new, data = self._updated(record, memory)
-            if new.place.digest != record.place.digest:
-                path = files.safe_path(self.root, record.place.path)
-                files.replace(path, data, expect=record.place.digest)
-        return new
+            data, changed = self.changed(record, memory)
+            if data is not None:
+                files.replace(target, data, expect=record.place.digest)
+        return changed
 
-    def check_update(self, record: Record, memory: Memory) -> None:
-        """Raises as `update` does, without a change."""
-        self._updated(record, memory)
+    def changed(self, record: Record, memory: Memory) -> tuple[bytes | None, Record]:
+        """Returns the text that `update` would write, and its memory. Raises as it does.
 
-    def _updated(self, record: Record, memory: Memory) -> tuple[Record, bytes]:
+        The text is None if nothing differs.
+        """
         from mimo.memory import codec
         from mimo.memory.codec.splice import splice
 
         check_whole(record)
-        path = record.place.path
-        changed = splice(self.raw(record), record.memory, memory, path=path)
+        path, data = record.place.path, self.raw(record)
+        changed = splice(data, record.memory, memory, path=path)
         parsed = codec.parse(changed, path=path, modified=record.memory.created)
         if isinstance(parsed, Problem):
             reason = f"`{path}` could not be read after the change: {parsed.reason}"
             raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
-        return _record(parsed, path, changed), changed
+        return changed if changed != data else None, _record(parsed, path, changed)
 
     def put_source(
         self, source: Source, chunks: Sequence[Chunk], *, private: bool, instead: Place | None

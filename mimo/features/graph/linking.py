@@ -116,7 +116,7 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
     """Removes the links between two memories, in both files. Raises `NotFound` and `Invalid`."""
     wanted = None if type is None else relations.link(mind, second.memory.id, type).type
     rows: list[ChangedLink] = []
-    plans: list[tuple[Record, list[Link]]] = []
+    changes: list[tuple[Record, tuple[Link, ...]]] = []
     for source, target in ((first, second), (second, first)):
         links = [
             old
@@ -129,7 +129,9 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
                 f"the link to `{to}` is in the text of `{of}`",
                 hint=f"remove it there: `mind edit {of}`",
             )
-        plans.append((source, links))
+        if links:
+            kept = tuple(old for old in source.memory.links if old not in links)
+            changes.append((source, kept))
         rows += [_row(mind, source, old, target) for old in links]
     if not rows:
         of_type = f" of the type `{wanted}`" if wanted else ""
@@ -138,10 +140,10 @@ def _unlinked(mind: Mind, first: Record, second: Record, type: str | None) -> Li
             f"there is no link{of_type} between `{source_name}` and `{target_name}`",
             hint=f"`mind graph {source_name}` shows its links",
         )
-    for source, links in plans:
-        if links:
-            kept = tuple(old for old in source.memory.links if old not in links)
-            saving.edit(mind, source, links=kept)
+    for source, kept in changes:
+        saving.check_edit(mind, source, links=kept)
+    for source, kept in changes:
+        saving.edit(mind, source, links=kept)
     return Linked(
         links=tuple(rows), removed=True, already=None, undo=undoing.entry_id(), notice=mind.notice
     )

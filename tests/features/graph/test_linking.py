@@ -116,3 +116,17 @@ def test_a_memory_is_not_linked_to_itself_or_to_a_missing_one(mind: Mind) -> Non
         link(mind, "newer_note", "newer_note")
     with pytest.raises(NotFound):
         link(mind, "newer_note", "nowhere")
+
+
+def test_links_of_both_memories_are_removed_or_none(mind: Mind, files: tuple[Path, Path]) -> None:
+    link(mind, "newer_note", "older_note")
+    files[0].write_text(
+        "---\n{id: older_note, type: fact, created: 2026-11-01, # by Ana\n"
+        " links: [{to: newer_note, type: relates_to}]}\n---\nfirst\n",
+        encoding="utf-8",
+    )
+    before = [path.read_bytes() for path in files]
+
+    with pytest.raises(Invalid, match="header"):
+        link(mind, "newer_note", "older_note", remove=True)
+    assert [path.read_bytes() for path in files] == before

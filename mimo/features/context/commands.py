@@ -76,12 +76,11 @@ def write(
     A new block is put at the top of the file. Everything outside the block stays byte for byte,
     and a block that was changed by hand is not replaced.
     """
-    names = context.files_of(mind, file)
-    done = [context.write(mind, name, force=force, budget=budget) for name in names]
-    empty = [name for name, written in zip(names, done, strict=True) if written is None]
+    done = context.write(mind, context.files_of(mind, file), force=force, budget=budget)
+    empty = [name for name, written in done.items() if written is None]
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
-        files=tuple(written for written in done if written),
+        files=tuple(filter(None, done.values())),
         notice=notices(mind.notice, notice),
     )
 

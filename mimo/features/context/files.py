@@ -1,14 +1,14 @@
 """The block of notes in a project's instructions files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Omitted, Out
-from mimo.errors import Invalid, MindError
+from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import context
 from mimo.frozen import frozen
 from mimo.index import glance
@@ -86,33 +86,55 @@ def shown_to_client(mind: Mind) -> str:
 
 
 def write(
-    mind: Mind, name: str, *, force: bool = False, budget: int | None = None
-) -> ContextFile | None:
-    """Writes the block into a file of the project; None if there is nothing to write yet.
+    mind: Mind, names: Iterable[str], *, force: bool = False, budget: int | None = None
+) -> dict[str, ContextFile | None]:
+    """Writes the block into files of the project, or into none if one of them can't have it.
 
-    Everything else in the file stays as it is. Raises `Conflict` if the block was changed by hand
-    (unless `force`), and `Invalid`.
+    The result of a file is None if there is nothing to write yet. Everything else in the files
+    stays as it is. Raises `Conflict` if a block was changed by hand (unless `force`), and
+    `Invalid`.
     """
+    root = mind.project.root
+    paths = {name: _path(root, name) for name in names}
+    block = shown(mind, budget)
+    done: dict[str, ContextFile | None] = {}
+    with lock(files.safe_path(root, f"{LOCAL}/context.lock")):
+        before = {name: _content(path) for name, path in paths.items()}
+        after = {name: _with_block(name, before[name], block, force=force) for name in paths}
+        for name, path in paths.items():
+            old, new = before[name], after[name]
+            if new is None:
+                done[name] = None
+                continue
+            if old is None:
+                files.write_new(path, new)
+            elif new != old:
+                files.replace(path, new, expect=files.digest(old))
+            done[name] = ContextFile(path=name, created=old is None, changed=new != old)
+    return done
+
+
+def _path(root: Path, name: str) -> Path:
+    """Returns the path of a file of the project. Raises `Invalid` if it can't have the block."""
     parts = PurePosixPath(name).parts
     if not name.lower().endswith(_MARKDOWN) or {".git", ".mind"} & set(parts):
         raise Invalid(
             f"`{name}` can't have the block of notes",
             hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
         )
-    path = files.safe_path(mind.project.root, name)
-    block = shown(mind, budget)
-    with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
-        data = _content(path)
-        has_block = data is not None and context.find(data) is not None
-        if not block.notes and not has_block:
+    return files.safe_path(root, name)
+
+
+def _with_block(name: str, data: bytes | None, block: ContextShown, *, force: bool) -> bytes | None:
+    """Returns the new content of a file; None if there is nothing to write yet."""
+    try:
+        if not block.notes and (data is None or context.find(data) is None):
             return None
         if data is None:
-            files.write_new(path, f"{context.whole(block.text)}\n".encode())
-            return ContextFile(path=name, created=True, changed=True)
-        written = context.replaced(data, block.text, force=force)
-        if written != data:
-            files.replace(path, written, expect=files.digest(data))
-        return ContextFile(path=name, created=False, changed=written != data)
+            return f"{context.whole(block.text)}\n".encode()
+        return context.replaced(data, block.text, force=force)
+    except (Conflict, Invalid) as error:
+        raise type(error)(f"`{name}`: {error.message}", hint=error.hint) from None
 
 
 def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:
@@ -126,7 +148,7 @@ def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:
         candidates = filter(None, (name, _LOCAL_FILE.get(name)))
         chosen = next((file for file in candidates if _is_own(mind.project.root, file)), None)
         try:
-            if chosen and (written := write(mind, chosen)):
+            if chosen and (written := write(mind, [chosen])[chosen]):
                 done[chosen] = written
         except MindError as error:
             done[chosen or name] = error

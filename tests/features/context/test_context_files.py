@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.context import files
 from mimo.features.context.commands import show, write
 from mimo.features.context.files import shown
@@ -114,6 +114,31 @@ def test_no_other_file_is_written(mind: Mind, name: str, monkeypatch: pytest.Mon
     monkeypatch.chdir(mind.project.root)
     with pytest.raises(Invalid):
         write(mind, (name,))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "AGENTS.md", "TWICE.md", "folder.md"])
+def test_all_files_are_written_or_none(
+    mind: Mind, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(mind)
+    monkeypatch.chdir(mind.project.root)
+    (mind.project.root / "folder.md").mkdir()
+    write(mind, ("AGENTS.md",))
+    path = mind.project.root / "AGENTS.md"
+    block = path.read_text(encoding="utf-8")
+    (mind.project.root / "TWICE.md").write_text(block * 2, encoding="utf-8")
+    path.write_text(block.replace("JWT", "PASETO"), encoding="utf-8")
+    with pytest.raises(MindError, match=name):
+        write(mind, ("CLAUDE.md", name))
+    assert not (mind.project.root / "CLAUDE.md").exists()
+
+
+def test_a_file_that_is_named_twice_is_written_once(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(mind)
+    monkeypatch.chdir(mind.project.root)
+    assert [file.path for file in write(mind, ("CLAUDE.md", "./CLAUDE.md")).files] == ["CLAUDE.md"]
 
 
 @pytest.mark.parametrize("name", ["main.py", "../CLAUDE.md", ".git/x.md", ".mind/MEMORY.md"])

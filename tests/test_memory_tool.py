@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 
+from mimo.features.decisions.commands import decision
 from mimo.features.memory_files import MOST_CHARACTERS
 from mimo.features.notes.commands import add
 from mimo.features.notes.undo import undo
+from mimo.features.review import trusting
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
+from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store import files
 from mimo.store.trust import Trust
@@ -411,6 +414,80 @@ def test_undo_restores_a_deleted_folder_at_once(tool, mind):
     assert not deleted.is_error
     assert left == []
     assert {path: path.read_bytes() for path in (tool.root / ".mind/facts").iterdir()} == before
+
+
+def decided(mind: Mind, *choices: str) -> list[Path]:
+    """Returns the files of decisions on one topic, each of which supersedes the one before."""
+    made = [decision(mind, "auth", choice, f"because of {choice}") for choice in choices]
+    return [mind.folder / f"decisions/{each.id}.md" for each in made]
+
+
+IN_BRACES = "---\n{{id: x, type: {}, # by Ana\n links: [{{to: {}, type: supersedes}}]}}\n---\nx\n"
+
+
+def test_a_folder_of_decisions_that_supersede_each_other_is_deleted(tool, mind):
+    for path in decided(mind, "sessions", "JWT", "PASETO"):
+        assert path.exists()
+
+    assert not tool.delete(path="/memories/decisions").is_error
+    assert list((tool.root / ".mind/decisions").iterdir()) == []
+
+
+def test_a_successor_outside_of_a_deleted_folder_supersedes_what_is_left(tool, mind):
+    paths = decided(mind, "sessions", "JWT", "PASETO", "passkeys")
+    for path in paths[1:3]:
+        tool.rename(
+            old_path=f"/memories/decisions/{path.name}", new_path=f"/memories/old/{path.name}"
+        )
+
+    assert not tool.delete(path="/memories/old").is_error
+    newest = mind.store.read(f".mind/decisions/{paths[3].name}")[0].memory
+    assert [link.to for link in newest.links if link.type == "supersedes"] == [paths[0].stem]
+
+
+def test_nothing_is_deleted_if_a_successor_can_t_be_changed(tool, mind):
+    (path,) = decided(mind, "sessions")
+    tool.create(path="/memories/decisions/other.md", file_text="other")
+    newer = tool.root / ".mind/plans/newer.md"
+    newer.parent.mkdir(exist_ok=True)
+    newer.write_text(IN_BRACES.format("plan", path.stem), encoding="utf-8")
+    trusting.approve(mind, ["x"])
+
+    answer = tool.delete(path="/memories/decisions")
+
+    assert answer.is_error
+    assert ".mind/plans/newer.md" in answer.text
+    assert len(list(path.parent.iterdir())) == 2
+
+
+def test_nothing_is_moved_if_a_file_of_the_folder_can_t_be(tool):
+    for name in "ac":
+        tool.create(path=f"/memories/notes/{name}.md", file_text=f"tea {name}")
+    braces = tool.root / ".mind/notes/b.md"
+    braces.write_text(IN_BRACES.format("fact", "y"), encoding="utf-8")
+
+    answer = tool.rename(old_path="/memories/notes", new_path="/memories/old")
+
+    assert answer.is_error
+    assert ".mind/notes/b.md" in answer.text
+    assert sorted(path.name for path in braces.parent.iterdir()) == ["a.md", "b.md", "c.md"]
+    assert not (tool.root / ".mind/old").exists()
+
+
+def test_nothing_is_deleted_if_a_file_changes_meanwhile(tool, monkeypatch):
+    for name in "abc":
+        tool.create(path=f"/memories/facts/{name}.md", file_text=f"tea {name}")
+    remove = saving.remove_files
+
+    def late(*given):
+        (tool.root / ".mind/facts/b.md").write_text("coffee", encoding="utf-8")
+        return remove(*given)
+
+    monkeypatch.setattr(saving, "remove_files", late)
+    answer = tool.delete(path="/memories/facts")
+
+    assert answer.text.endswith("at the same time; nothing was deleted\nview it again")
+    assert len(list((tool.root / ".mind/facts").iterdir())) == 3
 
 
 def test_a_large_folder_is_neither_deleted_nor_renamed(tool, mind):

@@ -273,7 +273,18 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
 
 def check_edit(mind: Mind, record: Record, **changes: Any) -> None:
     """Raises each error that `edit` would raise, before several files are changed."""
-    mind.store.changed(record, _edited(mind, record, changes))
+    with _naming(record.place.path):
+        mind.store.changed(record, _edited(mind, record, changes))
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Gives the errors of a block the path of their file: it is one of several files."""
+    try:
+        yield
+    except Invalid as error:
+        message = error.message if path in error.message else f"`{path}`: {error.message}"
+        raise Invalid(message, hint=error.hint, details=error.details) from None
 
 
 def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
@@ -488,21 +499,42 @@ def _relink(mind: Mind, relinked: Sequence[_Relinked], removed: Sequence[Record]
                 edit(mind, again, links=_links_without(mind, again, removed))
 
 
-def move(mind: Mind, record: Record, path: str, kind: Kind | None) -> Record:
-    """Gives the memory's file another path, and the memory the type of its folder, if any.
+def remove_files(mind: Mind, records: Sequence[Record]) -> None:
+    """Removes the files of memories as `remove` does, or none of them if one can't be removed."""
+    for record in records:
+        check_changeable(record)
+        check_whole(record)
+    refresh.refresh(mind)
+    newer = _relinked(mind, records)
+    for successor, links in newer:
+        check_edit(mind, successor, links=links)
+    mind.store.delete_files(records)
+    report(mind, *((record, None) for record in records))
+    refresh.note_change(mind, *(record.place.path for record in records))
+    for successor, links in newer:
+        edit(mind, successor, links=links)
 
-    The memory keeps its id, also if only the old path gave it. Raises `Conflict` if the new path is
-    in use or the file changed since it was read.
+
+def move(mind: Mind, moves: Sequence[tuple[Record, str]]) -> list[Record]:
+    """Gives the files of memories other paths, and the memories the types of their folders, if any.
+
+    If one file can't be moved, none is. The memories keep their ids, also if only the old paths
+    gave them. Raises `Conflict` if a new path is in use or a file changed since it was read.
     """
-    check_changeable(record)
-    check_whole(record)
-    old, private = record.place.path, files.is_private(path)
-    if not private:
-        check_shared_links(mind, record.memory.links, way="leave the memory private")
-    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
-        moved = mind.store.move(record, path, kind or record.memory.type)
-    report(mind, (record, moved))
-    refresh.note_change(mind, old, path)
+    kinds = {path: ids.folder_kind(path) or record.memory.type for record, path in moves}
+    for record, path in moves:
+        check_changeable(record)
+        check_whole(record)
+        with _naming(record.place.path):
+            if not files.is_private(path):
+                check_shared_links(mind, record.memory.links, way="leave the memory private")
+            mind.store.moved(record, path, kinds[path])
+    moved = []
+    for record, path in moves:
+        with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
+            moved.append(mind.store.move(record, path, kinds[path]))
+        report(mind, (record, moved[-1]))
+        refresh.note_change(mind, record.place.path, path)
     return moved
 
 
@@ -578,24 +610,33 @@ def _links_without(mind: Mind, successor: Record, removed: Sequence[Record]) -> 
 
     It then supersedes the memories that the removed ones supersede.
     """
-    links, shared = successor.memory.links, not successor.place.private
-    for record in removed:
-        # A claim of an unapproved memory must not become one of an approved memory.
-        is_trusted = mind.trust.trusted(record.place.digest)
-        inherited = [
-            link
-            for link in record.memory.links
-            if link.type == SUPERSEDES
-            and link.to != successor.memory.id
-            and (is_trusted or mind.trust.approved(claim(record.memory.id, link.to)))
-            and not (shared and is_private(mind, link.to))
-        ]
-        relinked: list[Link] = []
-        for link in links:
-            is_to_removed = link.type == SUPERSEDES and link.to == record.memory.id
-            relinked += inherited if is_to_removed else [link]
-        links = tuple(dict.fromkeys(relinked))
-    return links
+    removed_by_id = {record.memory.id: record for record in removed}
+    links: list[Link] = []
+    passed = set[str]()
+    waiting = list(successor.memory.links)
+    while waiting:
+        link = waiting.pop(0)
+        old = removed_by_id.get(link.to) if link.type == SUPERSEDES else None
+        if old is None:
+            links.append(link)
+        elif link.to not in passed:
+            passed.add(link.to)
+            waiting[:0] = _inherited(mind, successor, old)
+    return tuple(dict.fromkeys(links))
+
+
+def _inherited(mind: Mind, successor: Record, removed: Record) -> Iterator[Link]:
+    """Yields the links of a removed memory that its successor gets."""
+    # A claim of an unapproved memory must not become one of an approved memory.
+    is_trusted = mind.trust.trusted(removed.place.digest)
+    for link in removed.memory.links:
+        is_other = link.type == SUPERSEDES and link.to != successor.memory.id
+        if (
+            is_other
+            and (is_trusted or mind.trust.approved(claim(removed.memory.id, link.to)))
+            and (successor.place.private or not is_private(mind, link.to))
+        ):
+            yield link
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -371,18 +371,25 @@ class MemoryStore:
         Raises `Conflict` if the file has changed or the path is in use, `Invalid` if the file can't
         be changed safely, and `StorageFailed`.
         """
-        from mimo.memory import codec
-        from mimo.memory.codec.splice import identified
-
         old = files.safe_path(self.root, record.place.path)
         new = files.safe_path(self.root, path)
         with self.locked():
-            data = identified(self.raw(record), replace(record.memory, type=kind))
-            parsed = codec.parse(data, path=path, modified=record.memory.created)
-            if isinstance(parsed, Problem) or parsed.memory.id != record.memory.id:
-                raise Invalid(f"`{record.place.path}` can't be moved", hint="move it by hand")
+            data, moved = self.moved(record, path, kind)
             files.move(old, new, data, expect=record.place.digest)
-        return _record(parsed, path, data)
+        return moved
+
+    def moved(self, record: Record, path: str, kind: Kind) -> tuple[bytes, Record]:
+        """Returns the text that `move` would write, and its memory. Raises as it does."""
+        from mimo.memory import codec
+        from mimo.memory.codec.splice import identified
+
+        if self.stamp(path):
+            raise Conflict(f"`{path}` already exists", hint="nothing was overwritten")
+        data = identified(self.raw(record), replace(record.memory, type=kind))
+        parsed = codec.parse(data, path=path, modified=record.memory.created)
+        if isinstance(parsed, Problem) or parsed.memory.id != record.memory.id:
+            raise Invalid(f"`{record.place.path}` can't be moved", hint="move it by hand")
+        return data, _record(parsed, path, data)
 
     def stamp(self, path: str) -> Stamp | None:
         """Returns the stamp of a file; None if it is missing."""
@@ -408,6 +415,20 @@ class MemoryStore:
                 return None
             files.replace(target, rest, expect=record.place.digest)
             return files.digest(rest)
+
+    def delete_files(self, records: Sequence[Record]) -> None:
+        """Removes the files of memories, or none of them if one has changed.
+
+        Raises `Conflict` and `StorageFailed`.
+        """
+        targets = {
+            files.safe_path(self.root, record.place.path): record.place.digest for record in records
+        }
+        with self.locked():
+            for record in records:
+                self.raw(record)
+            for error in files.remove_all(targets).values():
+                raise error
 
     def delete_source(self, place: Place) -> None:
         """Removes the file of a source; raises `Conflict` and `StorageFailed`."""

@@ -61,15 +61,15 @@ def test_a_changed_memory_is_updated(mind):
 
 def test_a_moved_memory_is_updated(mind):
     record = store(mind)
-    saving.move(mind, record, ".mind/plans/tea.md", Kind.PLAN)
+    saving.move(mind, [(record, ".mind/plans/tea.md")])
 
     assert events(mind)[1:] == [("updated", {"id": record.memory.id, "type": "plan"})]
 
 
 def test_a_memory_with_another_path_alone_is_updated(mind):
     record = store(mind)
-    moved = saving.move(mind, record, ".mind/facts/tea.md", None)
-    again = saving.move(mind, moved, ".mind/facts/green.md", None)
+    (moved,) = saving.move(mind, [(record, ".mind/facts/tea.md")])
+    (again,) = saving.move(mind, [(moved, ".mind/facts/green.md")])
 
     assert again.place.digest == moved.place.digest
     assert [name for name, _ in events(mind)] == ["created", "updated", "updated"]

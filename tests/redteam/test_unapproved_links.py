@@ -227,7 +227,7 @@ class TestChangedSuccessor:
         assert show(mind, old).superseded_by is None
 
     def test_the_claim_stays_if_the_file_is_moved(self, mind, old, new):
-        saving.move(mind, lookup.one(mind, new.stem), ".mind/decisions/sessions.md", None)
+        saving.move(mind, [(lookup.one(mind, new.stem), ".mind/decisions/sessions.md")])
         self.change(new.with_name("sessions.md"))
         assert show(mind, old).superseded_by == new.stem
 

@@ -402,6 +402,31 @@ def test_private_files_stay_private(tool):
     assert "/memories/private/facts/" in tool.view(path="/memories").text
 
 
+def test_a_memory_that_a_shared_one_links_to_is_not_made_private(tool, mind):
+    old, new = decided(mind, "sessions", "JWT")
+    path = f"/memories/decisions/{old.name}"
+
+    refused = tool.rename(old_path=path, new_path="/memories/private/decisions/old.md")
+
+    assert f"`{new.stem}` is shared by git and links to `{old.stem}`" in refused.text
+    assert "both memories" in refused.text
+    assert old.exists()
+
+
+def test_memories_that_link_to_each_other_are_made_private_together(tool, mind):
+    old, _ = decided(mind, "sessions", "JWT")
+    private = "/memories/private/decisions"
+
+    assert not tool.rename(old_path="/memories/decisions", new_path=private).is_error
+    assert not old.exists()
+
+    note = tool.root / ".mind/facts/b.md"
+    note.parent.mkdir(exist_ok=True)
+    note.write_text(f"---\nid: b\ntype: fact\n---\nsee [[{old.stem}]]\n", encoding="utf-8")
+    moved = tool.rename(old_path=f"{private}/{old.name}", new_path=f"{private}/old.md")
+    assert not moved.is_error
+
+
 def test_undo_restores_a_deleted_folder_at_once(tool, mind):
     for name in "abc":
         tool.create(path=f"/memories/facts/{name}.md", file_text=f"tea {name}")

@@ -277,6 +277,15 @@ def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:
     return _selected(sql, "m.key IN (SELECT source FROM links WHERE type = 'contradicts')")
 
 
+def shared_links(sql: sqlite3.Connection, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """Returns the shared memories that link to some others, each with the id that it links to."""
+    return sql.execute(
+        "SELECT m.id, l.target FROM links l CROSS JOIN memories m ON m.key = l.source"
+        f" WHERE l.target IN ({marks(ids)}) AND m.id NOT IN ({marks(ids)}) AND m.private = 0",
+        (*ids, *ids),
+    ).fetchall()
+
+
 def named_by_title(sql: sqlite3.Connection) -> list[tuple[str, str, str, str]]:
     """Returns the links that should supersede a memory but name its title, which has no effect.
 

@@ -273,18 +273,8 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
 
 def check_edit(mind: Mind, record: Record, **changes: Any) -> None:
     """Raises each error that `edit` would raise, before several files are changed."""
-    with _naming(record.place.path):
+    with files.naming(record.place.path):
         mind.store.changed(record, _edited(mind, record, changes))
-
-
-@contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Gives the errors of a block the path of their file: it is one of several files."""
-    try:
-        yield
-    except Invalid as error:
-        message = error.message if path in error.message else f"`{path}`: {error.message}"
-        raise Invalid(message, hint=error.hint, details=error.details) from None
 
 
 def _edited(mind: Mind, record: Record, changes: dict[str, Any]) -> Memory:
@@ -519,16 +509,26 @@ def move(mind: Mind, moves: Sequence[tuple[Record, str]]) -> list[Record]:
     """Gives the files of memories other paths, and the memories the types of their folders, if any.
 
     If one file can't be moved, none is. The memories keep their ids, also if only the old paths
-    gave them. Raises `Conflict` if a new path is in use or a file changed since it was read.
+    gave them. Raises `Conflict` if a new path is in use or a file changed since it was read, and
+    `Invalid` if a shared file would name a private memory.
     """
+    from mimo.index import survey
+
     kinds = {path: ids.folder_kind(path) or record.memory.type for record, path in moves}
     for record, path in moves:
         check_changeable(record)
         check_whole(record)
-        with _naming(record.place.path):
+        with files.naming(record.place.path):
             if not files.is_private(path):
                 check_shared_links(mind, record.memory.links, way="leave the memory private")
             mind.store.moved(record, path, kinds[path])
+    hidden = [r.memory.id for r, path in moves if files.is_private(path) and not r.place.private]
+    for source, target in refresh.up_to_date(mind).ask(survey.shared_links, hidden):
+        name = lookup.named(mind, [source])[0]
+        raise Invalid(
+            f"`{name}` is shared by git and links to `{target}`, which must not be private then",
+            hint="remove that link first, or make both memories private",
+        )
     moved = []
     for record, path in moves:
         with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
@@ -630,12 +630,10 @@ def _inherited(mind: Mind, successor: Record, removed: Record) -> Iterator[Link]
     # A claim of an unapproved memory must not become one of an approved memory.
     is_trusted = mind.trust.trusted(removed.place.digest)
     for link in removed.memory.links:
+        is_valid = is_trusted or mind.trust.approved(claim(removed.memory.id, link.to))
+        is_visible = successor.place.private or not is_private(mind, link.to)
         is_other = link.type == SUPERSEDES and link.to != successor.memory.id
-        if (
-            is_other
-            and (is_trusted or mind.trust.approved(claim(removed.memory.id, link.to)))
-            and (successor.place.private or not is_private(mind, link.to))
-        ):
+        if is_other and is_valid and is_visible:
             yield link
 
 

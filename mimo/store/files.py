@@ -451,6 +451,16 @@ def reported(verb: str, path: Path) -> Iterator[None]:
         raise failure(verb, path, error) from error
 
 
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Adds the name of a file, which is one of several, to the errors of the block."""
+    try:
+        yield
+    except (Conflict, Invalid) as error:
+        message = error.message if name in error.message else f"`{name}`: {error.message}"
+        raise type(error)(message, hint=error.hint, details=error.details) from None
+
+
 def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
     """Returns the error for a failed system call; `verb` names the operation."""
     reason, hint = _HINTS.get(error.errno or 0, (error.strerror or str(error), ""))

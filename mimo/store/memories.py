@@ -260,15 +260,12 @@ class MemoryStore:
         target = files.safe_path(self.root, record.place.path)
         with self.locked():
             data, changed = self.changed(record, memory)
-            if data is not None:
+            if changed.place.digest != record.place.digest:
                 files.replace(target, data, expect=record.place.digest)
         return changed
 
-    def changed(self, record: Record, memory: Memory) -> tuple[bytes | None, Record]:
-        """Returns the text that `update` would write, and its memory. Raises as it does.
-
-        The text is None if nothing differs.
-        """
+    def changed(self, record: Record, memory: Memory) -> tuple[bytes, Record]:
+        """Returns the text that `update` would write, and its memory. Raises as it does."""
         from mimo.memory import codec
         from mimo.memory.codec.splice import splice
 
@@ -279,7 +276,7 @@ class MemoryStore:
         if isinstance(parsed, Problem):
             reason = f"`{path}` could not be read after the change: {parsed.reason}"
             raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
-        return changed if changed != data else None, _record(parsed, path, changed)
+        return changed, _record(parsed, path, changed)
 
     def put_source(
         self, source: Source, chunks: Sequence[Chunk], *, private: bool, instead: Place | None
@@ -421,9 +418,8 @@ class MemoryStore:
 
         Raises `Conflict` and `StorageFailed`.
         """
-        targets = {
-            files.safe_path(self.root, record.place.path): record.place.digest for record in records
-        }
+        places = [record.place for record in records]
+        targets = {files.safe_path(self.root, place.path): place.digest for place in places}
         with self.locked():
             for record in records:
                 self.raw(record)

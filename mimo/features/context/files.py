@@ -8,7 +8,7 @@ from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Omitted, Out
-from mimo.errors import Conflict, Invalid, MindError
+from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.frozen import frozen
 from mimo.index import glance
@@ -90,21 +90,19 @@ def write(
 ) -> dict[str, ContextFile | None]:
     """Writes the block into files of the project, or into none if one of them can't have it.
 
-    The result of a file is None if there is nothing to write yet. Everything else in the files
-    stays as it is. Raises `Conflict` if a block was changed by hand (unless `force`), and
-    `Invalid`.
+    The result of a file is None if there is nothing to write yet. The rest of a file stays as it
+    is. Raises `Conflict` if a block was changed by hand (unless `force`), and `Invalid`.
     """
     root = mind.project.root
     paths = {name: _path(root, name) for name in names}
     block = shown(mind, budget)
-    done: dict[str, ContextFile | None] = {}
+    done: dict[str, ContextFile | None] = dict.fromkeys(paths)
     with lock(files.safe_path(root, f"{LOCAL}/context.lock")):
         before = {name: _content(path) for name, path in paths.items()}
         after = {name: _with_block(name, before[name], block, force=force) for name in paths}
         for name, path in paths.items():
             old, new = before[name], after[name]
             if new is None:
-                done[name] = None
                 continue
             if old is None:
                 files.write_new(path, new)
@@ -127,14 +125,12 @@ def _path(root: Path, name: str) -> Path:
 
 def _with_block(name: str, data: bytes | None, block: ContextShown, *, force: bool) -> bytes | None:
     """Returns the new content of a file; None if there is nothing to write yet."""
-    try:
+    with files.naming(name):
         if not block.notes and (data is None or context.find(data) is None):
             return None
         if data is None:
             return f"{context.whole(block.text)}\n".encode()
         return context.replaced(data, block.text, force=force)
-    except (Conflict, Invalid) as error:
-        raise type(error)(f"`{name}`: {error.message}", hint=error.hint) from None
 
 
 def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:

@@ -20,7 +20,7 @@ from mimo.features.notes.undo import undo
 from mimo.features.review import trusting
 from mimo.memory_tool import TOOL, Answer, MemoryTool, handle
 from mimo.mind import Mind
-from mimo.operations import saving
+from mimo.operations import removing, saving
 from mimo.store import files
 from mimo.store.trust import Trust
 from tests.conftest import make_store
@@ -502,13 +502,13 @@ def test_nothing_is_moved_if_a_file_of_the_folder_can_t_be(tool):
 def test_nothing_is_deleted_if_a_file_changes_meanwhile(tool, monkeypatch):
     for name in "abc":
         tool.create(path=f"/memories/facts/{name}.md", file_text=f"tea {name}")
-    remove = saving.remove_files
+    remove = removing.remove_files
 
     def late(*given):
         (tool.root / ".mind/facts/b.md").write_text("coffee", encoding="utf-8")
         return remove(*given)
 
-    monkeypatch.setattr(saving, "remove_files", late)
+    monkeypatch.setattr(removing, "remove_files", late)
     answer = tool.delete(path="/memories/facts")
 
     assert answer.text.endswith("at the same time; nothing was deleted\nview it again")

@@ -18,7 +18,7 @@ from mimo.index import catalog, derived, glance, rows, survey
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
-from mimo.operations import finding, lookup, overview, saving
+from mimo.operations import finding, lookup, overview, removing, saving
 from mimo.store.memories import MemoryStore
 from mimo.store.walk import Walk
 
@@ -169,7 +169,7 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, mon
     steps = (
         lambda: saving.edit(filled, edited, content="Something else entirely"),
         lambda: saving.store(filled, saving.draft(Kind.FACT, edited.memory.content + " once more")),
-        lambda: saving.remove(filled, first),
+        lambda: removing.remove(filled, first),
         filled.trust.forget,
         filled.index.clear,
     )

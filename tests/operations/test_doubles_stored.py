@@ -15,7 +15,7 @@ from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.operations import refresh, saving
+from mimo.operations import refresh, removing, saving
 from mimo.store.locks import lock
 
 TEXT = "The staging database is reset every night at four"
@@ -82,7 +82,7 @@ class TestSame:
 
     def test_a_removed_memory_is_stored_again(self, mind):
         first = store(mind)
-        saving.remove(mind, first.record.memory.id)
+        removing.remove(mind, first.record.memory.id)
         assert not store(mind).already
 
     def test_a_file_just_changed_by_hand_is_not_a_duplicate(self, mind):

@@ -10,7 +10,7 @@ from mimo.features.history import revisions
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link
-from mimo.operations import saving
+from mimo.operations import removing, saving
 from mimo.store.events import EventLog
 from tests.conftest import git
 
@@ -91,7 +91,7 @@ def test_a_duplicate_that_is_not_stored_is_no_event(mind):
 
 def test_a_removed_memory_is_deleted(mind):
     id = store(mind).memory.id
-    saving.remove(mind, id)
+    removing.remove(mind, id)
 
     assert events(mind)[1:] == [("deleted", {"id": id, "type": "fact"})]
 
@@ -132,7 +132,7 @@ def test_removing_a_successor_supersedes_the_memory_before_it(mind):
         ).record.memory.id
         for text in ("Use JWT", "Use PASETO", "Use cookies")
     )
-    saving.remove(mind, second)
+    removing.remove(mind, second)
 
     assert events(mind)[5:] == [
         ("deleted", {"id": second, "type": "decision"}),
@@ -169,7 +169,7 @@ def test_imported_memories_are_created_and_rolled_back_ones_deleted(mind, tmp_pa
     assert run(mind, "export", "-o", str(source)) == 0
     ids = [data["id"] for _, data in events(mind)]
     for id in ids:
-        saving.remove(mind, id)
+        removing.remove(mind, id)
     before = len(events(mind))
 
     assert run(mind, "import", str(source)) == 0
@@ -188,7 +188,7 @@ def test_a_restored_memory_is_created(mind):
     git(root, "init")
     git(root, "add", ".mind/facts")
     git(root, "commit", "-m", "tea")
-    saving.remove(mind, id)
+    removing.remove(mind, id)
     revisions.restore(mind, id, "HEAD")
 
     assert [name for name, _ in events(mind)] == ["created", "deleted", "created"]
@@ -201,7 +201,7 @@ def test_a_log_that_cannot_be_written_does_not_prevent_saving(mind):
     log.mkdir()
     second = store(mind, "Coffee is served at six").memory.id
 
-    saving.remove(mind, first)
+    removing.remove(mind, first)
     assert [path.stem for path in (mind.folder / "facts").iterdir()] == [second]
 
 

@@ -13,7 +13,7 @@ from mimo.features import decisions
 from mimo.index.index import Index
 from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
-from mimo.operations import lookup, refresh, saving
+from mimo.operations import lookup, refresh, removing, saving
 from mimo.store.memories import MemoryStore
 
 
@@ -75,7 +75,7 @@ def test_a_removed_memory_does_not_come_back_into_the_index(
     slow = Mind.open(project, project=project)
 
     def remove() -> None:
-        saving.remove(mind, record.memory.id)
+        removing.remove(mind, record.memory.id)
         assert texts(server) == []
 
     before_it_writes(monkeypatch, slow, remove)

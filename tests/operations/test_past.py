@@ -15,7 +15,7 @@ from mimo.features.search.commands import Scope, search
 from mimo.index.index import Index
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import finding, lookup, past, refresh, saving
+from mimo.operations import finding, lookup, past, refresh, removing, saving
 from mimo.store import projects, revisions
 from mimo.surroundings import Timer
 from tests.conftest import descriptors, git
@@ -36,7 +36,7 @@ def story(project, mind):
     committed(project, "before")
     git(project, "tag", "v1")
     saving.edit(mind, decision, content="Use server sessions for login")
-    saving.remove(mind, fact.memory.id)
+    removing.remove(mind, fact.memory.id)
     committed(project, "after", at="2026-11-08T08:00:00Z")
     return decision.memory.id, fact.memory.id
 

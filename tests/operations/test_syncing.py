@@ -12,7 +12,7 @@ from mimo.features.history.commands import sync
 from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import saving, syncing
+from mimo.operations import removing, saving, syncing
 from mimo.store import commit, projects
 from mimo.store.git import complaint
 from mimo.store.init import init
@@ -62,7 +62,7 @@ def test_the_commit_message_names_the_memories_and_their_authors(repository, min
         "memory: remembered decision: Use sessions\n\nRemembered-by: claude-code\n"
     )
 
-    saving.remove(mind, record.memory.id)
+    removing.remove(mind, record.memory.id)
     remember(mind, "One\n\nmore")
     message = sync(mind).message
     assert message == (
@@ -157,7 +157,7 @@ def test_a_removed_memory_is_not_published_after_a_failed_commit(repository, min
     secret = remember(mind, "A note to purge")
     with pytest.raises(StorageFailed):
         sync(mind)
-    saving.remove(mind, secret.memory.id)
+    removing.remove(mind, secret.memory.id)
     hook.unlink()
     (repository / "code.py").write_text("", encoding="utf-8")
     git(repository, "add", "code.py")

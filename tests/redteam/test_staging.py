@@ -17,7 +17,7 @@ from mimo.features.upkeep.checks import Check, doctor
 from mimo.features.upkeep.status import status
 from mimo.memory.model import Kind, Link, Section
 from mimo.mind import Mind
-from mimo.operations import lookup, overview, refresh, saving, syncing
+from mimo.operations import lookup, overview, refresh, removing, saving, syncing
 from mimo.store import commit, projects
 from mimo.store.files import is_private, is_shared
 from mimo.store.init import init
@@ -372,7 +372,7 @@ def test_a_removal_leaves_no_link_to_a_private_memory(mind: Mind) -> None:
     path.parent.mkdir(exist_ok=True)
     link = f"links: [{{to: {second.memory.id}, type: supersedes}}]"
     path.write_text(f"---\nid: three\ntype: fact\n{link}\n---\nThree\n", encoding="utf-8")
-    saving.remove(mind, second.memory.id)
+    removing.remove(mind, second.memory.id)
     assert first.memory.id not in shared_text(mind)
 
 

@@ -34,7 +34,7 @@ from mimo.features.search.recall import summarise
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
-from mimo.operations import finding, lookup, saving
+from mimo.operations import finding, lookup, removing, saving
 from mimo.server import completions, resources
 from mimo.server.prompts import prompt
 from tests.features.edges.examples import edge
@@ -256,7 +256,7 @@ class TestChangedSuccessor:
     def test_removing_it_hands_its_claim_to_the_third_one(self, mind, old, new):
         third = save_decision(mind, topic="auth", decision="Use passkeys", reasoning="no secrets")
         self.change(new)
-        saving.remove(mind, new.stem)
+        removing.remove(mind, new.stem)
         assert show(mind, old).superseded_by == third.id
 
     def test_an_export_of_approved_memories_has_it_as_a_past_one(self, mind, old, new):
@@ -318,7 +318,7 @@ class TestSaving:
         mine = decided(mind)
         pulled(mind.project.root, "evil", "decision", "Use none", superseding(mine))
         saved = supersede(mind, "evil", "Use sessions", "They are simple")
-        saving.remove(mind, "evil")
+        removing.remove(mind, "evil")
         links = {link.to for link in lookup.one(mind, saved.id).memory.links}
         assert mine not in links
         assert show(mind, mine).superseded_by is None

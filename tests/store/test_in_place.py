@@ -16,7 +16,7 @@ from mimo.features.upkeep.status import status
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import saving
+from mimo.operations import removing, saving
 
 ADR = "# Use Postgres\n\n## Status\n\nAccepted\n\nReports need joins.\n"
 NOTE = (
@@ -108,8 +108,8 @@ def test_an_edit_changes_one_key_and_no_other_byte(mind: Mind, documents: dict[s
 
 def test_rm_refuses_memories_outside_the_store(mind: Mind, documents: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="does not remove"):
-        saving.remove(mind, RECORD)
-    saving.remove(mind, "notes.cache")
+        removing.remove(mind, RECORD)
+    removing.remove(mind, "notes.cache")
     assert not (mind.folder / "notes" / "cache.md").exists()
 
 

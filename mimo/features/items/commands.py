@@ -10,7 +10,7 @@ from mimo.frozen import frozen, replace
 from mimo.guard import Operation
 from mimo.memory.model import Filter, Kind, Problem, Record
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, removing, saving
 
 ITEMS = Tool(name="items", description="Items of other frameworks")
 _FILTER = Filter(tags=frozenset({TAG}), approved=True)
@@ -111,7 +111,7 @@ def _put(
         saving.store(mind, draft, private=private, path=place, instead=instead)
     if elsewhere is not None:
         # Last: a private value must not be shared, nor be lost if the new one can't be stored.
-        saving.remove_record(mind, elsewhere)
+        removing.remove_record(mind, elsewhere)
     return bool(record or elsewhere)
 
 
@@ -147,7 +147,7 @@ def delete(mind: Mind, namespace: Namespace, key: Key) -> Changed:
     """Remove an item; the user can restore it"""
     copies = _copies(mind, namespace, key)
     for record in copies:
-        saving.remove_record(mind, record)
+        removing.remove_record(mind, record)
     return Changed(changed=bool(copies))
 
 

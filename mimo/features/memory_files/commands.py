@@ -24,7 +24,7 @@ from mimo.memory.codec.file import read_document
 from mimo.memory.ids import folder_kind
 from mimo.memory.model import Kind, Memory, Problem, Record, kind_of
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, removing, saving
 from mimo.store import files
 from mimo.store.walk import LOG
 
@@ -179,7 +179,7 @@ def delete(mind: Mind, path: Path) -> FileAnswer:
     """Remove a file, or a folder with its files; the user can restore them"""
     missing = f"Error: The path {path} does not exist"
     try:
-        saving.remove_files(mind, _meant(mind, path, missing, "delete"))
+        removing.remove_files(mind, _meant(mind, path, missing, "delete"))
     except Conflict:
         raise Conflict(f"{path} {_CHANGED}; nothing was deleted", hint="view it again") from None
     return _done(mind, f"Successfully deleted {path}")

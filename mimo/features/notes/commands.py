@@ -23,7 +23,7 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of, tag_key
 from mimo.mind import Mind
-from mimo.operations import lookup, saving, undoing
+from mimo.operations import lookup, removing, saving, undoing
 from mimo.operations.saving import Stored
 from mimo.rendering import Screen, good, ident, titled
 from mimo.rendering.results import count, render, row_labels
@@ -223,12 +223,12 @@ def rm(
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
-    saving.check_removal(mind, parts or [record])  # A purge can't be repeated.
+    removing.check_removal(mind, parts or [record])  # A purge can't be repeated.
     quoted = undoing.forget(mind, record) if purge else None
     if parts:
-        saving.remove_source(mind, parts)
+        removing.remove_source(mind, parts)
     else:
-        saving.remove_record(mind, record)
+        removing.remove_record(mind, record)
     notice = None
     if quoted:
         from mimo.features.context.files import forget

@@ -41,7 +41,7 @@ from mimo.index.rows import Hit
 from mimo.memory.ids import with_handles
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, lookup, overview, saving
+from mimo.operations import finding, freshness, lookup, overview, removing, saving
 from mimo.rendering import (
     BELOW,
     LEAST_OF_A_TITLE,
@@ -300,9 +300,9 @@ def delete(mind: Mind, id: SureId) -> Deleted:
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.
     """
     if parts := lookup.source(mind, id, surely=True):
-        saving.remove_source(mind, parts)
+        removing.remove_source(mind, parts)
         return Deleted(id=parts[0].parent or id, file=file_of(mind, parts[0].place.path))
-    record = saving.remove(mind, id)
+    record = removing.remove(mind, id)
     return Deleted(id=record.memory.id, file=file_of(mind, record.place.path))
 
 

@@ -14,7 +14,7 @@ from mimo.features.ingest.commands import ingest
 from mimo.features.values.commands import put_value
 from mimo.memory.model import Kind, Link, Outcome, Record, Section
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, removing, saving
 
 _HEADER = re.compile(r"\A(\ufeff?---\r?\n)(.*?)(^---\r?\n)", re.DOTALL | re.MULTILINE)
 _PROCEDURE = """\
@@ -142,7 +142,7 @@ class Edits:
     def _remove(self, mind: Mind) -> None:
         records = self._records(mind)
         if len(records) > 3:
-            saving.remove(mind, self.chance.choice(records).memory.id)
+            removing.remove(mind, self.chance.choice(records).memory.id)
 
     def ingest(self, mind: Mind) -> None:
         """Ingests the document again, or for the first time."""

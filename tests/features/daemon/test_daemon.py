@@ -20,7 +20,7 @@ from mimo.features.daemon import commands, process
 from mimo.features.daemon.process import Loop
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
-from mimo.operations import refresh, saving
+from mimo.operations import refresh, removing, saving
 from mimo.store.init import init
 from mimo.store.projects import Registered, explicit
 from tests.conftest import descriptors, git
@@ -141,7 +141,7 @@ def calls(mind: Mind) -> int:
 def test_nothing_happens_for_a_file_whose_source_was_removed(
     loop: Loop, mind: Mind, caplog: pytest.LogCaptureFixture
 ) -> None:
-    saving.remove_source(mind, mind.index.parts(ingested(mind)))
+    removing.remove_source(mind, mind.index.parts(ingested(mind)))
     (mind.project.root / "guide.md").write_text("# Guide\n\nWater freezes.\n", "utf-8")
     before = calls(mind)
     loop.check()

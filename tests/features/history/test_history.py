@@ -13,7 +13,7 @@ from mimo.features.notes.reading import list_, show
 from mimo.memory.chunking import Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.operations import finding, lookup, saving
+from mimo.operations import finding, lookup, removing, saving
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
 from mimo.store import git as git_of
@@ -34,7 +34,7 @@ def story(project, mind):
     git(project, "tag", "v1")
     now = lookup.one(mind, decision.memory.id)
     saving.edit(mind, now, content="Use JWT\n\nIt is simple", outcome=Outcome.FAILED)
-    saving.remove(mind, fact.memory.id)
+    removing.remove(mind, fact.memory.id)
     newer = saving.draft(
         Kind.DECISION, "Use @sessions <b>",
         links=(Link(to=decision.memory.id, type="supersedes"), Link(to="x", type="contradicts")),
@@ -150,7 +150,7 @@ def test_the_log_of_a_removed_memory_follows_its_file(project, mind, names, name
         saving.edit(mind, lookup.one(mind, record.memory.id), content=f"Reset by {new}")
         sync(mind, message=f"edit {new}")
     before = [row.commit.subject for row in log(mind, record.memory.id).commits]
-    saving.remove(mind, record.memory.id)
+    removing.remove(mind, record.memory.id)
     sync(mind, message="remove")
     saving.store(mind, saving.draft(Kind.FACT, "Another fact"))
     sync(mind, message="another")
@@ -168,7 +168,7 @@ def test_the_log_of_a_removed_memory_is_not_that_of_a_similar_new_one(project, m
     text = "Staging is reset every night, and its users have to sign in again." * 9
     old = saving.store(mind, saving.draft(Kind.FACT, text))
     sync(mind, message="add")
-    saving.remove(mind, old.memory.id)
+    removing.remove(mind, old.memory.id)
     saving.store(mind, saving.draft(Kind.FACT, f"{text} Yes."))
     sync(mind, message="replace")
     assert "R" in git(project, "log", "-1", "--name-status", "--format=")
@@ -201,7 +201,7 @@ def test_the_log_of_a_removed_memory_finds_an_id_that_only_its_header_has(projec
     sync(mind, message="add")
     saving.edit(mind, lookup.one(mind, record.memory.id), content="Staging is reset at night")
     sync(mind, message="edit")
-    saving.remove(mind, record.memory.id)
+    removing.remove(mind, record.memory.id)
     sync(mind, message="remove")
 
     rows = log(mind, name(record.memory.id)).commits
@@ -383,7 +383,7 @@ def test_a_commit_after_the_year_9999_is_like_any_other(story, project, mind):
     assert blame(mind, story[0]).lines
     assert next(git_of.messages(project, 1)).commit == late
     assert diff(mind, "HEAD~1..HEAD").changed == 1
-    saving.remove(mind, story[1])
+    removing.remove(mind, story[1])
     assert restore(mind, story[1], at="HEAD").commit.author == "Eve"
 
 
@@ -517,7 +517,7 @@ def guide(project, mind):
 @pytest.mark.parametrize("name", [str, handle_of])
 def test_a_removed_file_is_restored_with_all_of_its_chunks(guide, project, mind, name):
     before = {record.memory.id for record in lookup.source(mind, guide)}
-    saving.remove_source(mind, lookup.source(mind, guide))
+    removing.remove_source(mind, lookup.source(mind, guide))
     sync(mind)
 
     done = restore(mind, name(guide), at="HEAD~1")
@@ -542,7 +542,7 @@ def test_a_changed_file_is_restored_byte_for_byte(guide, project, mind):
 
 def test_the_hint_for_a_chunk_restores_its_file(guide, mind):
     chunk = lookup.source(mind, guide)[1].memory.id
-    saving.remove_source(mind, lookup.source(mind, guide))
+    removing.remove_source(mind, lookup.source(mind, guide))
 
     with pytest.raises(Invalid, match="is a part of an ingested file") as raised:
         restore(mind, chunk)

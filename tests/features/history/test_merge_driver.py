@@ -9,7 +9,7 @@ from mimo.errors import Invalid, NotFound
 from mimo.features.upkeep.checks import doctor
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import lookup, saving, syncing
+from mimo.operations import lookup, removing, saving, syncing
 from mimo.store import projects
 from mimo.store.files import digest
 from mimo.store.git import DRIVER
@@ -121,7 +121,7 @@ def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository,
 
 def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided):
     """Git asks no driver then: it stops, and the edited file stays."""
-    on_branch(repository, "one", lambda: saving.remove(mind, decided))
+    on_branch(repository, "one", lambda: removing.remove(mind, decided))
     on_branch(repository, "two", lambda: edit(mind, decided, tags=("api",)))
     git(repository, "merge", "-q", "one")
     with pytest.raises(NotFound):

@@ -23,7 +23,7 @@ from mimo.features import ingest
 from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
-from mimo.operations import finding, freshness, lookup, overview, refresh, saving
+from mimo.operations import finding, freshness, lookup, overview, refresh, removing, saving
 from mimo.store import files
 from mimo.store.sandbox import Sandbox
 from tests import privacy_fakes
@@ -136,7 +136,7 @@ def test_the_same_content_twice_is_recognised(mind, project):
     again = one(mind, "guide.md")
     assert (again.is_known, again.ids, again.strategy) == (True, first.ids, first.strategy)
     assert (project / first.file).read_bytes() == before
-    saving.remove(mind, first.ids[1])
+    removing.remove(mind, first.ids[1])
     assert one(mind, "./guide.md").ids == (first.ids[0], first.ids[2])
 
 
@@ -517,17 +517,17 @@ def test_chunks_go_one_by_one_and_all_at_once(mind, project):
     put(project, "guide.md")
     taken = one(mind, "guide.md")
     mind.trust.follow(False)
-    saving.remove(mind, taken.ids[0])
+    removing.remove(mind, taken.ids[0])
     left = lookup.source(mind, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
     assert all(mind.trust.trusted(record.place.digest) for record in left)
-    saving.remove_source(mind, left)
+    removing.remove_source(mind, left)
     assert finding.total(mind) == 0
     assert not (project / taken.file).exists()
     one(mind, "guide.md")
     for id_ in taken.ids:
-        saving.remove(mind, id_)
+        removing.remove(mind, id_)
     assert not (project / taken.file).exists()
 
 
@@ -543,7 +543,7 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
     with pytest.raises(AmbiguousId) as error:
         lookup.source(mind, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
-    saving.remove_source(mind, lookup.source(mind, other.source_id))
+    removing.remove_source(mind, lookup.source(mind, other.source_id))
     with pytest.raises(AmbiguousId, match="too short"):
         lookup.source(mind, "sou", surely=True)
 

@@ -4,7 +4,7 @@ import pytest
 
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.model import SUPERSEDES, Kind, Link
-from mimo.operations import lookup, saving
+from mimo.operations import lookup, removing, saving
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_successors_of_its_chunks_lose_their_links(mind, taken):
     )
     newer = saving.store(mind, saving.draft(Kind.FACT, "The limit is sixty", links=links))
 
-    saving.remove_source(mind, lookup.source(mind, taken.source_id))
+    removing.remove_source(mind, lookup.source(mind, taken.source_id))
 
     left = lookup.one(mind, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
@@ -34,7 +34,7 @@ def test_successors_of_its_chunks_lose_their_links(mind, taken):
 def test_no_other_file_changes(mind, taken):
     other = saving.store(mind, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
 
-    saving.remove_source(mind, lookup.source(mind, taken.source_id))
+    removing.remove_source(mind, lookup.source(mind, taken.source_id))
 
     assert lookup.one(mind, other.memory.id).place.digest == other.place.digest
     assert [link[:2] for link in mind.index.dangling()] == [(other.memory.id, taken.ids[0])]

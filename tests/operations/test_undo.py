@@ -486,6 +486,18 @@ def test_purge_finds_the_copies_at_an_earlier_path(mind: Mind) -> None:
     assert not list((mind.folder / ".local" / "trash").iterdir())
 
 
+def test_purge_reports_another_file_with_the_id(mind: Mind) -> None:
+    id_ = added(mind, "Hunter2 and more")
+    place = f".mind/private/facts/{id_}.md"
+    (copy := mind.project.root / place).parent.mkdir(parents=True)
+    copy.write_bytes(path_of(mind, id_).read_bytes())
+
+    notice = run(mind, "rm", id=id_, purge=True).notice
+    assert notice == f"{place} has the same id: repeat the command to purge it too"
+    assert run(mind, "rm", id=id_, purge=True).notice is None
+    assert not copy.exists()
+
+
 def holding(mind: Mind, *words: bytes) -> list[Path]:
     """Returns the files in the project and in $MIND_HOME that contain one of these words."""
     every = [path for top in (mind.project.root, mind.home) for path in top.rglob("*")]

@@ -93,11 +93,10 @@ def write(
     The result of a file is None if there is nothing to write yet. The rest of a file stays as it
     is. Raises `Conflict` if a block was changed by hand (unless `force`), and `Invalid`.
     """
-    root = mind.project.root
-    paths = {name: _path(root, name) for name in names}
+    paths = {name: _path(mind.project.root, name) for name in names}
     block = shown(mind, budget)
     done: dict[str, ContextFile | None] = dict.fromkeys(paths)
-    with lock(files.safe_path(root, f"{LOCAL}/context.lock")):
+    with lock(files.local(mind.project.root, "context.lock")):
         before = {name: _content(path) for name, path in paths.items()}
         after = {name: _with_block(name, before[name], block, force=force) for name in paths}
         for name, path in paths.items():

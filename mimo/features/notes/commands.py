@@ -1,5 +1,6 @@
 """`mind add`, `edit` and `rm`: writing and removing memories."""
 
+from contextlib import suppress
 from typing import Annotated
 
 from mimo.commands.common import (
@@ -234,7 +235,7 @@ def rm(
         from mimo.features.context.files import forget
 
         done = (undoing.unstage(mind, record), forget(mind, quoted))
-        notice = notices(*done, undoing.forget_ids(mind, (name,)))
+        notice = notices(*done, undoing.forget_ids(mind, (name,)), _same_id(mind, name))
     return Removed(
         id=name,
         title=record.origin if parts else record.memory.heading,
@@ -244,6 +245,14 @@ def rm(
         undo=undoing.entry_id(),
         notice=notice,
     )
+
+
+def _same_id(mind: Mind, id: str) -> str | None:
+    """Returns a notice of another file that has the id of a purged memory; None without one."""
+    with suppress(StorageFailed):
+        for record in filter(None, (mind.index.get(id), *mind.index.parts(id))):
+            return f"{record.place.path} has the same id: repeat the command to purge it too"
+    return None
 
 
 @render.register

@@ -225,7 +225,9 @@ class Mind:
         vars(view).update(vars(self))
         if parts is not self._parts:
             view._notices, view.notes, view._others, view.is_past = {}, {}, {}, False
-        view._parts, view._project = parts, project or self._project
+        view._parts = parts
+        if project:
+            view._project, view.is_users = project, False
         return view
 
     def acting_as(self, author: str | None) -> Mind:

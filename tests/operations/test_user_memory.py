@@ -333,6 +333,64 @@ class TestSearch:
         assert titles(outside, "pnpm", scope="all") == [("Always use pnpm", "user")]
 
 
+class TestAllProjectsFromOutside:
+    """The projects are asked with their own settings beside the user's memory."""
+
+    @pytest.fixture
+    def shop(self, mind, project, outside):
+        """A project with a document, a comment and a commit, beside a memory of the user."""
+        add(mind, "Always use pnpm")
+        for name, text in {
+            "docs/stores.md": "# Use Postgres\n\nReports need joins.\n",
+            "app.py": "# MEMORY: The Postgres pool has nine connections\n",
+        }.items():
+            path = project / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        run(mind, "config", key="include", value="docs/*.md")
+        run(mind, "config", key="comments", value="*.py")
+        git(project, "init")
+        git(project, "add", ".")
+        git(project, "commit", "-m", "begin\n\ndecided: Postgres keeps the queues\n")
+        shop = mind.reopened()
+        run(shop, "add", content="Postgres costs nine euros", private=True)
+        run(shop, "trust")
+        assert len(run(shop, "list").memories) == 4
+        yield shop
+        shop.close()
+
+    @pytest.mark.parametrize("caller", [PERSON, SHELL, MCP])
+    def test_a_search_and_a_list_find_what_the_settings_include(self, shop, outside, caller):
+        every = {
+            ("Use Postgres", None),
+            ("The Postgres pool has nine connections", None),
+            ("Postgres keeps the queues", None),
+        }
+
+        results = run(outside, "search", caller, query="postgres", scope="all").results
+        assert {(row.title, row.scope) for row in results} == every
+        assert {(row.private, row.trust, row.project) for row in results} == {
+            (None, TrustLabel.TRUSTED, "shop")
+        }
+        rows = run(outside, "list", caller, all_projects=True).memories
+        assert {(row.title, row.scope) for row in rows} == {("Always use pnpm", "user"), *every}
+        assert {(row.private, row.project) for row in rows} == {(True, "user"), (None, "shop")}
+
+    def test_a_person_lists_only_the_private_ones(self, shop, outside):
+        rows = run(outside, "list", all_projects=True, private=True).memories
+
+        titles = {row.title for row in rows}
+        assert titles == {"Always use pnpm", "Postgres costs nine euros"}
+
+    def test_the_index_of_a_project_stays_as_it_is(self, shop, outside):
+        before = shop.index.stamps()
+
+        run(outside, "search", query="postgres", scope="all")
+        run(outside, "list", all_projects=True)
+
+        assert shop.index.stamps() == before
+
+
 class TestIds:
     def test_show_edit_keep_graph_rm_and_undo_take_its_ids(self, mind):
         id = add(mind, "Always use pnpm").id

@@ -328,7 +328,7 @@ def list_(
     )
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
-        return _of_projects(mind, options, chunks=chunks)
+        return _of_projects(mind, options, private=private, chunks=chunks)
     page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
     return MemoryRows(
         memories=tuple(_rows(page, facts(mind, page.records))),
@@ -349,18 +349,19 @@ def _check_present(at: str | None, *, everywhere: bool) -> None:
         )
 
 
-def _of_projects(mind: Mind, options: "Options", *, chunks: bool) -> MemoryRows:
+def _of_projects(mind: Mind, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
     """Returns one page of the memories of all registered projects."""
     from mimo.operations import across, finding
 
-    with_private = options.filter.private and mind.agent is None
+    with_private = private and mind.agent is None
     last = min(options.offset + options.limit, sys.maxsize)
     first = replace(options, offset=0, limit=last)
-    shared = replace(first, filter=replace(options.filter, shared=True))
+    filtered = replace(options.filter, private=private)  # `mind` may be the user's own memory.
+    shared = replace(first, filter=replace(filtered, shared=True))
 
     def listed(other: Mind, here: bool) -> tuple[finding.Page, list[MemoryRow]]:
         is_own = here or with_private
-        wanted = first if is_own else shared
+        wanted = first if here else replace(first, filter=filtered) if with_private else shared
         page = finding.listing(other, wanted) if chunks else finding.folded(other, wanted)
         rows = facts(other, page.records, shared=not is_own)
         return page, list(_rows(page, rows))

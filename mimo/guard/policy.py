@@ -8,7 +8,7 @@ can only restrict further.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -165,25 +165,17 @@ class Policy:
     named: frozenset[str] = frozenset()
     """Those of the names that the file itself contains, `*` included."""
     tool_limits: Mapping[str, Limit]
+    """By folded name; each is the strictest of the limits for that tool."""
     namespace_limits: Mapping[str, Limit]
     """By pattern, in order: the first pattern that matches a namespace decides."""
     on_write: PiiAction = PiiAction.REFUSE
     source: str
     """The file, or `default`."""
 
-    def rules_of(self, tool: str) -> tuple[Rule, ...]:
-        """Returns the rules for a tool, each of which must permit a call.
-
-        A tool that the file names has only its own rule. Any other tool has its default rule, the
-        rule of its family, the file's rule for its leader, and the rule for every tool.
-        """
-        name = folded(tool)
-        names = [name]
-        if name not in self.named:
-            names += [family for family in FAMILIES if name.startswith(family[:-1])]
-            names += [leader] if (leader := LEADERS.get(name)) in self.named else []
-            names.append(EVERY)
-        return tuple(self.rules[name] for name in names if name in self.rules)
+    def rules_of(self, tool: str) -> list[Rule]:
+        """Returns the rules for a tool, each of which must permit a call."""
+        names = _names_for(folded(tool), self.named)
+        return [self.rules[name] for name in names if name in self.rules]
 
     def limits_on(self, call: Call) -> Iterator[tuple[str, str, Limit]]:
         """Yields each limit on a call: `tool` or `namespace`, its name, and the limit."""
@@ -240,6 +232,21 @@ _FOLDED = str.maketrans("/.-", "___")
 def folded(tool: str) -> str:
     """Returns a tool's name in the form that all its spellings share."""
     return tool.translate(_FOLDED).lower()
+
+
+def _names_for(name: str, named: Collection[str]) -> list[str]:
+    """Returns the names of the rules and limits for a tool, by its folded name.
+
+    A tool that the file names (`named`) has only its own. Any other tool has its default one, that
+    of its family, the file's for its leader, and that for every tool.
+    """
+    if name in named:
+        return [name]
+    names = [name, f"{name.partition('_')[0]}_*"]
+    leader = LEADERS.get(name)
+    if leader and leader in named:
+        names.append(leader)
+    return [*names, EVERY]
 
 
 def named_tools() -> dict[str, str]:
@@ -322,18 +329,20 @@ class _Reader:
             ("rate_limits",), parts.get("rate_limits", {}), ("tools", "namespaces")
         )
         tools = self._limits(("rate_limits", "tools"), limits, self._tool)
-        for member, leader in LEADERS.items():
-            if leader in tools and member not in tools:
-                own = DEFAULT.tool_limits.get(member, tools[leader])
-                rate, burst = tools[leader]
-                tools[member] = Limit(min(own.sustained, rate), min(own.burst, burst))
+        given = {**DEFAULT.tool_limits, **tools}
+        inherited = {}
+        for tool in map(folded, TOOLS):
+            names = [name for name in _names_for(tool, tools) if name in given]
+            if names and names != [EVERY]:  # That for every tool needs no copy.
+                rates, bursts = zip(*[given[name] for name in names], strict=True)
+                inherited[tool] = Limit(min(rates), min(bursts))
         namespaces = self._limits(("rate_limits", "namespaces"), limits, self._pattern)
         pii = self._mapping(("pii",), parts.get("pii", {}), ("on_write",))
         word = self._word(PiiAction)(("pii", "on_write"), pii.get("on_write", DEFAULT.on_write))
         return Policy(
             rules={**DEFAULT.rules, **rules},
             named=frozenset(rules),
-            tool_limits={**DEFAULT.tool_limits, **tools},
+            tool_limits=given | inherited,
             namespace_limits={**namespaces, **DEFAULT.namespace_limits, **namespaces},
             on_write=word or PiiAction.REFUSE,
             source=source,

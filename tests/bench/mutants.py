@@ -55,8 +55,8 @@ MODULES = (
         (
             Mutant("if call.operation not in rule.operations:", "if not rule.operations:"),
             Mutant("call.ttl_seconds > most:", "call.ttl_seconds >= most:"),
-            Mutant("Limit(min(own.sustained, rate)", "Limit(max(own.sustained, rate)"),
-            Mutant("if name not in self.named:", "if self.named:"),
+            Mutant("Limit(min(rates),", "Limit(max(rates),"),
+            Mutant("    if name in named:", "    if not named:"),
             Mutant("if call.context in (None, ALL)", "if call.context is None"),
         ),
     ),

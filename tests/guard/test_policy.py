@@ -97,6 +97,36 @@ def test_the_limit_of_a_leading_tool_only_lowers_the_own_limit_of_a_member(
     assert limits(policy, "deleteMemory") == [expected]
 
 
+LIMITED = """
+rate_limits:
+  tools:
+    "*": {sustained: 5, burst: 40}
+    save/*: {sustained: 1, burst: 60}
+    save/insight: {sustained: 90, burst: 90}
+    mind_search: {sustained: 2, burst: 30}
+    search/*: {sustained: 3, burst: 20}
+    getMemory: {sustained: 70, burst: 70}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [
+        ("save/decision", Limit(1, 40)),  # its family and `*`
+        ("search/by_topic", Limit(2, 20)),  # its family, its leader and `*`
+        ("recall_memory", Limit(2, 30)),  # its leader and `*`
+        ("putMemory", Limit(5, 40)),  # its default and `*`
+        ("mind_list", Limit(5, 40)),  # `*`
+        ("save/insight", Limit(90, 90)),  # its own only
+        ("getMemory", Limit(70, 70)),
+    ],
+)
+def test_a_tool_has_the_strictest_limit_that_it_inherits_unless_it_is_named(
+    tool: str, expected: Limit
+) -> None:
+    assert limits(parse(LIMITED.encode(), "policy.yaml"), tool) == [expected]
+
+
 @pytest.mark.req("002-39")
 def test_the_star_rule_applies_to_every_tool_without_a_rule() -> None:
     policy = parse(

@@ -156,10 +156,10 @@ def find(start: Path, home: Path) -> Project | None:
     """Returns the nearest project, from `start` upward; None if there is none.
 
     The `.mind/` of a home ($MIND_HOME) is not a project and is skipped, as is the one with the
-    user's memory for all projects. So is a project of another user, unless the user allowed it.
-    Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since memories
-    must not be saved further up, and `StorageFailed` at one that can't be entered. Raises
-    `Untrusted` if the only project is another user's.
+    user's memory for all projects. So is a project of another user above `start`, unless the user
+    allowed it. Raises `NoProject` at a `.mind` that is not a folder or was never initialised, since
+    memories must not be saved further up, and `StorageFailed` at one that can't be entered. Raises
+    `Untrusted` if the project in `start`, or the only one, is another user's.
     """
     # `Path.resolve` fails for a link to itself before Python 3.13.
     start, own = Path(os.path.realpath(start)), Path(os.path.realpath(home))
@@ -169,6 +169,8 @@ def find(start: Path, home: Path) -> Project | None:
             if project := _project_at(folder, home, own):
                 return project
         except Untrusted as error:
+            if folder == start:
+                raise
             refused = refused or error
     if refused:
         raise refused

@@ -97,15 +97,50 @@ def test_what_is_planted_in_a_parent_is_never_used(
 def test_a_project_further_up_is_used_past_a_planted_one(
     project: Path, home: Path, plant: Plant
 ) -> None:
-    vendored = project / "vendor"
+    vendored, inside = project / "vendor", project / "vendor" / "lib"
     plant(make_store(vendored))
+    inside.mkdir()
 
-    nearest = projects.find(vendored, home)
+    nearest = projects.find(inside, home)
 
     assert nearest is not None
     assert nearest.root == project
     with pytest.raises(Untrusted):
         projects.explicit(vendored, home)
+
+
+def test_nothing_is_saved_further_up_than_a_planted_project_in_the_working_directory(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    plant: Plant,
+) -> None:
+    vendored = project / "vendor"
+    plant(make_store(vendored))
+    monkeypatch.chdir(vendored)
+
+    for argv in (["add", "Meant for vendor only"], ["search", "x"], ["--project", ".", "list"]):
+        assert main(argv) == 5
+        error = capsys.readouterr().err
+        assert f"`{vendored / '.mind'}` belongs to another user" in error
+        assert f"mind config safe.projects {vendored}" in error
+    assert not list((project / ".mind").rglob("facts"))
+    assert main(["--project", str(project), "add", "Meant for all"]) == 0
+
+
+def test_a_new_project_past_a_planted_one_is_still_inside_the_one_further_up(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    plant: Plant,
+) -> None:
+    new = project / "vendor" / "lib"
+    plant(make_store(project / "vendor"))
+    new.mkdir()
+    monkeypatch.chdir(new)
+
+    assert main(["init"]) == 2
+    assert f"is inside the project `{project}`" in capsys.readouterr().err
 
 
 def test_hooks_inject_nothing_from_another_users_project(

@@ -116,7 +116,7 @@ def _check_nesting(mind: Mind, root: Path, directory: str) -> None:
     around = None
     if not os.path.lexists(root / STORE):
         with suppress(MindError, OSError):
-            around = find(root.parent, mind.home)
+            around = find(root, mind.home)
     if around is None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)

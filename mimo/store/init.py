@@ -13,7 +13,15 @@ from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files, git
-from mimo.store.projects import Project, check_owner, is_home, register, served_root, user_root
+from mimo.store.projects import (
+    Project,
+    check_owner,
+    is_home,
+    register,
+    registering,
+    served_root,
+    user_root,
+)
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown, walk
 
@@ -101,19 +109,23 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     project = Project(root=root, name=root.name)
     config = load(user=home / files.CONFIG, project=project.store / files.CONFIG)
     config.check_format()
-    created = not os.path.lexists(project.store)
-    added = []
-    for name, text in _TEMPLATES:
-        if not os.path.lexists(project.store / name):
-            files.write_new(project.store / name, text.encode())
-            added.append(f"{STORE}/{name}")
-    added += complete(root)
-    notices = [notice] if (notice := register(home, project, now=now)) else []
-    if created:
-        try:
-            Trust(home, root).begin()
-        except StorageFailed as error:
-            notices.append(f"texts can't be approved here: {error.message}")
+    added, notices = list[str](), list[str]()
+    # An init that fails here has written nothing, so that the next one creates the `.mind/`.
+    with registering(home):
+        created = not os.path.lexists(project.store)
+        if created:
+            # Before the files: an init after a failed one can't know the author of a `.mind/`.
+            try:
+                Trust(home, root).begin()
+            except StorageFailed as error:
+                notices.append(f"texts can't be approved here: {error.message}")
+        for name, text in _TEMPLATES:
+            if not os.path.lexists(project.store / name):
+                files.write_new(project.store / name, text.encode())
+                added.append(f"{STORE}/{name}")
+        added += complete(root)
+        if notice := register(home, project, now=now):
+            notices.append(notice)
     include = config["include"]
     included = frozenset(walk(root, include).files) if include else frozenset[str]()
     existing = [path for path in (*_DECISIONS, *_NOTES, "docs") if _files(root, path) - included]

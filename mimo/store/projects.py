@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -329,38 +329,41 @@ def _parsed(path: Path, data: bytes) -> tuple[Registered | None, ...]:
     return tuple(map(_registered, items))
 
 
+def registering(home: Path) -> AbstractContextManager[None]:
+    """Returns the lock under which the registry changes."""
+    return lock(home / "lock")
+
+
 def register(home: Path, project: Project, *, now: datetime) -> str | None:
     """Adds a project to the registry, unless it is registered; returns a notice, or None.
 
     A damaged list is copied, and replaced by one of its usable entries. One of a later version of
-    mind is left as it is. Raises `StorageFailed`.
+    mind is left as it is. The caller holds the lock. Raises `StorageFailed`.
     """
-    path = home / REGISTRY
-    with lock(home / "lock"):
-        registry = registered(home)
-        if registry.later:
-            return f"{registry.problem}; the project was not added: {registry.later.hint}"
-        entries, notice = registry.projects, None
-        if all(entry.path != project.root for entry in entries):
-            added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
-            entries = (*entries, added)
-        elif registry.problem is None:
-            return None
-        if registry.problem is not None:
-            data = files.content(path) or b""
-            aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
-            files.replace(aside, data)
-            kept = f"the new list keeps {len(registry.projects)} of its projects"
-            notice = f"{registry.problem}; it was renamed to `{aside}`, and {kept}"
-        _write(home, entries)
-        return notice
+    path, registry = home / REGISTRY, registered(home)
+    if registry.later:
+        return f"{registry.problem}; the project was not added: {registry.later.hint}"
+    entries, notice = registry.projects, None
+    if all(entry.path != project.root for entry in entries):
+        added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
+        entries = (*entries, added)
+    elif registry.problem is None:
+        return None
+    if registry.problem is not None:
+        data = files.content(path) or b""
+        aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
+        files.replace(aside, data)
+        kept = f"the new list keeps {len(registry.projects)} of its projects"
+        notice = f"{registry.problem}; it was renamed to `{aside}`, and {kept}"
+    _write(home, entries)
+    return notice
 
 
 def unregister(home: Path, paths: Collection[Path]) -> None:
     """Removes projects from the registry; their files stay. Raises `StorageFailed`."""
     if not paths:
         return
-    with lock(home / "lock"):
+    with registering(home):
         registry = registered(home)
         if registry.later:
             raise registry.later

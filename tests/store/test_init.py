@@ -1,13 +1,16 @@
 """`mind init`: what it makes, finds, trusts and leaves alone."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from mimo.errors import Invalid, StorageFailed
 from mimo.store import projects
+from mimo.store.files import digest
 from mimo.store.init import complete, init, lacking
+from mimo.store.locks import lock
 from mimo.store.trust import Trust
 from tests.conftest import git
 
@@ -17,13 +20,21 @@ DIGEST = "0" * 64
 
 @pytest.fixture
 def home(tmp_path):
-    return tmp_path / "home" / ".mind"
+    return tmp_path / "user" / ".mind"
 
 
 @pytest.fixture
 def root(tmp_path):
     root = tmp_path / "project"
     root.mkdir()
+    return root
+
+
+@pytest.fixture
+def repository(root):
+    git(root, "init", "-b", "main")
+    git(root, "config", "user.email", "ann@example.com")
+    git(root, "commit", "--allow-empty", "-m", "first")
     return root
 
 
@@ -58,6 +69,49 @@ def test_a_second_init_changes_nothing(root, home):
     assert not again.created
     assert again.added == ()
     assert contents(root) == before
+
+
+def test_an_init_that_had_to_wait_is_repeated_as_the_first(repository, home, monkeypatch):
+    monkeypatch.setattr(projects, "lock", partial(lock, wait=0))
+    with lock(home / "lock"), pytest.raises(StorageFailed, match="is held by"):
+        init(repository, home, now=NOW)
+    assert not (repository / ".mind").exists()
+
+    assert init(repository, home, now=NOW).created
+    assert commits_are_trusted(repository, home)
+
+
+@pytest.mark.parametrize("step", ["complete", "register"])
+def test_an_init_after_a_failed_one_trusts_the_users_commits(repository, home, monkeypatch, step):
+    def fail(*args, **more):
+        raise StorageFailed("no space left", hint="free some")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(f"mimo.store.init.{step}", fail)
+        with pytest.raises(StorageFailed, match="no space"):
+            init(repository, home, now=NOW)
+
+    init(repository, home, now=NOW)
+    assert commits_are_trusted(repository, home)
+
+
+def test_the_users_commits_to_a_store_that_came_with_the_files_are_not_trusted(repository, home):
+    (repository / ".mind").mkdir()
+    (repository / ".mind" / "config.toml").write_text("format = 1\n")
+    init(repository, home, now=NOW)
+    init(repository, home, now=NOW)
+    assert not commits_are_trusted(repository, home)
+
+
+def commits_are_trusted(root, home):
+    """Commits a memory, and returns whether it is trusted."""
+    text = b"---\ntype: fact\n---\nWritten by hand\n"
+    path = root / ".mind" / "facts" / "hand.md"
+    path.parent.mkdir()
+    path.write_bytes(text)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "a memory")
+    return Trust(home, root, globs=()).trusted(digest(text))
 
 
 def test_init_completes_a_cloned_store_without_trusting_it(root, home):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.commands import CommandTable
-from mimo.commands.spec import Param, Shape, Spec, Surface
+from mimo.commands.spec import Param, Shape, Spec, Surface, from_json
 from mimo.config import NAMINGS, SEVERAL, TOOLSETS
 from mimo.errors import Invalid, SecretDetected
 from mimo.frozen import frozen
@@ -408,7 +408,7 @@ def _gathered(param: Param, value: Any) -> Any:
     is_piped = sys.stdin is not None and not sys.stdin.isatty()
     if param.arg.stdin and (value == "-" or (value is None and param.required and is_piped)):
         text = _standard_input()
-        return parsed(text) if text and param.shape.kind == "json" else text or None
+        return from_json(text) if text and param.shape.kind == "json" else text or None
     if param.arg.file and value is not None:
         return _standard_input() if value == "-" else _file_text(value)
     return None if value is None else converted(param.shape, value)
@@ -419,23 +419,13 @@ def converted(shape: Shape, text: Any) -> Any:
     if not isinstance(text, str) or shape.kind in ("string", "boolean"):
         return text
     if shape.kind == "json":
-        return parsed(text)
+        return from_json(text)
     for number in (int, float) if shape.kind == "number" else (int,):
         try:
             return number(text)
         except ValueError:
             continue
     return text
-
-
-def parsed(text: str) -> Any:
-    """Returns the value of a JSON text, or the text itself if it is not JSON."""
-    import json
-
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _file_text(name: str) -> str:

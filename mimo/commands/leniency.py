@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.spec import Param, Spec, Surface, from_json
 from mimo.errors import Invalid
 
 _TEXTS = ("content", "text")
@@ -55,7 +55,7 @@ _TRUTH = {"true": True, "false": False}
 def understood(spec: Spec, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments with the names and the types of the published schema, where it is sure.
 
-    Raises `Invalid` if two names of one argument are given.
+    Raises `Invalid` if two names of one argument are given, or a part of JSON would be lost.
     """
     params = {param.name: param for param in spec.params if Surface.MCP in param.arg.surfaces}
     named: dict[str, Any] = {}
@@ -139,10 +139,5 @@ def _parsed(value: Any, wanted: type) -> Any:
     """Returns the list or the object that a JSON text holds, or the value itself."""
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
-    import json
-
-    try:
-        data = json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+    data = from_json(value)
     return data if isinstance(data, wanted) else value

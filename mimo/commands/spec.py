@@ -4,9 +4,10 @@
 def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> SearchResult:
     '''Find the memories that best match a query'''
 
-The end of the module has the published fields of results, and results as JSON.
+The end of the module has the published fields of results, results as JSON, and the reading of JSON.
 """
 
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, U
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
-from mimo.errors import MindError
+from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard import Operation
 from mimo.text.calendar import iso_utc
@@ -588,3 +589,44 @@ def _member(name: str, value: Any, guide: Callable[[str], str] | None) -> Any:
     if isinstance(data, list):
         return [guide(item) if isinstance(item, str) else item for item in data]
     return guide(data) if isinstance(data, str) else data
+
+
+def from_json(text: str) -> Any:
+    """Returns the value of a JSON text, or the text itself if it is not JSON.
+
+    Raises `Invalid` for JSON of which a part would be lost: a key that an object has twice, an
+    integer with more digits than Python reads, or too many levels.
+    """
+    import json
+
+    problems: list[Invalid] = []
+
+    def whole(digits: str) -> int:
+        try:
+            return int(digits)
+        except ValueError:
+            most, size = sys.get_int_max_str_digits(), len(digits.lstrip("-"))
+            message = f"the integer `{digits[:12]}…` has {size:,} digits, and at most {most:,} fit"
+            problems.append(Invalid(message, hint="write it in quotes, as a text"))
+            return 0
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in data:
+                message = f"an object has the key `{key}` twice"
+                problems.append(Invalid(message, hint="leave one of them out"))
+            data[key] = value
+        return data
+
+    try:
+        value = json.loads(text, parse_int=whole, object_pairs_hook=unique)
+    except ValueError:
+        return text
+    except RecursionError:
+        raise Invalid(
+            "the JSON is nested too deeply", hint="a value has at most 100 levels"
+        ) from None
+    if problems:
+        raise problems[0]
+    return value

@@ -240,6 +240,38 @@ def test_a_json_argument_that_does_not_parse_is_text(ask: Any) -> None:
     assert ask("find", "a", "--meta", "{not json")["given"]["meta"] == "{not json"
 
 
+DIGITS = "7" * 4301
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (DIGITS, "`777777777777…` has 4,301 digits, and at most 4,300 fit"),
+        (f"-{DIGITS}", "`-77777777777…` has 4,301 digits"),
+        (f'{{"list": [{DIGITS}]}}', "`777777777777…` has 4,301 digits"),
+        ('[{"a": 1, "a": 2}]', "an object has the key `a` twice"),
+        ("[" * 9000 + "]" * 9000, "nested too deeply"),
+    ],
+)
+def test_a_json_argument_that_would_not_be_kept_exactly_is_refused(
+    run: Any, text: str, message: str
+) -> None:
+    status, out, err = run("find", "a", "--meta", text)
+
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "hint: " in err
+
+
+@pytest.mark.parametrize("text", [f"{DIGITS} items", '{"a": 1, "a": 2} and more', f'"{DIGITS}"'])
+def test_a_json_argument_that_is_a_text_is_kept(ask: Any, text: str) -> None:
+    assert ask("find", "a", "--meta", text)["given"]["meta"] == text.strip('"')
+
+
+def test_the_longest_integer_of_a_json_argument_is_kept(ask: Any) -> None:
+    assert ask("find", "a", "--meta", DIGITS[1:])["given"]["meta"] == int(DIGITS[1:])
+
+
 def test_words_after_a_double_dash_are_never_options_or_commands(ask: Any) -> None:
     assert ask("find", "--", "by-topic", "-n")["given"]["query"] == "by-topic -n"
 

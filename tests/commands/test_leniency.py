@@ -130,3 +130,9 @@ def test_what_the_schema_accepts_is_never_changed(data: st.DataObject) -> None:
         return
 
     assert decode(spec, understood(spec, arguments), Surface.MCP) == strict
+
+
+@pytest.mark.parametrize("data", ['{"to": "a", "to": "b"}', f'{{"to": {"7" * 4301}}}'])
+def test_json_in_a_text_of_which_a_part_would_be_lost_is_refused(data: str) -> None:
+    with pytest.raises(Invalid):
+        understood(operation("save/insight"), {"links": data})

@@ -325,6 +325,14 @@ def unstage(mind: Mind, record: Record) -> str | None:
     return "; ".join(filter(None, (unstaged, kept))) or None
 
 
+def unstage_quotes(mind: Mind, names: Collection[str], quoted: Callable[[str], bool]) -> str | None:
+    """Unstages those of the named files whose staged text quotes a purged memory.
+
+    Returns a notice of that.
+    """
+    return _unstage(mind, "", names, lambda _, text: quoted(text.decode("utf-8", "replace")))
+
+
 def _unstage(
     mind: Mind, id_: str, paths: Collection[str], is_of: Callable[[str, bytes], bool]
 ) -> str | None:
@@ -339,7 +347,9 @@ def _unstage(
         names = [path for path, text in staged if is_of(path, text)]
         commit.unstage(root, names)
     except MindError as error:
-        some = " ".join(map(quote, names or [STORE]))
+        # git could not list the staged files.
+        every = {STORE if path.startswith(f"{STORE}/") else path for path in paths}
+        some = " ".join(map(quote, names or sorted(every)))
         return (
             f"git may still have the text staged ({error.message}): "
             f"run `git rm -r --cached -- {some}`"

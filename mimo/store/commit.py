@@ -343,7 +343,7 @@ def staged_texts(root: Path, id: str, paths: Iterable[str]) -> Iterator[tuple[st
     `Invalid`.
     """
     words = ("--raw", "--no-abbrev", "--no-renames", "--diff-filter=d", "--relative", "-z")
-    listed = os.fsdecode(git.ask(root, "diff", "--cached", *words, "--", STORE)).split("\0")
+    listed = os.fsdecode(git.ask(root, "diff", "--cached", *words)).split("\0")
     staged = {path: marks.split(" ")[3] for marks, path in zip(*[iter(listed)] * 2, strict=False)}
     wanted = set(paths)
     if id and staged:
@@ -359,13 +359,15 @@ def unstage(root: Path, paths: Iterable[str]) -> None:
     The files on the disk do not change, and none is read. Raises `StorageFailed`.
     """
     if paths := tuple(paths):
-        head = _head(root)
+        head = _head(root, paths)
         _set_entries(root, {path: head.get(path) for path in paths})
 
 
-def _head(root: Path) -> dict[str, str]:
-    """Returns the entries of the last commit for the files of the memory, by path."""
-    listed = os.fsdecode(git.run(root, "ls-tree", "-r", "-z", "HEAD", "--", STORE).stdout)
+def _head(root: Path, paths: Iterable[str] = ()) -> dict[str, str]:
+    """Returns the entries of the last commit for the files of the memory and these, by path."""
+    others = [f":(literal){path}" for path in paths if not path.startswith(f"{STORE}/")]
+    words = ("ls-tree", "-r", "-z", "HEAD", "--", STORE, *others)
+    listed = os.fsdecode(git.run(root, *words).stdout)
     entries = (entry.partition("\t") for entry in listed.split("\0") if entry)
     return {path: f"{marks.split(' ')[0]} {marks.split(' ')[2]}" for marks, _, path in entries}
 

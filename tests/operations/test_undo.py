@@ -669,6 +669,53 @@ def test_purge_in_a_folder_of_a_repository_unstages_the_text(repository: Path, h
     assert git(repository, "ls-files").count("/.mind/facts/") == 1
 
 
+@pytest.mark.parametrize("folder", [".", "services/api"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_purge_unstages_the_notes_that_quote_the_memory(
+    repository: Path, home: Path, folder: str, is_first: bool
+) -> None:
+    inner = repository / folder
+    inner.mkdir(parents=True, exist_ok=True)
+    init(inner, home, now=NOW)
+    mind = Mind(home=home, project=explicit(inner, home), clock=lambda: NOW, environ={})
+    notes = inner / "CLAUDE.md"
+    if not is_first:
+        notes.write_text("Our rules\n", "utf-8")
+        git(repository, "add", "-A")
+        git(repository, "commit", "-qm", "rules")
+    id_ = added(mind, "Swordfish opens the door")
+    run(mind, "context write")
+    (repository / "app.py").write_text("x = 2\n", "utf-8")
+    git(repository, "add", "-A")
+    notice = run(mind, "rm", id=id_, purge=True).notice
+    assert "git had the text staged; it was unstaged: CLAUDE.md" in notice
+    shown = published(repository)
+    assert "Swordfish" not in shown
+    assert "x = 2" in shown
+    assert "Our rules" in notes.read_text("utf-8") or is_first
+
+
+def test_purge_keeps_notes_staged_that_do_not_quote_the_memory(
+    repository: Path, mind: Mind
+) -> None:
+    added(mind, "Tea is at five")
+    run(mind, "context write")
+    git(repository, "add", "-A")
+    id_ = added(mind, "Swordfish opens the door")
+    assert run(mind, "rm", id=id_, purge=True).notice is None
+    assert "Tea is at five" in git(repository, "show", ":CLAUDE.md")
+
+
+def test_a_purged_change_unstages_its_text_in_the_notes(repository: Path, mind: Mind) -> None:
+    id_ = added(mind, "Swordfish opens the door")
+    run(mind, "context write")
+    git(repository, "add", "-A")
+    run(mind, "rm", id=id_)
+    run(mind, "context write")
+    run(mind, "undo", id="all", purge=True)
+    assert "Swordfish" not in published(repository)
+
+
 def test_purge_warns_if_the_text_cannot_be_unstaged(
     repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:

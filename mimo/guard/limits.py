@@ -72,10 +72,14 @@ def _advanced(bucket: Bucket, limit: Limit, now: float) -> Bucket:
     return Bucket(tokens=tokens, at=now, counts=counts)
 
 
+def _most(limit: Limit) -> int:
+    """Returns the number of calls that a limit allows in a minute."""
+    return max(1, int(limit.sustained * WINDOW_SECONDS))
+
+
 def _wait(bucket: Bucket, limit: Limit, now: float) -> float:
     missing = max(0.0, 1 - bucket.tokens) / limit.sustained
-    most = max(1, int(limit.sustained * WINDOW_SECONDS))
-    over = sum(bucket.counts.values()) - most + 1
+    over = sum(bucket.counts.values()) - _most(limit) + 1
     waits = [missing]
     for second in sorted(bucket.counts):
         if over <= 0:
@@ -158,9 +162,10 @@ def _take_all(
 
 def _too_often(name: str, limit: Limit, wait: float) -> RateLimited:
     kind, _, value = name.partition(" ")
+    # The number in a minute is lower than the burst if `sustained` is small.
+    rates = f"{limit.burst:,} at once, {limit.sustained:g} a second and {_most(limit):,} a minute"
     return RateLimited(
         f"too many calls for {kind} `{value}`",
-        hint=f"wait {wait:g} seconds; {limit.burst:,} at once and {limit.sustained:g} a second "
-        "are allowed",
+        hint=f"wait {wait:g} seconds; {rates} are allowed",
         details={kind: value, "retry_after": wait},
     )

@@ -136,6 +136,11 @@ def read(path: Path) -> dict[str, Member]:
 
 
 def _member(path: Path, name: str, fields: Mapping[str, Any]) -> Member:
+    if not isinstance(fields, dict):
+        raise TypeError(f"`{name}` must be a table, which begins with `[{name}]`")
+    for key in ("email", "sha256"):
+        if key not in fields:
+            raise ValueError(f"`{name}` has no `{key}`")
     unknown = fields.keys() - _KEYS
     if unknown:
         # A mistyped key, such as `project`, would leave out a restriction.
@@ -147,13 +152,13 @@ def _member(path: Path, name: str, fields: Mapping[str, Any]) -> Member:
         raise ValueError(f"`projects` of `{name}` is empty: leave it out to permit every project")
     if expires is not None and not isinstance(expires, datetime):
         raise TypeError(f"`expires` of `{name}` must be a time, such as 2027-01-31T00:00:00Z")
-    if not _DIGEST.fullmatch(fields["sha256"]):
+    if not _DIGEST.fullmatch(str(fields["sha256"])):
         raise ValueError(f"`sha256` of `{name}` is not a digest")
     return Member(
         name=name,
         email=str(fields["email"]),
-        scope=Scope(fields["scope"]),
-        digest=fields["sha256"],
+        scope=Scope(fields.get("scope", Scope.WRITE)),
+        digest=str(fields["sha256"]),
         projects=tuple(projects),
         role=None if role is None else str(role),
         expires=expires,

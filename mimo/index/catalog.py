@@ -196,11 +196,9 @@ def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[
 def count(sql: sqlite3.Connection, filter: Filter) -> int:
     """Returns the number of memories that pass the filter."""
     if filter == Filter():
-        selected = sql.execute("SELECT memories - shadowed FROM totals")
-    else:
-        where, values = condition(filter)
-        selected = sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values)
-    return int(selected.fetchone()[0])
+        return int(sql.execute("SELECT memories - shadowed FROM totals").fetchone()[0])
+    where, values = condition(filter)
+    return int(sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).fetchone()[0])
 
 
 def _current_decision(memory: str, *, shared: bool = False) -> str:
@@ -213,14 +211,16 @@ def _current_decision(memory: str, *, shared: bool = False) -> str:
     return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {current.format(memory)}"
 
 
-def current(sql: sqlite3.Connection, topic: str, *, shared: bool = False) -> tuple[Record, ...]:
+def current(
+    sql: sqlite3.Connection, topic: str, *, shared: bool = False, unapproved: bool = False
+) -> tuple[Record, ...]:
     """Returns the current decisions on a topic, newest first; two after a merge of branches.
 
-    Unapproved decisions are returned only if no decision on the topic is approved. With `shared`,
-    private memories do not matter.
+    Unapproved decisions are returned only if no decision on the topic is approved, or with
+    `unapproved` beside the approved ones. With `shared`, private memories do not matter.
     """
     of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
-    for approved in ("approved(m.digest)", "1"):
+    for approved in ("1",) if unapproved else ("approved(m.digest)", "1"):
         rest = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
         if decisions := tuple(rows.select(sql, rest, (topic_key(topic),))):
             return decisions

@@ -25,6 +25,8 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     if target.scope is Scope.PROJECT and user:
         raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
     path = (mind.home if scope is Scope.USER else mind.folder) / "config.toml"
+    if scope is Scope.PROJECT:
+        mind.trust.check_format()
     value = None if text is None else target.parse(text)
     before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     try:

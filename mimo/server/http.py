@@ -306,7 +306,8 @@ class Gate:
         try:
             member = self._token.holder(token, system_clock())
         except MindError as error:
-            log.warning("the tokens can't be read: %s", error.message)
+            reason = "; ".join(filter(None, (error.message, error.hint)))
+            log.warning("the tokens can't be read: %s", reason)
             raise Refused(503, "The tokens of this server can't be read") from None
         if member is None:
             raise Refused(401, "The request needs a valid token of this server")

@@ -86,6 +86,18 @@ def test_a_refusal_names_the_limit_and_the_seconds_to_wait(root: Path) -> None:
     limits.take(FEW, NOW + 1, lasting=True)
 
 
+def test_a_refusal_names_the_number_of_calls_in_a_minute(root: Path) -> None:
+    slow = {"namespace agent.a": [Limit(sustained=0.05, burst=50)]}
+    limits = Limits(root, str)
+    takes(limits, slow)
+
+    with pytest.raises(RateLimited) as caught:
+        limits.take(slow, NOW, lasting=True)
+    assert caught.value.hint == (
+        "wait 60 seconds; 50 at once, 0.05 a second and 3 a minute are allowed"
+    )
+
+
 def test_a_restart_keeps_the_counts(root: Path) -> None:
     for expected in (3, 0, 0):
         limits = Limits(root, str)

@@ -160,6 +160,35 @@ def test_a_mistyped_restriction_is_an_error(path: Path, line: str) -> None:
         tokens.read(path)
 
 
+def written(path: Path, *lines: str) -> Path:
+    path.touch(mode=0o600)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_user_without_a_scope_may_write(path: Path) -> None:
+    digest = digest_of("secret-of-ana")
+    written(path, "[ana]", 'email = "ana@example.org"', f'sha256 = "{digest}"')
+    assert tokens.read(path) == {"ana": member(file=path)}
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (("[ana]", 'email = "ana@example.org"'), "`ana` has no `sha256`"),
+        (("[ana]", f'sha256 = "{digest_of("x")}"'), "`ana` has no `email`"),
+        (("[ana]", 'email = "a@b.org"', "sha256 = 1"), "`sha256` of `ana` is not a digest"),
+        (("ana = 1",), "`ana` must be a table, which begins with `[ana]`"),
+    ],
+)
+def test_a_damaged_entry_is_named_in_plain_words(
+    path: Path, lines: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(Invalid, match="is not a file of tokens") as caught:
+        tokens.read(written(path, *lines))
+    assert caught.value.hint == f"correct it: {reason}"
+
+
 def test_a_token_that_two_users_have_is_an_error(path: Path) -> None:
     tokens.write(path, [member(), member("bob", digest=member().digest, scope=Scope.ADMIN)])
 

@@ -240,6 +240,20 @@ def test_doctor_reports_and_mends_what_others_can_read(run: Run, project: Path, 
     assert "that other users can read or change" not in run("doctor")
 
 
+def test_doctor_leaves_the_working_copies_of_a_server_as_git_made_them(
+    run: Run, home: Path
+) -> None:
+    run("add", "The staging database is reset")
+    config = home / "served/team/.git/config"
+    config.parent.mkdir(parents=True)
+    config.touch()
+    config.chmod(0o644)
+
+    assert "that other users can read or change" not in run("doctor")
+    run("doctor", "--fix")
+    assert stat.S_IMODE(config.stat().st_mode) == 0o644
+
+
 def test_an_editor_that_puts_a_new_file_in_its_place_opens_nothing(
     run: Run, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
 ) -> None:

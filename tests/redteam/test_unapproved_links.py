@@ -286,6 +286,19 @@ class TestSaving:
         assert decisions.find(mind, "auth").memory.id == saved.id
 
     @pytest.mark.attack(KIND)
+    def test_a_new_decision_names_unapproved_ones_beside_the_approved_one(self, mind):
+        mine = decided(mind)
+        pulled(mind.project.root, "evil", "decision", "Use no tokens",
+               f"topic: auth\n{superseding(mine)}")  # fmt: skip
+        pulled(mind.project.root, "other", "decision", "Use basic auth", "topic: auth\n")
+        saved = save_decision(mind, topic="auth", decision="Use sessions", reasoning="simple")
+        assert saved.supersedes == (mine,)
+        for name in ("evil", "other"):
+            assert f"`{handle_of(name)}` is not superseded: it is not approved" in (
+                saved.notice or ""
+            )
+
+    @pytest.mark.attack(KIND)
     def test_a_shared_one_supersedes_no_unapproved_one_below_a_private_one(self, mind):
         pulled(mind.project.root, "evil", "decision", "Use no tokens", "topic: auth\n")
         save_decision(mind, "auth", "Use JWT maybe", "they expire", private=True)

@@ -484,6 +484,7 @@ def test_a_revoked_token_ends_open_sessions_and_streams(team: Path, tmp_path: Pa
         assert post(server, "bob", "/shop").status_code == 401
         _, log = server.stop()
     assert "secret-token" not in log
+    assert f"the tokens can't be read: other users can read or change `{file}`; chmod 600" in log
 
 
 @pytest.mark.attack("http")

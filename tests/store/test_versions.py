@@ -278,6 +278,8 @@ def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(
         ("add", "Milk goes in first"),
         ("value", "put", "agent.build", "last", "1"),
         ("context", "write"),
+        ("config", "context.budget", "5000"),
+        ("config", "context.budget", "--unset"),
         ("procedure", "run", "greet", "--context", '{"who": "you"}'),
     ):
         with pytest.raises(RuntimeError, match="has format 2; this mind writes format 1") as caught:
@@ -291,6 +293,7 @@ def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(
     assert "trusted" not in {row["trust"] for row in after}
     with pytest.raises(RuntimeError, match="update mind"):
         mind(top, LATER, "doctor")
+    assert mind(top, LATER, "config", "context.budget")["settings"]
     assert contents(top) == before
 
 
@@ -351,6 +354,7 @@ def test_an_audit_log_of_a_later_version_stays(store: Store) -> None:
     assert mind(top, LATER, "audit", "show")["calls"]
 
     assert (contents(top), log.read_bytes()) == before
+    assert mind(top, LATER, "config", "decay.rate", "0.2")["settings"]
 
 
 # Values.

@@ -90,7 +90,10 @@ def _save(mind: Mind, draft: Memory, *, private: bool, keep: bool, again: bool) 
     def write() -> Record:
         replaced = [link.to for link in draft.links if link.type == SUPERSEDES]
         others = [link for link in draft.links if link.type != SUPERSEDES]
-        for old in current(mind, draft.topic) if draft.topic and not keep else ():
+        olds: tuple[Record, ...] = ()
+        if draft.topic and not keep:
+            olds = refresh.up_to_date(mind).current(draft.topic, unapproved=True)
+        for old in olds:
             id, reason = old.memory.id, None
             if not mind.trust.trusted(old.place.digest):
                 reason = "it is not approved (`mind review` shows it)"

@@ -168,6 +168,11 @@ def import_(
     it was changed here. `mind import mama` imports the database of MAMA v1.0.
     """
     if rollback:
+        if trust:
+            raise Invalid(
+                "`rollback` removes texts, and `trust` approves them",
+                hint="use one of them; to approve what stays, run `mind trust`",
+            )
         return _rolled_back(mind, source, from_, dry_run=dry_run)
     if not source:
         raise Invalid(

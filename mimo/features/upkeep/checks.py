@@ -156,7 +156,9 @@ def _exposed(mind: Mind) -> Iterator[Path]:
     if mind.member is None:  # The home is that of the server's account.
         yield from filter(disk.is_exposed, [mind.home])
         for name in disk.HOME_NAMES:
-            yield from disk.exposed_below(mind.home / name)
+            # Git writes the working copies in `served/` with modes of its own.
+            if name != projects.served_root(mind.home).name:
+                yield from disk.exposed_below(mind.home / name)
     if mind.has_project:
         for folder in disk.private_folders(mind.folder):
             yield from disk.exposed_below(folder)

@@ -109,6 +109,14 @@ class TestImporting:
             import_(mind, str(graph), trust=True)
         assert import_(mind, str(graph)).verified
 
+    def test_a_rollback_does_not_take_the_option_that_approves(self, mind, graph):
+        import_(mind, str(graph))
+        before = written(mind)
+
+        with pytest.raises(Invalid, match="`rollback` removes texts, and `trust` approves them"):
+            import_(mind, str(graph), rollback=True, trust=True)
+        assert written(mind) == before
+
     def test_an_unknown_date_is_not_made_up(self, mind, graph, clock):
         import_(mind, str(graph))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.spec import to_json
-from mimo.errors import Invalid
+from mimo.errors import Invalid, LaterFormat
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
@@ -380,6 +380,18 @@ class TestConfig:
             config(mind, "decay.rate", given, unset=given is None)
 
         assert path.read_text(encoding="utf-8") == text
+
+    def test_approvals_of_a_later_version_keep_only_the_settings_of_the_project(self, mind, home):
+        add(mind, "Tea is at five")
+        (state,) = home.glob("trust/*/state.json")
+        state.write_text('{"format": 2}', "utf-8")
+        settings = mind.folder / "config.toml"
+        before = settings.read_bytes()
+        for given in ({"value": "5000"}, {"unset": True}):
+            with pytest.raises(LaterFormat, match="has format 2"):
+                config(mind, "context.budget", **given)
+        assert settings.read_bytes() == before
+        assert config(mind, "context.budget", "5000", user=True).settings[0].origin == "user"
 
     def test_a_user_setting_is_written_to_the_users_file(self, mind, home):
         config(mind, "mcp.tool_names", "slash")

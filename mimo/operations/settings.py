@@ -10,6 +10,7 @@ from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
 from mimo.errors import Invalid, LaterFormat
 from mimo.mind import Mind
 from mimo.store import files
+from mimo.store.trust import Trust
 
 
 def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
@@ -26,7 +27,8 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
         raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
     path = (mind.home if scope is Scope.USER else mind.folder) / "config.toml"
     if scope is Scope.PROJECT:
-        mind.trust.check_format()
+        # Not `mind.trust`, which would keep the present settings.
+        Trust(mind.home, mind.project.root).check_format()
     value = None if text is None else target.parse(text)
     before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     try:

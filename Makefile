@@ -82,7 +82,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	features/browse/test_screen.py features/clients/test_clients.py \
 	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py \
 	index/test_cosine.py index/test_embedding_alignment.py index/test_embedding_encoder.py \
-	index/test_embedding_packaged.py index/test_meanings.py index/test_vectors.py \
+	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
 	server/test_http.py server/test_subscriptions.py server/test_tools.py \
 	$(addprefix server/test_listing.py::test_a_client_of_the_, \
@@ -95,7 +95,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	$(addprefix server/test_team.py::test_, \
 		a_revoked_token_ends_open_sessions_and_streams \
 		the_server_is_ready_and_says_so_without_a_token) \
-	store/test_log_memories.py store/test_sandbox.py store/test_watch.py \
+	store/test_log_memories.py store/test_watch.py \
 	text/test_patterns.py text/test_tokens.py) \
 	-k 'not (linear or long_to_cut or too_large or thousands or killed_server or no_client_out or signal)'
 

@@ -76,7 +76,10 @@ HOME_NAMES = (
     *("http-token", "lock", "logs", "memories", "run", "served", "sessions", "tokens.lock"),
     *("tokens.toml", "trust", STORE, IGNORE_FILE, "lost+found", ".DS_Store"),
 )
-"""All that is directly in a home; `lost+found` and `.DS_Store` are made by systems."""
+"""All that is directly in a home, and what systems make there: `lost+found`, `.DS_Store`.
+
+`.mind` is the default home of a user whose home folder is $MIND_HOME.
+"""
 _homes: dict[str, None] = {}
 """Each $MIND_HOME of this process, with a slash at its end."""
 
@@ -532,14 +535,11 @@ def tighten(path: Path) -> bool:
 
 def exposed_below(top: Path) -> Iterator[Path]:
     """Yields a folder and its contents at any depth, those on which others have permissions."""
-    waiting = [top]
-    while waiting:
-        path = waiting.pop()
-        if is_exposed(path):
-            yield path
-        with suppress(OSError):
-            if path.is_dir() and not path.is_symlink():
-                waiting += path.iterdir()
+    if is_exposed(top):
+        yield top
+    if not top.is_symlink():
+        for folder, folders, names in os.walk(top):
+            yield from filter(is_exposed, (Path(folder, name) for name in (*folders, *names)))
 
 
 @cache

@@ -55,6 +55,17 @@ def remove_source(mind: Mind, chunks: Sequence[Record]) -> None:
     _relink(mind, relinked, chunks)
 
 
+def remove_files(mind: Mind, records: Sequence[Record]) -> None:
+    """Removes the files of memories as `remove` does, or none of them if one can't be removed."""
+    for record in records:
+        check_whole(record)
+    relinked = check_removal(mind, records)
+    mind.store.delete_files(records)
+    report(mind, *((record, None) for record in records))
+    refresh.note_change(mind, *(record.place.path for record in records))
+    _relink(mind, relinked, records)
+
+
 def check_removal(mind: Mind, removed: Sequence[Record]) -> list[_Relinked]:
     """Returns the successors of memories that will be removed, each with its links after that.
 
@@ -83,17 +94,6 @@ def _relink(mind: Mind, relinked: Sequence[_Relinked], removed: Sequence[Record]
             refresh.refresh(mind)
             if again := mind.index.get(successor.memory.id):
                 edit(mind, again, links=_links_without(mind, again, removed))
-
-
-def remove_files(mind: Mind, records: Sequence[Record]) -> None:
-    """Removes the files of memories as `remove` does, or none of them if one can't be removed."""
-    for record in records:
-        check_whole(record)
-    relinked = check_removal(mind, records)
-    mind.store.delete_files(records)
-    report(mind, *((record, None) for record in records))
-    refresh.note_change(mind, *(record.place.path for record in records))
-    _relink(mind, relinked, records)
 
 
 def _successors(mind: Mind, removed: Sequence[Record]) -> list[Record]:

@@ -236,23 +236,33 @@ def test_a_file_that_changed_since_is_not_overwritten(mind: Mind) -> None:
     assert path.read_bytes() == by_hand
 
 
+def refusing_second(asked: list[Path], fail: Callable[[], None]) -> Callable[..., None]:
+    """Returns `Path.unlink` that notes the files of sources, and fails at the second one."""
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "sources" and path.suffix == ".md":
+            asked.append(path)
+            if len(asked) == 2:
+                fail()
+        unlink(path, missing_ok)
+
+    return refuse
+
+
 @pytest.mark.parametrize("error", [OSError(errno.EPERM, "not permitted"), KeyboardInterrupt()])
 def test_an_undo_that_fails_at_a_file_undoes_none(
     mind: Mind, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     _ingested(mind)
     before = contents(mind)
-    unlink, asked = Path.unlink, list[Path]()
+    asked = list[Path]()
 
-    def refuse_second(path: Path, missing_ok: bool = False) -> None:
-        if path.parent.name == "sources" and path.suffix == ".md":
-            asked.append(path)
-            if len(asked) == 2:
-                raise error
-        unlink(path, missing_ok)
+    def fail() -> None:
+        raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", refuse_second)
+        patched.setattr(Path, "unlink", refusing_second(asked, fail))
         with pytest.raises((StorageFailed, KeyboardInterrupt)) as caught:
             run(mind, "undo")
 
@@ -270,20 +280,16 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
 ) -> None:
     _ingested(mind)
     before = contents(mind)
-    unlink, asked = Path.unlink, list[Path]()
+    asked = list[Path]()
 
-    def refuse_second(path: Path, missing_ok: bool = False) -> None:
-        if path.parent.name == "sources" and path.suffix == ".md":
-            asked.append(path)
-            if len(asked) == 2:
-                monkeypatch.setattr(files, "write_new", full)
-                raise OSError(errno.EPERM, "not permitted")
-        unlink(path, missing_ok)
+    def fail() -> None:
+        monkeypatch.setattr(files, "write_new", full)
+        raise OSError(errno.EPERM, "not permitted")
 
     def full(path: Path, data: bytes, mode: int = 0) -> None:
         raise files.failure("write", path, OSError(errno.ENOSPC, "full"))
 
-    monkeypatch.setattr(Path, "unlink", refuse_second)
+    monkeypatch.setattr(Path, "unlink", refusing_second(asked, fail))
     with pytest.raises(StorageFailed, match="no space left") as caught:
         run(mind, "undo")
     monkeypatch.undo()

@@ -224,8 +224,10 @@ def rm(
     parts = lookup.source(mind, id, surely=True)
     record = parts[0] if parts else lookup.one(mind, id, surely=True)
     name = (record.parent if parts else None) or record.memory.id
-    removing.check_removal(mind, parts or [record])  # A purge can't be repeated.
-    quoted = undoing.forget(mind, record) if purge else None
+    quoted = None
+    if purge:
+        removing.check_removal(mind, parts or [record])  # What the trash had can't come back.
+        quoted = undoing.forget(mind, record)
     if parts:
         removing.remove_source(mind, parts)
     else:

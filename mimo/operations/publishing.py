@@ -6,7 +6,9 @@ its push, and the merging of the commits of others, so no call works on half-mer
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,8 +22,8 @@ from mimo.errors import Conflict, Invalid, MindError, NoProject
 from mimo.memory import changes
 from mimo.mind import Mind
 from mimo.operations import syncing
+from mimo.store import append_log, files, projects
 from mimo.store import commit as commits
-from mimo.store import files, projects
 from mimo.store.files import is_shared
 from mimo.store.init import init
 
@@ -43,11 +45,14 @@ _PAUSE = 0.05
 class Repository:
     """The repository of one served project."""
 
-    def __init__(self, root: Path, *, pushes: bool) -> None:
+    def __init__(self, root: Path, home: Path, *, pushes: bool) -> None:
         """Takes the root of a working copy; with `pushes`, it shares its commits with `origin`."""
         self.root, self.pushes = root, pushes
         self._lock = Lock()
-        self._uncommitted: dict[str | None, set[str]] = {}
+        # Not in the project: a clone could bring the file, and with it any author.
+        name = disk.sha256(os.fsencode(root)).hex()[:16]
+        self._journal = home / "cache" / f"{name}-uncommitted.jsonl"
+        self._uncommitted = _noted(self._journal)
         self._problem: str | None = None
 
     @property
@@ -59,16 +64,17 @@ class Repository:
     def writing(self, mind: Mind, author: str | None) -> Iterator[list[str]]:
         """Commits and pushes the files that the block writes; a failure adds a notice to the list.
 
-        A failed commit or push is repeated after the next call, and a push also by `exchange`.
+        A failed commit is repeated before and after the next call, also by another process. A
+        failed push is repeated after the next call and by `exchange`.
         """
         notices: list[str] = []
         with self._lock:
-            written = self._uncommitted.setdefault(author, set())
+            if any(other != author for other in self._uncommitted.values()):
+                self._record(mind, [])  # Before a file can get the text of another author.
 
             def note(contents: Mapping[Path, bytes | None]) -> None:
-                for path in contents:
-                    with suppress(ValueError):
-                        written.add(path.relative_to(self.root).as_posix())
+                inside = [path for path in contents if path.is_relative_to(self.root)]
+                self._note(author, [path.relative_to(self.root).as_posix() for path in inside])
 
             try:
                 with files.watched(note):
@@ -76,33 +82,44 @@ class Repository:
             finally:
                 self._record(mind, notices)
 
+    def _note(self, author: str | None, paths: list[str]) -> None:
+        """Remembers files that are about to be written; their last author signs them."""
+        for path in paths:
+            wanted = path.startswith(f"{STORE}/") and is_shared(path)
+            if not wanted or self._uncommitted.get(path, ()) == author:
+                continue
+            self._uncommitted[path] = author
+            line = json.dumps({"author": author, "path": path})
+            with suppress(MindError):  # Without it, a commit that fails is not repeated later on.
+                append_log.append(self._journal, f"{line}\n".encode(), durable=False)
+
     def _record(self, mind: Mind, notices: list[str]) -> None:
         try:
-            made = [self._commit(mind, author) for author in list(self._uncommitted)]
+            for author in (authors := dict.fromkeys(self._uncommitted.values())):
+                self._commit(mind, author)
         except (MindError, OSError) as error:
             reason = error.message if isinstance(error, MindError) else str(error.strerror)
             notices.append(f"stored, but not committed: {reason}; the next call tries again")
             return
-        if self.pushes and (any(made) or self._problem) and (problem := self._exchanged()):
+        if authors:
+            with suppress(OSError):
+                self._journal.unlink(missing_ok=True)
+        if self.pushes and (authors or self._problem) and (problem := self._exchanged()):
             notices.append(f"committed, but not pushed: {problem}; the server tries again")
 
-    def _commit(self, mind: Mind, author: str | None) -> bool:
-        """Commits the files that calls of an author wrote; returns whether there were any."""
-        written = self._uncommitted[author]
-        wanted = {path for path in written if path.startswith(f"{STORE}/") and is_shared(path)}
-        if wanted:
-            syncing.repository(mind)
-            commits.check_idle(self.root)
-            commits.check_unattended(self.root)
-            pending = [change for change in commits.pending(self.root) if change.path in wanted]
-            if pending:
-                message = syncing.message_of(mind, pending)
-                paths = [change.path for change in pending]
-                if author is None and commits.identity(self.root):
-                    author = commits.PROGRAM
-                commits.commit(self.root, changes.unreviewed(message), paths, author)
-        written.clear()
-        return bool(wanted)
+    def _commit(self, mind: Mind, author: str | None) -> None:
+        """Commits the files that calls of an author wrote."""
+        wanted = {path for path, by in self._uncommitted.items() if by == author}
+        syncing.repository(mind)
+        commits.check_idle(self.root)
+        commits.check_unattended(self.root)
+        if pending := [change for change in commits.pending(self.root) if change.path in wanted]:
+            message = syncing.message_of(mind, pending)
+            paths = [change.path for change in pending]
+            by = commits.PROGRAM if author is None and commits.identity(self.root) else author
+            commits.commit(self.root, changes.unreviewed(message), paths, by)
+        for path in wanted:
+            del self._uncommitted[path]
 
     def exchange(self) -> None:
         """Merges the commits of others, and pushes those that are not pushed yet."""
@@ -140,6 +157,17 @@ class Repository:
         return problem
 
 
+def _noted(journal: Path) -> dict[str, str | None]:
+    """Returns the files that an earlier process wrote and did not commit, with their authors."""
+    noted = {}
+    with suppress(OSError):
+        for line in append_log.split(disk.read(journal)).lines:
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                noted[str(record["path"])] = record["author"]
+    return noted
+
+
 def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
     """Returns the root of the server's own working copy of a bare repository.
 
@@ -167,5 +195,5 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
     if pending := commits.pending(root):
         paths = [change.path for change in pending]
         commits.commit(root, "Set up the memory of mind", paths, commits.PROGRAM)
-    Repository(root, pushes=True).exchange()
+    Repository(root, home, pushes=True).exchange()
     return projects.explicit(root, home).root

@@ -254,7 +254,8 @@ class Hosting:
                 app.hosting = self
             return Hosted(app, memory, None, self._idle)
         is_copy = root in self._copies
-        repository = Repository(root, pushes=is_copy) if is_copy or self._commits else None
+        has_commits = is_copy or self._commits
+        repository = Repository(root, self._home, pushes=is_copy) if has_commits else None
         memory = Memory(lambda: Mind.open(root, project=root), repository)
         listener = Listener(self._home, memory, self._answers) if self._answers else None
         if listener:

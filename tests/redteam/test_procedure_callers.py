@@ -188,16 +188,24 @@ states:
     assert {event.get("user") for event in events if event["tool"] == tool} >= {"sam"}
 
 
-def test_a_run_of_a_user_is_continued_by_that_user_only(mind: Mind, file: Path) -> None:
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("begun_by", ["sam", None])
+def test_a_run_of_a_user_is_answered_stopped_and_continued_by_that_user_only(
+    mind: Mind, file: Path, begun_by: str | None
+) -> None:
     put(mind, "add", ADD)
-    execution = started(mind, "add", user(mind, file))
+    owner = user(mind, file, begun_by) if begun_by else PERSON
+    execution, sue = started(mind, "add", owner), user(mind, file, "sue")
 
-    with pytest.raises(Denied) as refused:
-        continued(mind, execution, user(mind, file, "sue"))
-    done = call(mind, "resume_procedure", user(mind, file), execution_id=execution.id)
+    with pytest.raises(Denied, match="another user"):
+        call(mind, "send_event", sue, execution_id=execution.id, event="yes")
+    with pytest.raises(Denied, match="another user"):
+        call(mind, "cancel_procedure", sue, execution_id=execution.id)
+    if begun_by:
+        with pytest.raises(Denied, match="another user"):
+            call(mind, "resume_procedure", sue, execution_id=execution.id)
 
-    assert "another user" in refused.value.message
-    assert done["status"] == "completed"
+    assert continued(mind, execution, owner)["status"] == "completed"
 
 
 @pytest.mark.attack(KIND)

@@ -219,6 +219,39 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
     assert "A  code.py" in show(root, "status", "--porcelain")
 
 
+def test_a_commit_that_failed_keeps_its_author(tmp_path: Path, users: Path) -> None:
+    home, root = tmp_path / "home", tmp_path / "shop"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    init(root, home, now=NOW)
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+
+    def stored_detached(server: Served, text: str) -> str:
+        git(root, "checkout", "-q", "--detach")
+        result = stored(server, "ana", text)
+        git(root, "checkout", "-q", "main")
+        assert "stored, but not committed" in text_of(result)
+        return str(result.structured_content["id"])
+
+    with served(home, "--tokens", str(users), "--commit") as server:
+        id = stored_detached(server, "Deploys need two reviews")
+
+        async def edit(client: Any) -> Any:
+            return await called(client, "mind_edit", id=id, add_tags=["slow"])
+
+        assert not server.asked("auto", edit, "/shop", headers=bearer("bob")).is_error
+        log = show(root, "log", "--format=%an", "--", f".mind/facts/{id}.md").splitlines()
+        assert log == ["bob", "ana"]
+        id = stored_detached(server, "The build takes nine minutes")
+
+    with served(home, "--tokens", str(users), "--commit") as server:  # Another process.
+        stored(server, "bob", "The menu is printed on Mondays")
+
+    assert show(root, "log", "-1", "--format=%an", "--", f".mind/facts/{id}.md") == "ana"
+    assert not show(root, "status", "--porcelain")
+
+
 @pytest.mark.attack("calls that wait")
 def test_a_run_that_waits_holds_up_no_writer_and_commits_for_its_user(
     bare: Path, server: Served

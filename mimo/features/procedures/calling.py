@@ -93,18 +93,28 @@ def for_caller(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> Mind
     rights of a user of a team are those of the token now. Raises `Denied` if another user of the
     team continues the run, or if the token is not valid for the project any more.
     """
-    caller = next((each for each in reversed(recorded) if each.get("agent")), {})
-    author, agent, user, tokens = map(caller.get, ("author", "agent", "user", "tokens"))
+    author, agent, user, tokens = map(_last(recorded).get, ("author", "agent", "user", "tokens"))
     view = mind.acting_as(mind.author or author)
     view.agent = view.author or mind.agent or agent
     if user is not None and mind.member is None:
         view.member = _member(mind, user, tokens)
-    elif user is not None and mind.member is not None and mind.member.name != user:
+    elif user is not None:
+        check_user(mind, recorded)
+    return view
+
+
+def check_user(mind: Mind, recorded: Sequence[Mapping[str, str | None]]) -> None:
+    """Raises `Denied` if a user of a team would act on a run that is not that user's."""
+    if mind.member is not None and mind.member.name != _last(recorded).get("user"):
         raise Denied(
-            "another user of this server began or continued the run",
+            "another user began or continued the run",
             hint="only that user can continue it: run the procedure again",
         )
-    return view
+
+
+def _last(recorded: Sequence[Mapping[str, str | None]]) -> Mapping[str, str | None]:
+    """Returns the last agent of recorded callers; nothing if none was an agent."""
+    return next((each for each in reversed(recorded) if each.get("agent")), {})
 
 
 def _member(mind: Mind, user: str, tokens: str | None) -> Member:

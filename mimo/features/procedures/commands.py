@@ -34,7 +34,7 @@ from mimo.features.procedures.model import (
 from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Operation
-from mimo.memory.codec.front_matter import Fault
+from mimo.memory.codec.front_matter import Fault, scalar
 from mimo.mind import Mind
 from mimo.operations.saving import check_secrets
 from mimo.store import files
@@ -311,7 +311,7 @@ def run(
     cli="procedure status",
     effect=Effect.READ,
     toolset="procedures",
-    errors=(NotFound, AmbiguousId, Invalid),
+    errors=(NotFound, AmbiguousId, Invalid, Untrusted),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
     description="Check status of async procedure execution",
 )
@@ -333,13 +333,15 @@ def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
     `mind procedure status` without an id lists them too.
     """
     executions = executing.executions(mind)
-    ids = executions.ids()[::-1]
+    ids = [id for id in executions.ids()[::-1] if not executions.is_foreign(id)]
     rows: list[RunRow] = []
     damaged: list[str] = []
     for id in ids[:limit]:
         execution = executions.existing(id)
         try:
             report = executing.report(mind, execution) if execution else None
+        except Untrusted:
+            continue
         except StorageFailed:
             damaged.append(id)
             continue
@@ -363,7 +365,7 @@ def runs(mind: Mind, *, limit: Limit = 20) -> Runs:
     effect=Effect.WRITE,
     idempotent=True,
     toolset="procedures",
-    errors=(NotFound, AmbiguousId, Invalid, StorageFailed),
+    errors=(NotFound, AmbiguousId, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure cancel latest --reason 'wrong branch'",),
     description="Stop a run; it can be resumed",
 )
@@ -389,7 +391,7 @@ def cancel(
     cli="procedure send",
     effect=Effect.WRITE,
     toolset="procedures",
-    errors=(NotFound, AmbiguousId, Conflict, Invalid, StorageFailed),
+    errors=(NotFound, AmbiguousId, Conflict, Invalid, Denied, Untrusted, StorageFailed),
     examples=("mind procedure send latest approved",),
 )
 def send(
@@ -454,7 +456,8 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
     if in_background:
         pid = executing.start(mind, execution)
         return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
-    is_program = timeout is None and mind.author is not None
+    # A process of its own goes on until it is answered.
+    is_program = timeout is None and mind.agent is not None and executing.HELD not in mind.environ
     wait_ms = PROGRAM_WAITS_MS if is_program else timeout
     report = executing.carry_out(mind, execution, wait_ms=wait_ms, waits=not is_program)
     run, waiting = report.run, report.waiting.run
@@ -633,6 +636,7 @@ def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
             f"`{name}` is not a name of a procedure", hint="use letters, digits, `-` and `_`"
         )
     text = TEMPLATE.read_text(encoding="utf-8")
+    text = text.replace("name: NAME", f"name: {scalar(name)}", 1)  # `123` would be a number.
     return _added(mind, text.replace("NAME", name).encode())
 
 

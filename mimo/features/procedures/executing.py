@@ -46,6 +46,7 @@ MOST_RUNNING = 32
 """The number of runs of a project above which none is started in a process of its own."""
 
 _CANCEL_SECONDS = 5.0
+_AGAIN = "run the procedure again: it asks on a terminal"
 _LARGEST_JOURNAL = 64 * 1024 * 1024
 _ENDING = [n for name in ("SIGTERM", "SIGHUP") if (n := getattr(signal, name, None))]
 
@@ -212,6 +213,7 @@ class Runner:
 
         with execution.held():
             records, run = _loaded(execution)
+            _check_ours(self._mind, execution, records[0])
             _check_approved(self._mind, execution, records[0])
             if run.status not in (Status.COMPLETED, Status.FAILED):
                 _continue(self._mind, execution, records, run)
@@ -376,23 +378,44 @@ def _opened(mind: Mind, execution: Execution) -> tuple[Mind, list[Record], Run]:
     approved, and `Denied` if the caller may not continue it.
     """
     records, run = _loaded(execution)
+    _check_ours(mind, execution, records[0])
     if run.status not in (Status.RUNNING, Status.INTERRUPTED):
         raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
     _check_approved(mind, execution, records[0])
-    callers = [records[0].get(CALLER, calling.UNKNOWN)]
-    callers += [record[CALLER] for record in records[1:] if CALLER in record]
-    return calling.for_caller(mind, callers), records, run
+    return calling.for_caller(mind, _callers(records)), records, run
+
+
+def _callers(records: list[Record]) -> list[Mapping[str, Any]]:
+    """Returns the callers that began and continued a run."""
+    first = records[0].get(CALLER, calling.UNKNOWN)
+    return [first, *(record[CALLER] for record in records[1:] if CALLER in record)]
+
+
+def _check_user(mind: Mind, execution: Execution) -> None:
+    """Raises `Denied` if a user of a team would act on a run of another user.
+
+    An event is an answer of its user, and what follows has the rights of that user.
+    """
+    if mind.member is not None:
+        calling.check_user(mind, _callers(_loaded(execution)[0]))
 
 
 def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
-    """Raises `Untrusted` if an execution came with a clone or its text is no longer approved."""
+    """Raises `Untrusted` if the text of an execution is no longer approved."""
     texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
-    ours = executions(mind).is_ours(execution.id, start)
-    if not ours or not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
+    if not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
         raise Untrusted(
-            f"the text that `{execution.id}` runs is not approved on this machine",
-            hint="run the procedure again: it asks on a terminal",
+            f"the text that `{execution.id}` runs is not approved on this machine", hint=_AGAIN
         )
+
+
+def _check_ours(mind: Mind, execution: Execution, start: Record) -> None:
+    """Raises `Untrusted` if an execution came with a clone, or its first record was changed.
+
+    Its author chose each of its texts, which an agent would read as those of the user's own run.
+    """
+    if not executions(mind).is_ours(execution.id, start):
+        raise Untrusted(f"you did not begin the run `{execution.id}` on this machine", hint=_AGAIN)
 
 
 def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
@@ -439,9 +462,13 @@ def _damaged() -> StorageFailed:
 
 
 def report(mind: Mind, execution: Execution) -> Report:
-    """Returns the progress of an execution; if its process is missing, it is interrupted."""
+    """Returns the progress of an execution; if its process is missing, it is interrupted.
+
+    Raises `Untrusted` if it came with a clone.
+    """
     running = execution.is_running
     records, run = _loaded(execution)
+    _check_ours(mind, execution, records[0])
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
     try:
@@ -473,7 +500,7 @@ def resumable(mind: Mind, execution: Execution) -> Execution:
     failed = executions(mind).existing(execution.id.removesuffix(ROLLBACK))
     if failed is None or failed.id == execution.id:
         return execution
-    with suppress(StorageFailed):
+    with suppress(StorageFailed, Untrusted):
         if report(mind, failed).status in (Status.RUNNING, Status.INTERRUPTED):
             return failed
     return execution
@@ -482,11 +509,14 @@ def resumable(mind: Mind, execution: Execution) -> Execution:
 def send(mind: Mind, execution: Execution, event: str) -> Report:
     """Sends an event to a run. Raises `Conflict` if it takes none, `Invalid` for a wrong event.
 
+    Raises `Denied` if it is a run of another user of the team.
+
     An event for a state that waits is for that state only, which takes one event. If no state
     waits, the event is kept for the next state that has it and asks no question. A run that was
     interrupted while it waited takes the event when it is resumed. While a run is undone, the event
     is sent to its rollback, whose report is returned.
     """
+    _check_user(mind, execution)
     before = report(mind, execution)
     run, rollback = before.run, before.rollback
     is_open = before.status in (Status.RUNNING, Status.INTERRUPTED)
@@ -523,8 +553,9 @@ def send(mind: Mind, execution: Execution, event: str) -> Report:
 def cancel(mind: Mind, execution: Execution, reason: str) -> tuple[Report, bool]:
     """Stops a run; returns its progress, and whether it was running.
 
-    One that was not running is not changed.
+    One that was not running is not changed. Raises `Denied` for a run of another user of the team.
     """
+    _check_user(mind, execution)
     before = report(mind, execution)
     if before.status is not Status.RUNNING:
         return before, False

@@ -218,9 +218,12 @@ def filled(value: Any, context: Mapping[str, Any]) -> Any:
 
 
 def lookup(name: str, context: Mapping[str, Any]) -> Any:
-    """Returns the value of a dotted name in the context. Raises `Refused` if there is none."""
+    """Returns the value of a dotted name in the context. Raises `Refused` if there is none.
+
+    A key of the context may have dots, but none can stand for a value of the run itself.
+    """
     value: Any = context
-    if name in context:
+    if name in context and not name.startswith(f"{OWN}."):
         return context[name]
     for part in name.split("."):
         if isinstance(value, list) and _PLACE.fullmatch(part) and int(part) < len(value):

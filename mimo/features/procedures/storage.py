@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
 from mimo.features.procedures.machine import Sent
@@ -83,6 +84,20 @@ class Execution:
             )
         self._count = len(records)
         return records
+
+    def start(self) -> Record:
+        """Returns the first record, without reading the others. Raises `StorageFailed`."""
+        with (
+            suppress(OSError, ValueError, RecursionError),
+            open(disk.opened(self._journal), "rb") as journal,  # noqa: PTH123 - a descriptor
+        ):
+            record = json.loads(journal.readline())
+            if isinstance(record, dict):
+                LaterFormat.check(f"`{self._journal}`", record.get("format"))
+                return record
+        raise StorageFailed(
+            f"`{self._journal}` is damaged at line 1", hint="run the procedure again from its start"
+        )
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Writes one record, durably. Raises `StorageFailed`."""
@@ -201,11 +216,17 @@ class Executions:
     def _is_own(self, id: str) -> bool:
         """Returns whether this user started a run, or a later version of mind did."""
         try:
-            return self.is_ours(id, self._execution(id).records()[0])
+            return self.is_ours(id, self._execution(id).start())
         except LaterFormat:
             return True
         except StorageFailed:
             return False
+
+    def is_foreign(self, id: str) -> bool:
+        """Returns whether a run can be read, and this user did not start it."""
+        with suppress(StorageFailed):
+            return not self.is_ours(id, self._execution(id).start())
+        return False
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
         """Returns whether this user started a run; one that came with a clone is not theirs.
@@ -223,6 +244,7 @@ class Executions:
     def find(self, reference: str) -> Execution:
         """Returns the run with that id, or an unambiguous start or end of it, or the `latest`.
 
+        One that came with a clone needs its whole id.
         Raises `NotFound`, `AmbiguousId`, and `Invalid` for a text that can't be an id.
         """
         every = self.ids()
@@ -231,10 +253,16 @@ class Executions:
             raise Invalid(
                 f"`{reference}` is not an id of a run", hint="`run_procedure` returns one"
             )
-        if reference == LATEST and ids:
-            return self._execution(ids[-1])
+        if reference == LATEST:
+            for id_ in reversed(ids):
+                if not self.is_foreign(id_):
+                    return self._execution(id_)
         exact = [id_ for id_ in every if id_ == reference]
-        near = exact or [id_ for id_ in ids if id_.startswith(reference) or id_.endswith(reference)]
+        near = exact or [
+            id_
+            for id_ in ids
+            if (id_.startswith(reference) or id_.endswith(reference)) and not self.is_foreign(id_)
+        ]
         if len(near) > 1:
             raise AmbiguousId(
                 f"`{reference}` matches {len(near)} runs",

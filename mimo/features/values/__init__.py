@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -59,7 +59,7 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
 
     Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
-    with approving(mind):
+    with _errors(mind, key), approving(mind):
         stored = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
     refresh.commit_soon(mind)
     return _shown(stored, key)
@@ -82,10 +82,8 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
 def remove(mind: Mind, namespace: str, key: str) -> None:
     """Removes a value; `key` is as in `get`. Raises `NotFound` and `StorageFailed`."""
     behind = _behind(mind, namespace, key) or key
-    try:
+    with _errors(mind, behind):
         removed = mind.values.remove(namespace, behind, mind.now())
-    except StorageFailed as error:
-        raise _without_key(error, behind) from error
     if not removed:
         raise _missing(namespace, key)
     refresh.commit_soon(mind)
@@ -159,10 +157,8 @@ def expire(mind: Mind, now: datetime | None = None) -> int:
 
 def _get(mind: Mind, namespace: str, key: str) -> Found | None:
     """Returns a value with the path of its file masked. Raises `StorageFailed`, masked too."""
-    try:
+    with _errors(mind, key):
         value = mind.values.get(namespace, key, mind.now())
-    except StorageFailed as error:
-        raise _without_key(error, key) from error
     return _shown(value, key) if value else None
 
 
@@ -170,11 +166,21 @@ def _shown(value: Found, key: str) -> Found:
     return replace(value, file=masked(value.file, key)) if value.file else value
 
 
-def _without_key(error: StorageFailed, key: str) -> StorageFailed:
-    """Returns an error in which a key, and its file, are masked."""
-    return StorageFailed(
-        masked(error.message, key), hint=masked(error.hint, key), details=masked(error.details, key)
-    )
+@contextmanager
+def _errors(mind: Mind, key: str) -> Iterator[None]:
+    """Raises an error of the block with a key and its file masked.
+
+    An agent gets the reason for which a file can't be read only if the file is approved.
+    """
+    try:
+        yield
+    except StorageFailed as error:
+        message, file = error.message, error.details.get("file")
+        if isinstance(file, str) and reasons.shown(mind, file, message) != message:
+            message = f"`{file}`: {reasons.WITHHELD}"
+        raise StorageFailed(
+            masked(message, key), hint=masked(error.hint, key), details=masked(error.details, key)
+        ) from error
 
 
 def _behind(mind: Mind, namespace: str, key: str) -> str | None:

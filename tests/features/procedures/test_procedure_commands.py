@@ -226,6 +226,33 @@ def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> 
     assert (status, "mind procedure resume wait_ID" in output) == (1, True)
 
 
+def test_an_agent_in_a_shell_gets_the_question_at_once(
+    run: Any, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(mind, "wait", WAIT)
+    monkeypatch.setenv("AI_AGENT", "claude-code")
+    status, output = run("procedure", "run", "wait", "--json")
+    asks = json.loads(output)
+    assert (status, asks["status"], asks["question"]) == (1, "interrupted", "Go on?")
+    assert run("procedure", "send", "latest", "yes")[0] == 0
+    assert run("procedure", "resume", "latest")[0] == 0
+
+
+@pytest.mark.attack("a context that claims to be the run")
+def test_a_context_cannot_stand_for_the_run(mind: Mind) -> None:
+    put(mind, "wait", WAIT.replace("Go on?", "Is {{run.id}} right?"))
+    asks = start(mind.acting_as("claude-code"), "wait", context={"run.id": "another run"})
+    assert asks.question == f"Is {asks.execution_id} right?"
+
+
+@pytest.mark.parametrize("name", ["123", "true", "null", "1e5"])
+def test_a_new_procedure_may_have_a_name_that_is_a_number_or_a_word_of_yaml(
+    run: Any, name: str
+) -> None:
+    assert run("procedure", "new", name)[0] == 0
+    assert run("procedure", "run", name)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("event", "shown"),
     [

@@ -23,6 +23,7 @@ from mimo.errors import (
     Untrusted,
 )
 from mimo.features.procedures import executing
+from mimo.features.procedures.commands import cancel, runs, send, status
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Executions
@@ -851,6 +852,26 @@ def test_a_run_that_came_with_a_clone_does_not_run(mind: Mind) -> None:
             executing.carry_out(mind, executing.executions(mind).find(journal.parent.name))
 
 
+@pytest.mark.attack("local state planted by a clone")
+def test_a_run_that_came_with_a_clone_is_neither_shown_nor_answered(mind: Mind) -> None:
+    put(mind, "wait", WAIT)
+    own, planted = begun(mind, "wait"), begun(mind, "wait")
+    journal = mind.folder / ".local" / "executions" / planted.id / "journal.jsonl"
+    start = json.loads(journal.read_text(encoding="utf-8"))
+    journal.write_text(json.dumps(start | {"mark": "0" * 64}) + "\n", encoding="utf-8")
+
+    assert executing.executions(mind).find("latest").id == own.id
+    assert executing.executions(mind).find("wait").id == own.id
+    assert [row.execution_id for row in runs(mind).runs] == [own.id]
+    for call in (
+        lambda: status(mind, planted.id),
+        lambda: send(mind, planted.id, "yes"),
+        lambda: cancel(mind, planted.id),
+    ):
+        with pytest.raises(Untrusted):
+            call()
+
+
 def test_a_run_whose_text_lost_its_approval_is_not_resumed(mind: Mind) -> None:
     put(mind, "greet", GREET)
     execution = begun(mind, "greet", who="Ada")
@@ -958,5 +979,5 @@ def test_a_record_that_does_not_fit_the_procedure_is_an_error(
     records = [json.loads(journal.read_bytes()) | start, {**move, "at": 1, **record}]
     journal.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
 
-    with pytest.raises(StorageFailed, match="is damaged"):
+    with pytest.raises((StorageFailed, Untrusted), match=r"is damaged|you did not begin"):
         executing.report(mind, execution)

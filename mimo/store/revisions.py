@@ -33,6 +33,8 @@ _FIELDS = (
     f"%H%x00%an%x00%ae%x00%at%x00%ct%x00%s%x00%(trailers:key={AGENT},valueonly,separator=%x2C)%x00"
 )
 """Seven fields. Only NUL can't be part of a name, an address or a message."""
+_FIRST_TIMESTAMP = 100_000_000
+"""In March 1973. Git does not read smaller numbers as timestamps."""
 _CHANGES = {"A": "added", "D": "removed"}
 _APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
@@ -124,7 +126,7 @@ def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Co
     wanted = sorted(set(moments))
     if not wanted:
         return {}
-    oldest = int(wanted[0].timestamp())
+    oldest = max(int(wanted[0].timestamp()), _FIRST_TIMESTAMP)
     newest: list[Commit] = []
     if commit_id(root, "HEAD"):
         for words in ((f"--since={oldest}",), ("-1", f"--before={oldest}")):
@@ -209,11 +211,12 @@ def _before(root: Path, date: str, now: datetime) -> str | None:
         return None
     if until is None:
         return None
+    last = int(until.timestamp()) - 1
     # The other parents of a merge were not on this branch before it.
-    words = ("rev-list", "-1", "--first-parent", f"--before={int(until.timestamp()) - 1}")
+    words = ("rev-list", "-1", "--first-parent", f"--before={last}")
     # Before the first commit, HEAD names none.
-    has_commits = commit_id(root, "HEAD") is not None
-    commit = git.ask(root, *words, "HEAD", "--").decode().strip() if has_commits else ""
+    can_have_commits = last >= _FIRST_TIMESTAMP and commit_id(root, "HEAD") is not None
+    commit = git.ask(root, *words, "HEAD", "--").decode().strip() if can_have_commits else ""
     if not commit:
         raise NotFound(
             f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",

@@ -205,8 +205,18 @@ def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project
     git(project, "commit", "-qm", "app")
     with pytest.raises(NotFound, match="there was no memory at"):
         list_(mind, at="HEAD")
-    with pytest.raises(NotFound, match="no commit before"):
-        list_(mind, at="2001-01-01")
+    for date in ("2001-01-01", "1973-01-01", "1970-01-01", "1900", "1500-01-01"):
+        with pytest.raises(NotFound, match="no commit before"):
+            list_(mind, at=date)
+
+
+@pytest.mark.parametrize("year", [1500, 1970, 1973])
+def test_an_early_time_hides_no_commit_before_a_later_time(story, project, year):
+    early, day = datetime(year, 1, 1, tzinfo=UTC), datetime(2026, 11, 5, tzinfo=UTC)
+
+    before = revisions.commits_before(project, [early, day])
+
+    assert before == {early: None, day: revisions.resolve(project, "v1", now=day)}
 
 
 def test_the_past_of_all_projects_or_outside_git_is_refused(mind):

@@ -57,12 +57,14 @@ def _here(moment: datetime) -> datetime:
 def _clock(moment: datetime) -> datetime:
     """Returns a moment on the clock of this process; a year that it does not know is a usual one.
 
-    The C library has no local time near the ends of the calendar.
+    The C library has no local time near the ends of the calendar. If the offset is a day or more,
+    which is possible in `TZ`, the clock is that of UTC.
     """
     try:
         return moment.astimezone()
     except (ValueError, OverflowError, OSError):
-        zone = timezone(timedelta(seconds=-time.timezone), time.tzname[0])
+        offset = timedelta(seconds=-time.timezone)
+        zone = timezone(offset, time.tzname[0]) if abs(offset) < timedelta(days=1) else UTC
         return moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
 
 

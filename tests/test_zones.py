@@ -112,6 +112,19 @@ def test_the_ends_of_the_calendar_have_a_local_time(berlin: ZoneInfo) -> None:
         assert moment.astimezone(LOCAL).astimezone(UTC) == moment
 
 
+@pytest.mark.parametrize("zone", ["AAA24", "AAA-24", "AAA24:59:59"])
+def test_a_zone_that_is_a_day_from_utc_is_utc(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    moment = datetime(2026, 10, 25, tzinfo=UTC)
+
+    local = moment.astimezone(LOCAL)
+    monkeypatch.undo()
+    time.tzset()
+
+    assert (local.replace(tzinfo=UTC), local.utcoffset()) == (moment, timedelta(0))
+
+
 def test_the_name_of_the_zone_of_the_process(
     berlin: ZoneInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

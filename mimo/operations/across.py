@@ -47,7 +47,8 @@ def search_projects(
 
     Each other project is searched through its own guard, and its private memories are neither
     matched nor named unless a person asks for `private` ones. The notice names the projects that
-    could not be searched, with the reason. Otherwise as `search`.
+    could not be searched, with the reason. A memory with the same file in several projects, such as
+    worktrees, is one match. Otherwise as `search`.
     """
     with_private = private and mind.agent is None
     most, options = options.limit, with_room(options)
@@ -87,7 +88,7 @@ def search_projects(
     if is_listed:
         matches, remark = _one_list([(project, answer) for _, project, answer in answers], most)
         return matches, notices(notice, remark)
-    matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
+    matches = _distinct((project, answer) for _, project, answer in answers)
     notice = notices(notice, *dict.fromkeys(answer.remark for _, _, answer in answers))
     matches, remark = sure_or_nearest(best_first(matches), options, lambda match: is_weak(match[1]))
     matches = matches[:most]
@@ -106,7 +107,7 @@ def _one_list(
     """
     sure = [answer for answer in answers if not all(map(is_weak, answer[1].result.hits))]
     answers = sure or answers
-    matches = [(project, hit) for project, answer in answers for hit in answer.result.hits]
+    matches = _distinct(answers)
     matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
     matches.sort(key=lambda match: is_of_other_time(match[1]))
     matches = matches[:most]
@@ -114,6 +115,19 @@ def _one_list(
     answers = [answer for answer in answers if answer[0] in first] or answers
     shown = [hit for _, hit in matches]
     return matches, notices(*dict.fromkeys(answer.remark_on(shown) for _, answer in answers))
+
+
+def _distinct(answers: Iterable[tuple[Mind, Answer]]) -> list[tuple[Mind, Hit]]:
+    """Returns the matches of several projects, each memory once: that of the last project.
+
+    Worktrees and clones of a repository have the same files. The open project's answer is last.
+    """
+    matches = {}
+    for project, answer in answers:
+        for hit in answer.result.hits:
+            record = hit.record
+            matches[record.memory.id, record.place.digest] = (project, hit)
+    return list(matches.values())
 
 
 def root_in_git(mind: Mind) -> Path:

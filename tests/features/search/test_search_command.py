@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from mimo.rendering.terminal import TerminalScreen
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.text.clean import clean
-from tests.conftest import NOW
+from tests.conftest import NOW, git
 
 
 @pytest.mark.req("003-01", "003-07", "003-08", "003-11")
@@ -151,6 +152,27 @@ def test_all_projects_are_searched_as_one(mind, tmp_path, home):
 
     assert {row.project for row in here.results} == {"shop"}
     assert everywhere.results[0].project == "blog"
+
+
+@pytest.mark.parametrize("query", ["cookie jar", "what did we do today"])
+def test_a_memory_of_two_worktrees_is_one_match(mind, project, tmp_path, home, query):
+    git(project, "init", "-q", "-b", "main")
+    for number in range(12):
+        add(mind, f"Cookie jar number {number} is full")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "jars", at="2026-11-20T15:30:00Z")
+    git(project, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
+    linked = projects.explicit(tmp_path / "tree", home)
+    tree = Mind(home=home, project=linked, clock=mind.clock, environ={})
+    add(mind, "Cookie jar number 12 is full")
+    edited = next((tree.folder / "facts").iterdir())
+    edited.write_text(edited.read_text(encoding="utf-8").replace("full", "empty"), encoding="utf-8")
+
+    answer = search(tree, query, scope=Scope.ALL, limit=20)
+
+    assert answer.total == 14
+    assert Counter(row.project for row in answer.results) == {"tree": 12, "shop": 2}
+    assert search(tree, query, scope=Scope.ALL, limit=13).total == 13
 
 
 def test_a_deleted_project_is_skipped_and_named(mind, tmp_path, home):

@@ -89,6 +89,12 @@ class Options:
     dry_run: bool = False
     """Writes nothing."""
 
+    def with_last(self, source: Source) -> Options:
+        """Returns the options, with the values of the last time in place of defaults."""
+        names = ("chunking", "type", "importance", "tags", "metadata")
+        omitted = [name for name in names if getattr(self, name) == getattr(Options(), name)]
+        return replace(self, **{name: getattr(source, name) for name in omitted})
+
 
 @frozen
 class FileReport:
@@ -210,11 +216,8 @@ def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
     that removes their chunks. Raises `NotFound` if nothing ingested has that name.
     """
     sandbox = sandbox_of(mind)
-    sources = [
-        source
-        for source in freshness.checked(mind, everything(mind))
-        if _is_named(mind, source, names)
-    ]
+    ingested = freshness.checked(mind, everything(mind))
+    sources = [source for source in ingested if _is_named(mind, source, names)]
     if not sources:
         raise NotFound(
             f"no ingested file is named `{' '.join(names)}`",
@@ -463,14 +466,7 @@ def _update(
     place = freshness.place_of(mind, checked.path)
     source = mind.store.source(checked.part.place)
     if checked.state is State.CHANGED and source is not None:
-        options = Options(
-            chunking=source.chunking,
-            type=source.type,
-            importance=source.importance,
-            tags=source.tags,
-            metadata=source.metadata,
-            dry_run=dry_run,
-        )
+        options = Options(dry_run=dry_run).with_last(source)
         return _ingest_or_refuse(mind, sandbox, Target(place, is_named=True), options)
     if checked.state is State.CURRENT:
         with suppress(OSError):  # It may have been removed since it was checked.
@@ -532,8 +528,6 @@ def _ingest_once(
     mind: Mind, sandbox: Sandbox, target: Target, options: Options, waiting: _Waiting | None = None
 ) -> FileReport:
     path = relative(mind, target.path)
-    if path != _unescaped(mind, target.path):
-        raise Invalid(f"the name of `{path}` is not UTF-8", hint="rename it")
     _check_place(mind, target.path, path)
     status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
@@ -545,12 +539,10 @@ def _ingest_once(
         )
     check_secrets(mind, {"path": path})  # A file of a folder has a path that was no argument.
     check_secrets(mind, {"path": text}, file=path)
-    chunking = resolved(options.chunking, target.path.name)
     before = _earlier_chunks(mind, path)
     report = FileReport(
         path=path,
         size=len(data),
-        strategy=chunking.strategy,
         source_id=before[0].parent if before and before[0].parent else source_id(path),
         replaced=len(before),
         seen=(status.st_size, status.st_mtime_ns) if status else None,
@@ -564,11 +556,15 @@ def _ingest_once(
             report = _as_known(report, mind, before)
             if not options.dry_run:
                 return report
-    report = replace(report, chunks=_chunks(mind, text, chunking, target.path.name))
-    if options.dry_run:
-        return report
     # What a person ingests is approved, which another author's keys must not be.
     keeps = before and (mind.agent or mind.trust.trusted(mind.store.digest(before[0].place.path)))
+    last = stored if keeps else None
+    options = options.with_last(last) if last else options
+    chunking = resolved(options.chunking, target.path.name)
+    made = _chunks(mind, text, chunking, target.path.name)
+    report = replace(report, strategy=chunking.strategy, chunks=made)
+    if options.dry_run:
+        return report
     source = Source(
         id=report.source_id or "",
         type=options.type,
@@ -581,7 +577,7 @@ def _ingest_once(
         importance=options.importance,
         by=mind.author,
         metadata=options.metadata,
-        others=stored.others if stored and keeps else {},
+        others=last.others if last else {},
     )
     if waiting and not before and report.chunks:
         new, records = rendered_source(source, report.chunks, private=options.private)
@@ -591,7 +587,9 @@ def _ingest_once(
 
 
 def _check_place(mind: Mind, place: Path, path: str) -> None:
-    """Raises `Invalid` for a file that is already memory, or belongs to git."""
+    """Raises `Invalid` for a file that is already memory, belongs to git, or can't be named."""
+    if path != _unescaped(mind, place):
+        raise Invalid(f"the name of `{path}` is not UTF-8", hint="rename it")
     _check_not_git(path)
     if path.startswith(".mind/") or mind.is_of_home(place):
         raise Invalid(f"`{path}` is memory already", hint="name a file outside of .mind/")

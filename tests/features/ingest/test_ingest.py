@@ -711,6 +711,42 @@ def test_keys_in_a_header_stay_unless_that_would_approve_them(mind, project, app
     assert ("reviewed:" in source.read_text(encoding="utf-8")) is stays
 
 
+@pytest.mark.parametrize("agent", [None, "codex"])
+@pytest.mark.parametrize("approved", [True, False])
+def test_options_that_are_left_out_stay_unless_that_would_approve_them(
+    mind, project, approved, agent
+):
+    mind.trust.follow(False)
+    by_size = Chunking(strategy=Strategy.PARAGRAPHS, chunk_size=50)
+    options = {"tags": ("tea",), "importance": 0.9, "type": Kind.PLAN, "metadata": {"n": 1}}
+    guide = put(project, "docs/guide.md")
+    file = project / take(mind, "docs/guide.md", chunking=by_size, **options).files[0].file
+    file.write_bytes(file.read_bytes().replace(b"tea", b"mint"))
+    if approved:
+        mind.trust.approve([mind.store.digest(file.relative_to(project).as_posix())])
+    guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
+
+    take(mind.acting_as(agent), "docs")
+
+    (first, *_) = overview.everything(mind)
+    source, is_kept = mind.store.source(first.place), approved or agent is not None
+    assert source.tags == (("mint",) if is_kept else ())
+    assert source.chunking.strategy is (Strategy.PARAGRAPHS if is_kept else Strategy.MARKDOWN)
+    kept = (source.chunking, source.importance, source.type, source.metadata)
+    assert (kept == (by_size, 0.9, Kind.PLAN, {"n": 1})) is is_kept
+
+
+def test_an_option_that_is_given_replaces_that_of_the_last_time(mind, project):
+    guide = put(project, "guide.md")
+    one(mind, "guide.md", tags=("tea",), importance=0.9)
+    guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
+
+    one(mind, "guide.md", tags=("mint",), chunking=Chunking(strategy=Strategy.WHOLE))
+
+    (chunk,) = overview.everything(mind)
+    assert (chunk.memory.tags, chunk.memory.importance) == (("mint",), 0.9)
+
+
 def test_the_texts_of_written_files_are_not_kept_in_memory(mind, project):
     put(project, "docs/guide.md")
 

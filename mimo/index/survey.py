@@ -335,6 +335,11 @@ def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
     return _selected(sql, f"m.key IN ({first})")
 
 
+def named_like_sources(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories that have the id of an ingested text, newest first."""
+    return _selected(sql, "m.id IN (SELECT id FROM parents)")
+
+
 def misread(sql: sqlite3.Connection) -> Iterator[tuple[Record, list[str]]]:
     """Yields the memories whose header is not read as it was meant, and the keys of mind in it.
 

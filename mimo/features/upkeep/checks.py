@@ -276,7 +276,12 @@ def _sources(mind: Mind) -> Iterator[Check]:
     stale = [(source, source.message) for source in checked if source.message]
     for source, message in stale:
         yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
-    if checked and not stale:
+    doubles = mind.index.ask(survey.named_like_sources)[:_MOST_NAMED]
+    for record in doubles:
+        message = "its id is that of an ingested file, too: commands with this id act on the memory"
+        hint = "change the id in its file"
+        yield _warning("sources", message, hint, file=record.place.path)
+    if checked and not (stale or doubles):
         yield _ok("sources", f"unchanged: {count(len(checked), 'ingested file')}")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid, LaterFormat
+from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
@@ -235,6 +236,18 @@ class TestDoctor:
         named = [check.file for check in doctor(mind).checks if check.file]
 
         assert named == [".mind/facts/copy.md"]
+
+    def test_a_memory_with_the_id_of_an_ingested_file_is_reported(self, mind, project):
+        (project / "guide.md").write_text("# Guide\n\nRun make install.\n", encoding="utf-8")
+        source = ingest(mind, str(project / "guide.md")).source_id
+        path = project / ".mind" / "facts" / "tea.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"---\nid: {source}\ntype: fact\n---\none\n", encoding="utf-8")
+
+        (check,) = (check for check in doctor(mind).checks if check.name == "sources")
+
+        assert (check.verdict, check.file) == (Verdict.WARNING, ".mind/facts/tea.md")
+        assert check.message.startswith("its id is that of an ingested file, too")
 
     def test_a_header_with_values_of_no_meaning_is_named(self, mind):
         facts = mind.folder / "facts"

@@ -466,8 +466,8 @@ def _update(
     place = freshness.place_of(mind, checked.path)
     source = mind.store.source(checked.part.place)
     if checked.state is State.CHANGED and source is not None:
-        options = Options(dry_run=dry_run).with_last(source)
-        return _ingest_or_refuse(mind, sandbox, Target(place, is_named=True), options)
+        target, options = Target(place, is_named=True), Options(dry_run=dry_run)
+        return _ingest_or_refuse(mind, sandbox, target, options)
     if checked.state is State.CURRENT:
         with suppress(OSError):  # It may have been removed since it was checked.
             status = place.lstat()

@@ -713,8 +713,9 @@ def test_keys_in_a_header_stay_unless_that_would_approve_them(mind, project, app
 
 @pytest.mark.parametrize("agent", [None, "codex"])
 @pytest.mark.parametrize("approved", [True, False])
+@pytest.mark.parametrize("updates", [True, False])
 def test_options_that_are_left_out_stay_unless_that_would_approve_them(
-    mind, project, approved, agent
+    mind, project, updates, approved, agent
 ):
     mind.trust.follow(False)
     by_size = Chunking(strategy=Strategy.PARAGRAPHS, chunk_size=50)
@@ -726,7 +727,8 @@ def test_options_that_are_left_out_stay_unless_that_would_approve_them(
         mind.trust.approve([mind.store.digest(file.relative_to(project).as_posix())])
     guide.write_text(GUIDE + "\nOne more line of the guide.\n", encoding="utf-8")
 
-    take(mind.acting_as(agent), "docs")
+    again = update_files if updates else ingest_files
+    again(mind.acting_as(agent), ["docs"], Options())
 
     (first, *_) = overview.everything(mind)
     source, is_kept = mind.store.source(first.place), approved or agent is not None

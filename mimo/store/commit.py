@@ -210,7 +210,9 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     hook. If a hook added a private file, the commit is undone. Without a commit, git's index is as
     it was before.
     """
-    words = ["commit", "--quiet", f"--message={message}", "--only", *_FROM_INPUT]
+    # With the user's `commit.cleanup`, a line that begins with `#` could be removed.
+    kept = ("--cleanup=whitespace", f"--message={message}")
+    words = ["commit", "--quiet", *kept, "--only", *_FROM_INPUT]
     settings: tuple[str, ...] = ()
     if author:
         words, settings = [*words, f"--author={author}"], identity(root)

@@ -798,6 +798,12 @@ def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
     assert raised.value.details["approved"] == 1
 
 
+def test_a_message_that_begins_with_the_sign_of_a_comment_is_kept(repository, mind):
+    git(repository, "config", "commit.cleanup", "strip")
+    sync(mind, message="#12 fix")
+    assert git(repository, "log", "-1", "--format=%s") == "#12 fix"
+
+
 @pytest.mark.parametrize("stages", [False, True])
 def test_a_file_that_a_hook_changes_is_approved_only_as_it_was_committed(
     repository, mind, home, pulled, stages

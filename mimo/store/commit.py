@@ -143,7 +143,14 @@ def under_way(root: Path) -> str:
     In a git directory that the user can't read, the user has none.
     """
     folder = git.directory(root) or root
-    return next((_UNDER_WAY[name] for name in _UNDER_WAY if os.path.lexists(folder / name)), "")
+    for name, command in _UNDER_WAY.items():
+        if os.path.lexists(folder / name):
+            return command
+    # If the user committed a conflict, git only has the list of the commits that are left.
+    with suppress(OSError, ValueError):
+        todo = disk.first_line(folder / "sequencer" / "todo")
+        return "revert" if todo.startswith("revert ") else "cherry-pick"
+    return ""
 
 
 def _ways_out(command: str) -> str:

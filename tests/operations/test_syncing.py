@@ -253,6 +253,33 @@ def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marke
     assert f"`git {command} --abort`" in raised.value.hint
 
 
+@pytest.mark.parametrize("command", ["cherry-pick", "revert"])
+def test_it_refuses_between_the_commits_of_a_cherry_pick_or_revert(repository, mind, command):
+    sync(mind)
+    for number in range(2, 5):
+        (repository / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
+        git(repository, "commit", "-qam", f"{number}")
+    if command == "cherry-pick":
+        git(repository, "switch", "-qc", "other", "main~3")
+        (repository / "app.py").write_text("x = 9\n", encoding="utf-8")
+        git(repository, "commit", "-qam", "9")
+        picked = ("main~1", "main")
+    else:
+        picked = ("HEAD~2", "HEAD~1")
+    before = git(repository, "rev-parse", "HEAD")
+    git(repository, command, *picked, check=False)
+    (repository / "app.py").write_text("x = 8\n", encoding="utf-8")
+    git(repository, "commit", "-qam", "resolved")
+    remember(mind)
+
+    with pytest.raises(Conflict, match=f"a `git {command}` is in progress"):
+        sync(mind)
+
+    assert before == git(repository, "rev-parse", "HEAD~1")
+    git(repository, command, "--quit")
+    assert sync(mind).commit
+
+
 def test_it_refuses_during_a_bisect(repository, mind, home):
     sync(mind)
     git(repository, "bisect", "start", "HEAD", "HEAD~1")

@@ -255,7 +255,19 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
             details={"files": private},
         )
+    with suppress(MindError):  # The commit is made, even if another process locks git's index.
+        _unstage_earlier(root, names)
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
+
+
+def _unstage_earlier(root: Path, names: Iterable[str]) -> None:
+    """Gives files that a hook changed and staged the text of the commit in git's index.
+
+    A hook stages into a temporary index of `git commit`, and the real one keeps the earlier text.
+    If the staged text equals the file on the disk, it was staged after the commit, and stays.
+    """
+    marks = _status(root)
+    unstage(root, [name for name in names if " " not in marks.get(name, " ")])
 
 
 def _remove_message(root: Path, message: str) -> None:

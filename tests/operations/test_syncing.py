@@ -825,6 +825,42 @@ def test_a_failed_pull_or_push_names_the_commit_and_what_it_approves(
     assert raised.value.details["approved"] == 1
 
 
+@pytest.mark.parametrize(
+    ("hook", "expected"),
+    [
+        ("echo more >> $f; git add $f", ""),
+        ("echo more >> $f; git add $f; echo other >> $f", " M $f"),
+        ("echo more >> $f", " M $f"),
+        ("git rm -q --cached -f $f; rm $f", ""),
+    ],
+)
+def test_git_has_staged_what_a_hook_staged(repository, mind, hook, expected):
+    sync(mind)
+    path = remember(mind, "Use maps").place.path
+    (repository / ".git/hooks").mkdir(exist_ok=True)
+    script = repository / ".git/hooks/pre-commit"
+    script.write_text(f"#!/bin/sh\nf={path}\n{hook}\n", encoding="utf-8")
+    script.chmod(0o755)
+
+    assert sync(mind).commit
+
+    assert git(repository, "diff", "--cached", "--name-only") == ""
+    assert git(repository, "status", "--short", ".mind").strip() == expected.strip().replace(
+        "$f", path
+    )
+
+
+def test_what_is_staged_after_the_commit_stays_staged(repository, mind):
+    sync(mind)
+    path = remember(mind).place.path
+    (repository / ".git/hooks").mkdir(exist_ok=True)
+    script = repository / ".git/hooks/post-commit"
+    script.write_text(f"#!/bin/sh\necho more >> {path}\ngit add {path}\n", encoding="utf-8")
+    script.chmod(0o755)
+    assert sync(mind).commit
+    assert git(repository, "status", "--short", ".mind") == f"M  {path}"
+
+
 def test_a_message_that_begins_with_the_sign_of_a_comment_is_kept(repository, mind):
     git(repository, "config", "commit.cleanup", "strip")
     sync(mind, message="#12 fix")

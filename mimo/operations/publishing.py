@@ -18,11 +18,11 @@ from threading import Lock
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, MindError, NoProject
+from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.memory import changes
 from mimo.mind import Mind
 from mimo.operations import syncing
-from mimo.store import append_log, files, projects
+from mimo.store import append_log, files, git, projects
 from mimo.store import commit as commits
 from mimo.store.files import is_shared
 from mimo.store.init import init
@@ -133,7 +133,7 @@ class Repository:
         try:
             for attempt in range(_TRIES):
                 commits.fetch(self.root)
-                ahead, behind = commits.apart(self.root) or (1, 0)
+                ahead, behind = _apart(self.root) or (1, 0)
                 if behind:
                     commits.merge_upstream(self.root)
                     ahead += 1
@@ -144,7 +144,7 @@ class Repository:
                     break
                 except MindError:
                     commits.fetch(self.root)
-                    _, behind = commits.apart(self.root) or (1, 0)
+                    _, behind = _apart(self.root) or (1, 0)
                     refusals += not behind
                     if refusals == _REFUSALS or attempt == _TRIES - 1:
                         raise
@@ -184,10 +184,10 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
         raise Invalid(f"`{bare}` has no name", hint="rename it to NAME.git")
     if not (root / ".git").exists():
         disk.make_folder(root.parent)
-        commits.clone(bare, root)
-    elif commits.origin(root) != str(bare):
+        _clone(bare, root)
+    elif _origin(root) != str(bare):
         raise Conflict(
-            f"`{root}` is the working copy of `{commits.origin(root)}`",
+            f"`{root}` is the working copy of `{_origin(root)}`",
             hint="repositories that are served need different names",
         )
     init(root, home, now=now)
@@ -197,3 +197,30 @@ def working_copy(home: Path, bare: Path, *, now: datetime) -> Path:
         commits.commit(root, "Set up the memory of mind", paths, commits.PROGRAM)
     Repository(root, home, pushes=True).exchange()
     return projects.explicit(root, home).root
+
+
+def _clone(source: Path, root: Path) -> None:
+    """Clones a bare repository of this machine. Raises `StorageFailed`."""
+    result = git.clone(source, root)
+    if result.returncode:
+        raise StorageFailed(
+            f"`{source}` can't be cloned: {git.complaint(result.stderr)}",
+            hint="`git clone` shows the same error; it must be readable by this user",
+        )
+
+
+def _origin(root: Path) -> str:
+    """Returns the URL of the remote `origin`; empty without one."""
+    return os.fsdecode(git.run(root, "config", "--get", "remote.origin.url").stdout).strip()
+
+
+def _apart(root: Path) -> tuple[int, int] | None:
+    """Returns the numbers of commits that only HEAD and only its upstream have.
+
+    None if the upstream has no such branch yet.
+    """
+    counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}", "--")
+    if counted.returncode:
+        return None
+    ahead, behind = map(int, counted.stdout.split())
+    return ahead, behind

@@ -214,8 +214,8 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
     With an `author`, such as `Ana <ana@example.org>`, the committer may be the program: see
     `identity`. Other staged files stay staged. Returns the short id; None if the files equal the
     last commit after the user's filters. Raises `StorageFailed` with the message of git or of a
-    hook. If a hook added a private file, the commit is undone. Without a commit, git's index is as
-    it was before.
+    hook. If a hook added a private file, the commit is undone, unless another commit followed.
+    Without a commit, git's index is as it was before.
     """
     # With the user's `commit.cleanup`, a line that begins with `#` could be removed.
     kept = ("--cleanup=whitespace", f"--message={message}")
@@ -235,16 +235,10 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         raise
     if not names:
         return None
-    # A hook of the user may have added private files.
-    options = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
-    listed = git.ask(
-        root, "diff-tree", *options, "--diff-filter=d", "--relative", "HEAD", "--", STORE
-    )
-    committed = os.fsdecode(listed).split("\0")
-    private = sorted({path for path in committed if path and not is_shared(path)})
+    since = ("HEAD", f"^{before}") if before else ("HEAD",)
+    made, private = _private_since(root, "--first-parent", *since)
     if private:
-        target = ("HEAD", before) if before else ("-d", "HEAD")
-        _do(root, "update-ref", "-m", "mind sync: undone", *target)
+        _undo(root, made, before, private)
         _set_entries(root, {path: staged.get(path) for path in names if path not in intended})
         if intended := intended.intersection(names):
             _set_entries(root, dict.fromkeys(intended))
@@ -257,7 +251,33 @@ def commit(root: Path, message: str, paths: Iterable[str], author: str | None = 
         )
     with suppress(MindError):  # The commit is made, even if another process locks git's index.
         _unstage_earlier(root, names)
-    return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
+    return git.ask(root, "rev-parse", "--short", made).decode().strip()
+
+
+def _private_since(root: Path, *revisions: str) -> tuple[str, list[str]]:
+    """Returns the first of the commits that changed the memory, and the private files of all."""
+    words = ("rev-list", "--reverse", "--topo-order", "--full-history", *revisions, "--", STORE)
+    listed = git.ask(root, *words)
+    form = ("--stdin", "-r", "--root", "-c", "--no-commit-id", "--name-only", "--no-renames", "-z")
+    options = (*form, "--diff-filter=d", "--relative", "--", STORE)
+    changed = os.fsdecode(git.ask(root, "diff-tree", *options, data=listed)).split("\0")
+    private = sorted({path for path in changed if path and not is_shared(path)})
+    return listed.decode().partition("\n")[0] or "HEAD", private
+
+
+def _undo(root: Path, made: str, before: str, private: list[str]) -> None:
+    """Moves the branch to the commit before. Raises `StorageFailed` if another one followed."""
+    target = ("HEAD", before, made) if before else ("-d", "HEAD", made)
+    try:
+        _do(root, "update-ref", "-m", "mind sync: undone", *target)
+    except StorageFailed as error:
+        back = f"git reset --soft {before[:10]}" if before else "git update-ref -d HEAD"
+        raise StorageFailed(
+            f"a git hook added the private file `{private[0]}` to the commit `{made[:10]}`, which "
+            "can't be undone because another commit followed",
+            hint=f"`{back}` undoes both; then commit without the private files",
+            details={"files": private},
+        ) from error
 
 
 def _unstage_earlier(root: Path, names: Iterable[str]) -> None:
@@ -540,7 +560,18 @@ def push(root: Path) -> str:
         raise Invalid(
             "HEAD is detached, so no branch can be pushed", hint="run `git switch -c NAME`"
         )
-    return _do(root, "push", "--quiet")
+    return _push(root)
+
+
+def _push(root: Path, *words: str) -> str:
+    """Pushes, unless a commit that no remote has contains a private file."""
+    if private := _private_since(root, "HEAD", "--not", "--remotes")[1]:
+        raise Invalid(
+            f"the commits to push contain the private file `{private[0]}`",
+            hint="take it out of them, for example with `git rebase --interactive`",
+            details={"files": private},
+        )
+    return _do(root, "push", "--quiet", *words)
 
 
 def identity(root: Path) -> tuple[str, ...]:
@@ -551,34 +582,7 @@ def identity(root: Path) -> tuple[str, ...]:
     return tuple(word for key, value in given.items() for word in ("-c", f"{key}={value}"))
 
 
-# A working copy that belongs to the program, and the repository that it shares with others.
-
-
-def clone(source: Path, root: Path) -> None:
-    """Clones a bare repository of this machine. Raises `StorageFailed`."""
-    result = git.clone(source, root)
-    if result.returncode:
-        raise StorageFailed(
-            f"`{source}` can't be cloned: {git.complaint(result.stderr)}",
-            hint="`git clone` shows the same error; it must be readable by this user",
-        )
-
-
-def origin(root: Path) -> str:
-    """Returns the URL of the remote `origin`; empty without one."""
-    return os.fsdecode(git.run(root, "config", "--get", "remote.origin.url").stdout).strip()
-
-
-def apart(root: Path) -> tuple[int, int] | None:
-    """Returns the numbers of commits that only HEAD and only its upstream have.
-
-    None if the upstream has no such branch yet.
-    """
-    counted = git.run(root, "rev-list", "--left-right", "--count", "HEAD...@{upstream}", "--")
-    if counted.returncode:
-        return None
-    ahead, behind = map(int, counted.stdout.split())
-    return ahead, behind
+# A working copy that belongs to the program.
 
 
 def merge_upstream(root: Path) -> None:
@@ -614,7 +618,7 @@ def merge_upstream(root: Path) -> None:
 def publish(root: Path) -> None:
     """Pushes the branch to the remote `origin`, and never by force. Raises `StorageFailed`."""
     name = branch(root)
-    _do(root, "push", "--quiet", "--set-upstream", "origin", f"HEAD:refs/heads/{name}")
+    _push(root, "--set-upstream", "origin", f"HEAD:refs/heads/{name}")
 
 
 def _do(

@@ -295,6 +295,54 @@ def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
     assert commit.commit(repository, "memory", [RULES])
 
 
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_private_file_of_a_hook_is_found_below_the_commit_of_another_hook(
+    repository: Path, mind: Mind, *, is_first: bool
+) -> None:
+    clone_of_bob(repository)
+    if is_first:
+        git(repository, "symbolic-ref", "HEAD", "refs/heads/new")
+    hooks = repository / ".git" / "hooks"
+    on_top = "rm $0; echo x > log.txt; git add log.txt; git commit -qm log -- log.txt"
+    write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -f .mind/private; rm $0\n")
+    write(repository, ".git/hooks/post-commit", f"#!/bin/sh\n{on_top}\n")
+    for name in ("pre-commit", "post-commit"):
+        (hooks / name).chmod(0o755)
+    published = git(repository, "rev-parse", "origin/main")
+
+    with pytest.raises(StorageFailed, match="can't be undone because another commit followed") as e:
+        sync(mind, push=True)
+
+    first, last = git(repository, "log", "--format=%s", "-2").splitlines()
+    assert (first, last.startswith("memory: ")) == ("log", True)
+    # What the commits have is still on the disk, and a later push does not publish it either.
+    for _ in range(2):
+        saving.store(mind, saving.draft(Kind.FACT, "Milk"))
+        with pytest.raises(Invalid, match="the commits to push contain the private file"):
+            sync(mind, push=True)
+    git(repository, "fetch", "-q")
+    assert git(repository, "rev-parse", "origin/main") == published
+    undo = re.findall("`git (.*?)`", e.value.hint or "")[0]
+    git(repository, *undo.split())
+    assert "log" not in git(repository, "log", "--format=%s", "--all").splitlines()
+
+
+@pytest.mark.attack(KIND)
+def test_a_private_file_in_a_commit_that_no_remote_has_is_not_pushed(
+    repository: Path, mind: Mind
+) -> None:
+    clone_of_bob(repository)
+    git(repository, "add", "-f", ".mind/private")
+    git(repository, "commit", "-qm", "by hand")
+    git(repository, "rm", "-qr", "--cached", ".mind/private")
+    git(repository, "commit", "-qm", "the text is still in the commit before")
+    with pytest.raises(Invalid, match="the commits to push contain the private file"):
+        sync(mind, push=True)
+    git(repository, "push", "-q")
+    assert sync(mind, push=True).pushed
+
+
 LINKED = "private memory named in a shared file"
 
 

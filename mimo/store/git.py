@@ -163,7 +163,7 @@ def run_as_person(
     program, _ = _program_and_top(root)
     command = [program, "-c", _NO_BARE, "-C", str(root), *words]
     environ = _environment(_KEPT | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
-    return _run(command, environ, data, seconds)
+    return _run(command, _without_commit(environ), data, seconds)
 
 
 def clone(source: Path, root: Path) -> CompletedProcess[bytes]:
@@ -344,6 +344,20 @@ def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, st
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
+def _without_commit(environ: dict[str, str]) -> dict[str, str]:
+    """Returns the environment of a hook without the author and the dates of the commit under way.
+
+    git sets the author's variables for its hooks, and processes that these start keep them. The
+    committer's name and address are the user's.
+    """
+    if not ("GIT_PREFIX" in os.environ and environ.get("GIT_AUTHOR_DATE", "").startswith("@")):
+        return environ
+    others = {name: value for name, value in environ.items() if not name.startswith("GIT_AUTHOR_")}
+    others.pop("GIT_COMMITTER_DATE", None)
+    own = {name: value for name, value in others.items() if name.startswith("GIT_COMMITTER_")}
+    return others | {name.replace("COMMITTER", "AUTHOR"): value for name, value in own.items()}
+
+
 def _program_and_top(root: Path) -> tuple[str, Path]:
     """Returns the path of git, and the top of the working tree that contains a folder.
 
@@ -452,28 +466,6 @@ def blame(root: Path, path: str, *, revision: str = "HEAD", seconds: float = SEC
         elif word == "author-time":
             times[commit] = disk.moment(int(rest))
     return lines
-
-
-class Message(NamedTuple):
-    """The message of a commit without its first line."""
-
-    commit: str
-    author: str
-    when: datetime
-    body: str
-
-
-def messages(root: Path, most: int) -> Iterator[Message]:
-    """Yields the messages of the last commits, newest first."""
-    # The author's name comes last of the fields, because it may contain the separator.
-    form = "--format=%H%x1f%ct%x1f%an%x1f%b"
-    logged = output(root, "log", "-z", f"--max-count={most}", form)
-    for record in (logged or "").split("\0"):
-        id_, _, rest = record.partition("\x1f")
-        seconds, _, rest = rest.partition("\x1f")
-        author, _, body = rest.partition("\x1f")
-        if seconds.isdigit():
-            yield Message(id_.strip(), author, disk.moment(int(seconds)), body)
 
 
 def stamp(root: Path) -> os.stat_result | None:

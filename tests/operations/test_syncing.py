@@ -1,6 +1,7 @@
 """Committing the memory in real repositories, in every state that they may be in."""
 
 import re
+import sys
 import threading
 
 import pytest
@@ -444,6 +445,37 @@ def test_it_works_in_a_shallow_clone_and_inside_a_hook(
     monkeypatch.delenv("GIT_DIR")
     monkeypatch.delenv("GIT_INDEX_FILE")
     assert git(shallow, "log", "-1", "--format=%s").startswith("memory: remembered decision")
+
+
+@pytest.mark.parametrize(
+    ("hook", "options"),
+    [("post-commit", ()), ("post-rewrite", ("--amend",))],
+)
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_a_sync_of_a_hook_takes_no_author_and_date_of_the_users_commit(
+    repository, mind, monkeypatch, hook, options, has_settings
+):
+    remember(mind)
+    if has_settings:
+        for role in ("AUTHOR", "COMMITTER"):
+            for name in ("NAME", "EMAIL"):
+                monkeypatch.delenv(f"GIT_{role}_{name}")
+        git(repository, "config", "user.name", "Ann")
+        git(repository, "config", "user.email", "ann@example.com")
+    script = repository / ".git" / "hooks" / hook
+    script.parent.mkdir(exist_ok=True)
+    command = f"'{sys.executable}' -m mimo sync"
+    script.write_text(f"#!/bin/sh\nrm $0\n{command}\n", encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("MIND_HOME", str(mind.home))
+    others = ("--author=Eve <eve@example.com>", "--date=2020-01-01T00:00:00Z", "--allow-empty")
+
+    git(repository, "commit", "-qm", "x", *others, *options, GIT_COMMITTER_DATE="@1 +0000")
+
+    form = "--format=%an %ae %cn %as %cs %s"
+    ours, users = git(repository, "log", "-2", form).splitlines()
+    assert re.match(r"Ann ann@example\.com Ann (?!2020|1970)\S+ (?!2020|1970)\S+ memory: ", ours)
+    assert users == "Eve eve@example.com Ann 2020-01-01 1970-01-01 x"
 
 
 @pytest.fixture

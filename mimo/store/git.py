@@ -38,6 +38,7 @@ _READING = (
     "submodule.recurse=false",
     "log.showSignature=false",
     "log.follow=false",
+    "log.mailmap=false",
     "log.showRoot=true",
     "log.diffMerges=separate",
     "diff.renames=true",

@@ -955,6 +955,22 @@ def test_a_signed_commit_that_no_person_asked_for_approves_nothing(ann, remote, 
     assert trusted(ann, home) == {"own", "reviewed"}
 
 
+def test_a_mailmap_of_the_project_hides_no_signed_commit_of_the_user(ann, remote, home, keys):
+    laptop = clone_of(remote, "laptop", "ann@example.com")
+    git(laptop, "pull", "-q", "--ff-only", "origin", "main")
+    (laptop / ".mailmap").write_text("Eve <eve@example.com> <ann@example.com>\n", encoding="utf-8")
+    write(laptop, "signed", "Tea is signed")
+    git(laptop, "add", "-A")
+    git(
+        laptop, "-c", f"user.signingkey={keys / 'key-ann'}", "commit", "-qS", "-m", "x",
+        "--author=ann <ann@example.com>", GIT_COMMITTER_EMAIL="ann@example.com",
+    )  # fmt: skip
+    git(laptop, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "origin", "main")
+
+    assert trusted(ann, home) == {"own", "signed"}
+
+
 @pytest.mark.attack(UNAPPROVED)
 def test_a_signed_commit_within_a_rebase_approves_nothing(ann, eve, home, keys):
     git(eve, "checkout", "-qb", "pr")

@@ -359,6 +359,24 @@ def _without_commit(environ: dict[str, str]) -> dict[str, str]:
     return others | {name.replace("COMMITTER", "AUTHOR"): value for name, value in own.items()}
 
 
+def working_tree(root: Path) -> Path | None:
+    """Returns the top of the working tree that contains a folder; None outside a repository.
+
+    git is not run. Raises `Invalid` in a bare repository.
+    """
+    top = root.resolve()
+    for folder in (top, *top.parents):
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
+            raise Invalid(
+                f"`{folder}` is a bare git repository",
+                hint="mind works in a working tree: clone it, or remove `HEAD` and `objects`",
+            )
+        marker = folder / ".git"
+        if marker.is_file() or os.path.lexists(marker / "HEAD"):
+            return folder
+    return None
+
+
 def _program_and_top(root: Path) -> tuple[str, Path]:
     """Returns the path of git, and the top of the working tree that contains a folder.
 
@@ -371,27 +389,20 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
     program = shutil.which("git")
     if program is None:
         raise Invalid("git is not installed", hint=_NO_GIT)
-    top = root.resolve()
-    for folder in (top, *top.parents):
-        if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
-            raise Invalid(
-                f"`{folder}` is a bare git repository",
-                hint="mind works in a working tree: clone it, or remove `HEAD` and `objects`",
-            )
-        marker = folder / ".git"
-        if marker.is_file() or os.path.lexists(marker / "HEAD"):
-            # git would wait for a named pipe forever.
-            for name in _READ_ALWAYS:
-                file = marker / name
-                try:
-                    disk.check(file)
-                except NotADirectoryError:
-                    break
-                except OSError as error:
-                    hint = "git can't read it: remove it"
-                    raise Invalid(f"`{file}`: {error.strerror}", hint=hint) from None
-            return program, folder
-    raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
+    top = working_tree(root)
+    if top is None:
+        raise Invalid(f"`{root.resolve()}` is not in a git repository", hint="`git init` makes one")
+    # git would wait for a named pipe forever.
+    for name in _READ_ALWAYS:
+        file = top / ".git" / name
+        try:
+            disk.check(file)
+        except NotADirectoryError:
+            break
+        except OSError as error:
+            hint = "git can't read it: remove it"
+            raise Invalid(f"`{file}`: {error.strerror}", hint=hint) from None
+    return program, top
 
 
 def _run(

@@ -100,8 +100,9 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     """Makes `root` a project, or adds missing files to a project, and registers it.
 
     No file of the user is overwritten. If the `.mind/` is new, the user's commits are trusted from
-    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME) and if git has files that are
-    missing here, `StorageFailed`, and `LaterFormat` if a later version of mind wrote the `.mind/`.
+    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), in a bare repository, and if git
+    has files that are missing here, `StorageFailed`, and `LaterFormat` if a later version of mind
+    wrote the `.mind/`.
     """
     root = root.resolve()
     _check(root, home)
@@ -174,6 +175,7 @@ def _check(root: Path, home: Path) -> None:
     if reason:
         raise Invalid(f"`{root}` can't be a project: {reason}", hint=hint)
     check_owner(root, home)
+    git.working_tree(root)
     if store.is_symlink():
         raise StorageFailed(f"`{store}` is a symbolic link", hint="links are never followed")
     if store.exists() and not store.is_dir():

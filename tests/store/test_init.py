@@ -249,3 +249,12 @@ def test_a_deleted_file_for_git_gets_its_text_from_git(shared):
     assert complete(shared) == (".mind/.gitignore", ".mind/.gitattributes")
     assert (shared / ".mind/.gitignore").read_text().startswith("*.bak\n.index/\n")
     assert git(shared, "status", "--porcelain").split() == ["M", ".mind/.gitignore"]
+
+
+@pytest.mark.parametrize("place", [".", "hooks"])
+def test_a_bare_repository_can_t_be_a_project(root, home, place):
+    git(root, "init", "-q", "--bare")
+    before = contents(root)
+    with pytest.raises(Invalid, match=f"`{root}` is a bare git repository"):
+        init(root / place, home, now=NOW)
+    assert contents(root) == before

@@ -286,8 +286,8 @@ class Trust:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts whose last commits name the user's address, on any machine.
 
-        Anyone can write that address into a commit. Raises `Invalid` if git can't be asked, and for
-        an address that the repository sets.
+        Anyone can write that address into a commit. Raises `Invalid` if git can't be asked or
+        has no address, and for an address that the repository sets.
         """
         return self._vouching.by_own_address() if self._vouching else frozenset()
 

@@ -80,9 +80,14 @@ class Vouching:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts at HEAD whose last commits name the user's address as their author's.
 
-        Raises `Invalid` if git can't be asked, and for an address that the repository sets.
+        Raises `Invalid` if git can't be asked or has no address, and for an address that the
+        repository sets.
         """
-        email = self.email()
+        if not (email := self.email()):
+            raise Invalid(
+                "git has no e-mail address of yours",
+                hint="set it with `git config --global user.email ADDRESS`",
+            )
         if email != self._own_email():
             raise Invalid(
                 f"the address `{email}` is from the settings of this repository, which may have"
@@ -90,7 +95,7 @@ class Vouching:
                 hint="if it is yours, set `user.email` in your own settings: `git config --global`,"
                 " or an `includeIf` there",
             )
-        return self._by((email,), "HEAD") if email else frozenset()
+        return self._by((email,), "HEAD")
 
     def email(self) -> str:
         """Returns the user's e-mail address from git's settings; empty without one."""

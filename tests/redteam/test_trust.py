@@ -728,6 +728,13 @@ def test_an_id_returns_to_its_memory_when_that_is_approved_again(rivals, home):
     assert text_of(at(mind, "HEAD").mind, "rule") == "Deploy on any day"
 
 
+def test_mine_without_an_address_is_refused(ann, home):
+    git(ann, "config", "--unset", "user.email")
+    with pytest.raises(Invalid, match="git has no e-mail address") as refused:
+        trust(opened(ann, home), mine=True)
+    assert "git config --global user.email" in (refused.value.hint or "")
+
+
 @pytest.mark.usefixtures("own_settings")
 def test_mine_approves_a_memory_whose_id_an_unapproved_one_has(rivals, remote, home):
     git(rivals, "push", "-q", "origin", "main")

@@ -131,7 +131,7 @@ def approve_own(mind: Mind) -> None:
     """Approves the memories and values whose last commits name the user's own address.
 
     Anyone can write that address into a commit: procedures and the policy are not approved. Raises
-    `Invalid` outside git, and if the repository's settings name the address.
+    `Invalid` outside git, without an address, and if the repository's settings name the address.
     """
     own = mind.trust.by_own_address()
     every = (*_memories(mind), *values.digests(mind).values())

@@ -101,7 +101,7 @@ def _dates(root: Path, revision: str) -> dict[str, datetime]:
     return dates
 
 
-class _Message(NamedTuple):
+class Message(NamedTuple):
     """The message of a commit without its first line."""
 
     commit: str
@@ -110,7 +110,7 @@ class _Message(NamedTuple):
     body: str
 
 
-def _messages(root: Path, most: int) -> Iterator[_Message]:
+def messages(root: Path, most: int) -> Iterator[Message]:
     """Yields the messages of the last commits, newest first."""
     # The author's name comes last of the fields, because it may contain the separator.
     form = "--format=%H%x1f%ct%x1f%an%x1f%b"
@@ -120,7 +120,7 @@ def _messages(root: Path, most: int) -> Iterator[_Message]:
         seconds, _, rest = rest.partition("\x1f")
         author, _, body = rest.partition("\x1f")
         if seconds.isdigit():
-            yield _Message(id_.strip(), author, disk.moment(int(seconds)), body)
+            yield Message(id_.strip(), author, disk.moment(int(seconds)), body)
 
 
 def _of_commits(root: Path, most: int) -> Iterator[Record]:
@@ -128,7 +128,7 @@ def _of_commits(root: Path, most: int) -> Iterator[Record]:
 
     taken: dict[str, int] = {}
     position = 0
-    for message in _messages(root, most):
+    for message in messages(root, most):
         for memory in log.in_message(**message._asdict(), taken=taken):
             digest = files.digest(memory.content.encode("utf-8", "replace"))
             place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)

@@ -18,6 +18,7 @@ from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
 from mimo.store import git as git_of
 from mimo.store import revisions
+from mimo.store.memories import messages
 from tests.conftest import NOW, git
 
 pytestmark = pytest.mark.usefixtures("ann")
@@ -61,7 +62,7 @@ def test_a_commit_whose_time_is_in_no_calendar_is_shown(story, project, mind):
 
     assert len(log(mind).commits) == 2
     assert blame(mind, story[2]).lines
-    assert list(git_of.messages(project, 5))
+    assert list(messages(project, 5))
 
 
 def test_log_names_present_memories_and_the_files_of_others(story, mind):
@@ -381,7 +382,7 @@ def test_a_commit_after_the_year_9999_is_like_any_other(story, project, mind):
 
     assert log(mind).commits[0].commit.date.year == 9999
     assert blame(mind, story[0]).lines
-    assert next(git_of.messages(project, 1)).commit == late
+    assert next(messages(project, 1)).commit == late
     assert diff(mind, "HEAD~1..HEAD").changed == 1
     removing.remove(mind, story[1])
     assert restore(mind, story[1], at="HEAD").commit.author == "Eve"

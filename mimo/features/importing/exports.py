@@ -27,6 +27,7 @@ from mimo.features.importing.drafts import (
 )
 from mimo.features.importing.notes import is_private, link_of, read
 from mimo.features.importing.privacy import is_marked
+from mimo.frozen import replace
 from mimo.memory import codec, exchange
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Link, Problem
@@ -225,6 +226,7 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             title=name,
             links=tuple(relations.pop(name, ())),
             extra=extra,
+            private=any(map(is_marked, parts)),
             skipped=problem,
         )
     yield from skipped
@@ -273,6 +275,7 @@ def mem0(source: Source) -> Iterator[Draft]:
             created=moment(data.get("created_at")) or moment(data.get("updated_at")),
             tags=tags(categories if isinstance(categories, list) else None),
             extra=extra,
+            private=is_marked(data),
         )
 
 
@@ -301,7 +304,8 @@ def jrnl(source: Source) -> Iterator[Draft]:
                     raise Unreadable(f"entry {number} is not an object")
                 when = f"{entry.get('date')} {entry.get('time')}"
                 title, body = text(entry.get("title")), text(entry.get("body"))
-                yield _entry(when, title, body, starred=entry.get("starred") is True)
+                draft = _entry(when, title, body, starred=entry.get("starred") is True)
+                yield replace(draft, private=is_marked(entry))
         else:
             yield from _entries(content)
 

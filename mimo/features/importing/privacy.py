@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.frozen import NamedTuple
 from mimo.memory.exchange import LISTED
 
-_PRIVATE = "private"
+_PRIVATE, _METADATA = "private", "metadata"
 _UNREAD = re.compile(
     r"(?:---|\+\+\+)[ \t]*\n(?:(?!---|\+\+\+).*\n)*?[ \t]*[\"']?private[\"']?[ \t]*[:=]", re.I
 )
@@ -23,13 +24,17 @@ _NO = frozenset(("", "false", "no", "off", "0"))
 def is_marked(values: Mapping[str, Any]) -> bool:
     """Returns whether a header or an object of JSON marks a memory as private.
 
-    Only a clear no does not: false, no, off, 0 or nothing. The case of the key has no meaning.
+    Only a clear no does not: false, no, off, 0 or nothing. The case of the key has no meaning. The
+    mark may also be in its `metadata`.
     """
-    return any(
-        not _is_no(value)
-        for key, value in values.items()
-        if str(key).strip().casefold() == _PRIVATE
-    )
+    inner = (value for value in _under(_METADATA, values) if isinstance(value, Mapping))
+    marks = chain.from_iterable(_under(_PRIVATE, part) for part in (values, *inner))
+    return not all(map(_is_no, marks))
+
+
+def _under(name: str, values: Mapping[str, Any]) -> Iterator[Any]:
+    """Yields the values under a name, whose case has no meaning."""
+    return (value for key, value in values.items() if str(key).strip().casefold() == name)
 
 
 def is_marked_text(text: str) -> bool:

@@ -20,6 +20,7 @@ from mimo.features.importing.drafts import (
     unit,
 )
 from mimo.features.importing.notes import link_of
+from mimo.features.importing.privacy import is_marked
 from mimo.memory.model import SUPERSEDES, Kind, Link
 from mimo.text.phrases import bullets
 
@@ -87,6 +88,7 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
             project=text(row.get("project")),
             skipped=None if content or text(row.get("title")) else "the row is empty",
             extra=extra,
+            private=is_marked(rest),
         )
 
 
@@ -167,4 +169,5 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
             links=tuple(links.get(key, ())),
             skipped=reason or (None if content else "the row is empty"),
             extra=extra,
+            private=is_marked({**rest, "metadata": metadata}),
         )

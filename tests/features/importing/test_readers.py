@@ -101,6 +101,23 @@ class TestDatabases:
         assert str(first.created).startswith("2026-11-23")
         assert deleted.skipped == "it was deleted there"
 
+    @pytest.mark.attack("private text in git")
+    @pytest.mark.parametrize("metadata", ['{"private": true}', '{"Private": "yes", "a": "b"}'])
+    def test_a_mark_in_a_row_counts(self, tmp_path, metadata):
+        path = database(
+            tmp_path / "m.db",
+            f"""
+            CREATE TABLE memories (content_hash TEXT, content TEXT, metadata TEXT);
+            INSERT INTO memories VALUES ('a', 'Bob 90k', '{metadata}'), ('b', 'x', '{{"a": "b"}}');
+            CREATE TABLE observations (id INTEGER PRIMARY KEY, title TEXT, metadata TEXT);
+            INSERT INTO observations VALUES (1, 'Bob 90k', '{metadata}'), (2, 'x', NULL);
+            CREATE TABLE session_summaries (id INTEGER PRIMARY KEY);
+            """,
+        )
+
+        for format in (Format.MCP_MEMORY_SERVICE, Format.CLAUDE_MEM):
+            assert [draft.private for draft in drafts(path, format)] == [True, False]
+
 
 class TestJson:
     def test_the_graph_of_the_reference_server(self):
@@ -185,6 +202,27 @@ class TestJson:
         assert first.created == datetime(2025, 3, 1, 17, tzinfo=UTC)
         assert first.extra == {"user_id": "ana", "metadata": {"k": "v"}}
         assert second.skipped == "it has no text"
+
+    @pytest.mark.attack("private text in git")
+    @pytest.mark.parametrize("mark", [{"private": True}, {"metadata": {"Private": "yes"}}])
+    @pytest.mark.parametrize(
+        ("format", "row"),
+        [
+            (Format.MEM0, {"memory": "Bob 90k"}),
+            (Format.MCP_MEMORY, {"type": "entity", "name": "Bob", "observations": ["90k"]}),
+            (Format.JRNL, {"date": "2026-01-02", "time": "09:00", "title": "Bob 90k"}),
+        ],
+    )
+    def test_a_mark_in_json_counts(self, tmp_path, format, row, mark):
+        # A long object is part of the text, not of the header.
+        marked = {key: value | {"why": "x" * 300} if key == "metadata" else value
+                  for key, value in mark.items()}  # fmt: skip
+        rows = [row | marked, row | {"name": "Ana", "private": "no"}]
+        path = tmp_path / "m.json"
+        data = {"tags": {}, "entries": rows} if format is Format.JRNL else rows
+        path.write_text(json.dumps(data), encoding="utf-8")
+
+        assert [draft.private for draft in drafts(path, format)] == [True, False]
 
     def test_memories_that_mem0_returns(self):
         imported = memories(SAMPLES / "mem0.json", Format.MEM0)

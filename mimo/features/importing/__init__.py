@@ -29,7 +29,7 @@ from mimo.features.importing.sources import READERS, Format
 from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.model import Kind, Place, Problem, Record
+from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
@@ -50,6 +50,7 @@ _PUBLISHED = (
     "it is private, but its file is shared with git, and not as an import wrote it; "
     "move the file to the same folder below .mind/private/"
 )
+_FOREIGN = "it differs from the memory of its origin or id, which this source did not write"
 _NAMES_PRIVATE = "it links to a private memory, which a shared memory must not name"
 
 
@@ -193,16 +194,16 @@ def import_source(
     lost: tuple[Row, ...] = ()
     with hold(mind.project.root) if not dry_run else nullcontext():
         existing = _Existing(mind)
-        before = read_manifest(mind.project.root, manifest)
+        listed = Manifest(path=manifest, source=str(path), backup="", files={})
+        before = read_manifest(mind.project.root, manifest) or listed
         items = resolved(
-            drafts, format, existing.ids, hidden=existing.private, private=private, now=now
+            drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
         hidden = existing.private | {
             item.memory.id for item in items.items if item.memory and item.private
         }
         rows = _planned(mind, existing, items.items, private=private, hidden=hidden, before=before)
         if not dry_run and any(row.file for row in rows):
-            listed = Manifest(path=manifest, source=str(path), backup="", files={})
             lost = _written(mind, rows, listed, trust=trust)
     return Outcome(
         source=path,
@@ -304,7 +305,7 @@ class _Existing:
     def __init__(self, mind: Mind) -> None:
         """Reads all of them."""
         self.places: dict[str, tuple[str, str, Record | None]] = {}
-        self.ids: dict[str, str] = {}
+        self.sources: dict[str, Memory] = {}
         self.private: set[str] = set()
         paths = mind.store.stamps()
         for path in paths:
@@ -318,7 +319,7 @@ class _Existing:
                 if record.place.private:
                     self.private.add(record.memory.id)
                 if record.memory.source and record.place.owned and record.parent is None:
-                    self.ids.setdefault(record.memory.source, record.memory.id)
+                    self.sources.setdefault(record.memory.source, record.memory)
 
 
 def _planned(
@@ -333,7 +334,8 @@ def _planned(
     """Returns the result of each row, given the existing memories.
 
     A row replaces a memory that is exactly as `before` lists it; without it, none is replaced. A
-    shared memory that names one of `hidden` is skipped.
+    row is skipped if it differs from a memory that is not in `before`: that may be of another source
+    with the same names. A shared memory that names one of `hidden` is skipped.
     """
     rows = []
     for item in items:
@@ -348,6 +350,8 @@ def _planned(
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
+            elif before is not None and row.changed and not before.lists(path):
+                row = Row(item=item, skipped=_FOREIGN)
         if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)
         rows.append(row)

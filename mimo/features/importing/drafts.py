@@ -6,9 +6,10 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import chain, count, takewhile
 from math import isfinite
 from operator import itemgetter
 from pathlib import Path
@@ -18,8 +19,8 @@ from mimo.errors import Invalid
 from mimo.features.importing.privacy import Surroundings
 from mimo.frozen import field, frozen, replace
 from mimo.memory import ids
-from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose_lines
-from mimo.memory.codec.file import KEYS, read_moment
+from mimo.memory.codec.document import MAX_FILE_BYTES, Unreadable, decode, prose_lines, trim
+from mimo.memory.codec.file import KEYS, clean_title, read_moment
 from mimo.memory.codec.front_matter import flow
 from mimo.memory.model import Kind, Link, Memory, Section
 from mimo.text.clean import storable
@@ -80,7 +81,7 @@ class Draft:
     """A memory of another tool, as a reader yields it. Names in its links are that tool's own."""
 
     key: str
-    """Its id in the other tool, the same each time."""
+    """Its id in the other tool, the same each time. A place in the source is not one."""
     group: str
     """The other tool's word for such memories, such as `entities`."""
     type: Kind = Kind.FACT
@@ -106,6 +107,8 @@ class Draft:
     """The reason why it does not become a memory."""
     whole: Memory | None = None
     """The memory itself, with its id, if mind exported it."""
+    former: str | None = None
+    """Its key in earlier releases, if that was its place in the source."""
 
 
 @frozen
@@ -139,7 +142,7 @@ class Resolved:
 def resolved(
     drafts: Sequence[Draft],
     format: str,
-    existing: Mapping[str, str],
+    existing: Mapping[str, Memory],
     *,
     hidden: Container[str] = (),
     private: bool = False,
@@ -147,20 +150,14 @@ def resolved(
 ) -> Resolved:
     """Returns the memories of drafts. The same drafts always become the same memories.
 
-    `existing` has the id of each memory here by the source in its header, and `hidden` the ids of
+    `existing` has the memories here by the source in their header, and `hidden` the ids of
     private ones; with `private`, all become so. A shared memory gets no link to a private one.
     `now` is the time of a memory whose source gives none; its header has `undated: true` then.
     """
-    sources: dict[str, Draft] = {}
-    for draft in drafts:
-        key = source = f"{format}:{_one_line(draft.key)}"
-        number = 1
-        while source in sources:
-            number += 1
-            source = f"{key}#{number}"
-        sources[source] = draft
+    sources = dict(zip(_sources(drafts, format, existing), drafts, strict=True))
     taken = {
-        source: existing.get(source) or _new_id(draft, source) for source, draft in sources.items()
+        source: existing[source].id if source in existing else _new_id(draft, source)
+        for source, draft in sources.items()
     }
     names = _names(sources, taken)
     unshared = {
@@ -181,6 +178,51 @@ def resolved(
             used.add(item.memory.id.casefold())
         items.append(item)
     return Resolved(items=tuple(items), links=counts["links"], unresolved=counts["unresolved"])
+
+
+def _sources(drafts: Sequence[Draft], format: str, existing: Mapping[str, Memory]) -> Iterable[str]:
+    """Returns the source of each draft, as the header of its memory has it.
+
+    Drafts with the same key differ by a digest of their texts: a number would be another draft's
+    after one is removed. Earlier releases used numbers, and places as keys; a memory with such a
+    source is recognised if it is the same.
+    """
+    keys = [f"{format}:{_one_line(draft.key)}" for draft in drafts]
+    longer = [f"{key}#{digest(draft.content)}" for draft, key in zip(drafts, keys, strict=True)]
+    taken: dict[str, int] = {}
+    for place, (draft, *names) in enumerate(zip(drafts, keys, longer, strict=True)):
+        stored = chain.from_iterable(
+            (name, *takewhile(existing.__contains__, _numbered(name))) for name in names
+        )
+        found = [name for name in stored if _has_text(existing.get(name), draft)]
+        former = f"{format}:{draft.former}" if draft.former else ""
+        if keys[place] not in existing and _is_same(existing.get(former), draft):
+            found.append(former)
+        if source := next((name for name in found if name not in taken), None):
+            taken[source] = place
+    recognised = set(taken.values())
+    for place, (key, long) in enumerate(zip(keys, longer, strict=True)):
+        if place not in recognised:
+            unused = (name for name in chain((key, long), _numbered(long)) if name not in taken)
+            taken[next(unused)] = place
+    return sorted(taken, key=taken.__getitem__)
+
+
+def _numbered(key: str) -> Iterator[str]:
+    return (f"{key}#{number}" for number in count(2))
+
+
+def _has_text(memory: Memory | None, draft: Draft) -> bool:
+    return memory is not None and memory.content == trim(draft.content or draft.title or "")
+
+
+def _is_same(memory: Memory | None, draft: Draft) -> bool:
+    """Returns whether a memory is of a draft, whose text may have changed since."""
+    if memory is None or _has_text(memory, draft):
+        return memory is not None
+    return draft.title is not None and (memory.created, memory.title) == (
+        draft.created, clean_title(draft.title),
+    )  # fmt: skip
 
 
 def _names(sources: Mapping[str, Draft], taken: Mapping[str, str]) -> dict[str, str]:
@@ -313,6 +355,12 @@ def _one_line(content: str) -> str:
 
 
 # Values.
+
+
+def digest(*values: object) -> str:
+    """Returns a short digest of values, for the key of a draft whose source has none."""
+    joined_values = "\n".join(map(str, values))
+    return sha256(joined_values.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def parsed(content: str) -> Any:

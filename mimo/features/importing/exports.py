@@ -18,6 +18,7 @@ from mimo.features.importing.drafts import (
     LARGEST_JSON,
     Draft,
     Source,
+    digest,
     divided,
     joined,
     moment,
@@ -260,16 +261,17 @@ def mem0(source: Source) -> Iterator[Draft]:
     """Yields the memories of an export of mem0."""
     for place, data in _objects(source, "a memory of mem0"):
         content = text(data.get("memory") or data.get("data"))
-        key = text(data.get("id")) or place
+        key = text(data.get("id"))
         if not content:
-            yield Draft(key=key, group="memories", skipped="it has no text")
+            yield Draft(key=key or place, group="memories", skipped="it has no text")
             continue
         extra, prose = divided(
             {name: value or None for name, value in data.items() if name not in _OF_MEM0}, "mem0"
         )
         categories = data.get("categories")
         yield Draft(
-            key=key,
+            key=key or digest(content),
+            former=None if key else place,
             group="memories",
             content=joined(content, *prose),
             created=moment(data.get("created_at")) or moment(data.get("updated_at")),

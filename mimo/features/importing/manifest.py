@@ -40,6 +40,10 @@ class Manifest:
     replacing: Mapping[str, str] = field(default_factory=dict)
     """The digests that an interrupted import may have written since."""
 
+    def lists(self, path: str) -> bool:
+        """Returns whether an import wrote a file, which may have changed since."""
+        return path in self.files or path in self.replacing
+
     def wrote(self, path: str, digest: str) -> bool:
         """Returns whether a file with this digest is as an import wrote it."""
         return digest in (self.files.get(path), self.replacing.get(path))

@@ -11,6 +11,7 @@ from mimo.features.importing.drafts import (
     Draft,
     Source,
     data,
+    digest,
     divided,
     items,
     joined,
@@ -77,16 +78,20 @@ def observations(rows: Sequence[Row]) -> Iterator[Draft]:
             bullets(items(row.get("facts"))),
             *prose,
         )
+        created = moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
+        title = text(row.get("title"))
         yield Draft(
-            key=f"observation/{row.get('id')}",
+            # Another database has the same numbers.
+            key=f"observation/{digest(created, title or content)}",
+            former=f"observation/{row.get('id')}",
             group="observations",
             type=_KINDS.get(kind, Kind.OBSERVATION),
             content=content,
-            created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
-            title=text(row.get("title")),
+            created=created,
+            title=title,
             tags=tags(items(row.get("concepts"))),
             project=text(row.get("project")),
-            skipped=None if content or text(row.get("title")) else "the row is empty",
+            skipped=None if content or title else "the row is empty",
             extra=extra,
             private=is_marked(rest),
         )
@@ -105,13 +110,16 @@ def summaries(rows: Sequence[Row], titles: Mapping[Any, str | None]) -> Iterator
         ]
         rest = {name: data(value) for name, value in row.items() if name not in _SUMMARY}
         extra, prose = divided(rest, "claude_mem")
+        created = moment(row.get("created_at_epoch")) or moment(row.get("created_at"))
+        session, request = row.get("memory_session_id"), text(row.get("request"))
         yield Draft(
-            key=f"summary/{row.get('id')}",
+            key=f"summary/{digest(created, session, request)}",
+            former=f"summary/{row.get('id')}",
             group="summaries",
             type=Kind.CONTEXT,
             content=joined(*parts, *prose) if parts else "",
-            created=moment(row.get("created_at_epoch")) or moment(row.get("created_at")),
-            title=titles.get(row.get("memory_session_id")) or text(row.get("request")),
+            created=created,
+            title=titles.get(session) or request,
             private=True,
             project=text(row.get("project")),
             skipped=None if parts else "the row is empty",
@@ -147,8 +155,8 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
         if newer := text(row.get("superseded_by")):
             links[newer][Link(to=text(row.get("content_hash")) or "", type=SUPERSEDES)] = None
     for row in rows:
-        key = text(row.get("content_hash")) or f"row {row.get('id')}"
-        content = text(row.get("content"))
+        content, hash = text(row.get("content")), text(row.get("content_hash"))
+        key = hash or digest(content)
         reason = "it was deleted there" if row.get("deleted_at") else None
         kind = text(row.get("memory_type"))
         metadata = data(row.get("metadata"))
@@ -159,6 +167,7 @@ def service_memories(rows: Sequence[Row], edges: Sequence[Row]) -> Iterator[Draf
         confidence = unit(row.get("confidence"))
         yield Draft(
             key=key,
+            former=None if hash else f"row {row.get('id')}",
             group="memories",
             type=_KINDS.get(kind or "", Kind.FACT),
             content=joined(content, *prose) if content else "",

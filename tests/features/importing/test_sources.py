@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import zipfile
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -316,6 +317,150 @@ class TestAgain:
         import_(mind, str(graph))
 
         assert listed.read_bytes() == after
+
+
+def claude_mem(path: Path, *rows: tuple[int, str, str]) -> Path:
+    """Makes a database of claude-mem, whose rows are numbered; each has a time, title and text."""
+    path.unlink(missing_ok=True)
+    with sqlite3.connect(path) as sql:
+        sql.executescript(
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, created_at_epoch INTEGER,"
+            " title TEXT, narrative TEXT);"
+            "CREATE TABLE session_summaries (id INTEGER PRIMARY KEY, created_at_epoch INTEGER,"
+            " memory_session_id TEXT, request TEXT);"
+        )
+        for time, title, text in rows:
+            row = (1_760_000_000_000 + time, title, text)
+            sql.execute("INSERT INTO observations VALUES (NULL, ?, ?, ?)", row)
+            sql.execute("INSERT INTO session_summaries VALUES (NULL, ?, ?, ?)", (row[0], "s", text))
+    sql.close()
+    return path
+
+
+def mem0(path: Path, *texts: str) -> Path:
+    path.write_text(json.dumps([{"memory": text} for text in texts]), encoding="utf-8")
+    return path
+
+
+def journal(path: Path, *texts: str) -> Path:
+    """Makes a journal whose entries have the same minute and title."""
+    path.write_text("".join(f"[2026-01-02 09:00] Standup\n{text}\n\n" for text in texts), "utf-8")
+    return path
+
+
+def contents(mind: Mind) -> list[str]:
+    """Returns the texts of the memories, without headers."""
+    texts = [text for name, text in written(mind).items() if name != "MEMORY.md"]
+    return sorted(text.rpartition("---\n")[2].strip() for text in texts)
+
+
+class TestSourcesWithoutIds:
+    """Rows and places are not ids: other databases and files have the same ones."""
+
+    ROWS = ((1, "Use A", "Fast"), (2, "Use B", "Small"))
+
+    def test_two_databases_are_both_imported(self, mind, tmp_path):
+        import_(mind, str(claude_mem(tmp_path / "a.db", *self.ROWS)))
+
+        result = import_(mind, str(claude_mem(tmp_path / "b.db", (9, "Use C", "Free"))))
+
+        assert totals(result) == (2, 0, 0, 0)
+        assert len(contents(mind)) == 6
+        assert totals(import_(mind, str(tmp_path / "a.db"))) == (0, 0, 4, 0)
+
+    def test_rows_of_a_database_that_was_made_again_replace_no_others(self, mind, tmp_path):
+        path = claude_mem(tmp_path / "a.db", *self.ROWS)
+        import_(mind, str(path))
+        before = written(mind)
+
+        result = import_(mind, str(claude_mem(path, (9, "Use C", "Free"), self.ROWS[0])))
+
+        assert totals(result) == (2, 0, 2, 0)
+        assert before.items() <= written(mind).items()
+
+    def test_a_row_whose_text_was_edited_is_replaced(self, mind, tmp_path):
+        path = claude_mem(tmp_path / "a.db", *self.ROWS)
+        import_(mind, str(path))
+
+        edited = (1, "Use A", "Fast enough")
+        result = import_(mind, str(claude_mem(path, edited, self.ROWS[1])))
+
+        assert [row.replaced for row in result.groups if row.group == "observations"] == [1]
+        assert "Fast enough" in contents(mind)
+        assert "Fast" not in contents(mind)
+
+    def test_memories_of_mem0_without_ids_are_recognised_by_their_texts(self, mind, tmp_path):
+        import_(mind, str(mem0(tmp_path / "a.json", "One", "Two")))
+
+        assert totals(import_(mind, str(mem0(tmp_path / "b.json", "Three", "Two")))) == (1, 0, 1, 0)
+        assert totals(import_(mind, str(mem0(tmp_path / "a.json", "Two", "Four")))) == (1, 0, 1, 0)
+        assert contents(mind) == ["Four", "One", "Three", "Two"]
+
+    def test_entries_of_one_minute_and_title_do_not_move_up(self, mind, tmp_path):
+        path = journal(tmp_path / "j.txt", "One", "Two", "Two", "Three")
+        import_(mind, str(path))
+        before = written(mind)
+
+        assert totals(import_(mind, str(path))) == (0, 0, 4, 0)
+        journal(path, "Two", "Two", "Three")
+        assert totals(import_(mind, str(path))) == (0, 0, 3, 0)
+        journal(path, "Three", "Four")
+        assert totals(import_(mind, str(path))) == (0, 1, 1, 0)
+        assert written(mind).keys() == before.keys()
+
+    def test_one_entry_of_a_minute_and_title_is_replaced_when_it_was_edited(self, mind, tmp_path):
+        path = journal(tmp_path / "j.txt", "One")
+        import_(mind, str(path))
+
+        assert totals(import_(mind, str(journal(path, "Two")))) == (0, 1, 0, 0)
+
+    @pytest.mark.parametrize("moved", [False, True])
+    def test_what_an_earlier_release_imported_is_recognised(
+        self, mind, tmp_path, monkeypatch, moved
+    ):
+        def earlier(drafts, format, existing):
+            keys = Counter()
+            for draft in drafts:
+                key = f"{format}:{draft.former or draft.key}"
+                keys[key] += 1
+                yield key if keys[key] == 1 else f"{key}#{keys[key]}"
+
+        paths = [
+            claude_mem(tmp_path / "a.db", *self.ROWS),
+            mem0(tmp_path / "a.json", "One", "Two"),
+            journal(tmp_path / "j.txt", "One", "Two", "Two"),
+        ]
+        monkeypatch.setattr(importing.drafts, "_sources", earlier)
+        for path in paths:
+            import_(mind, str(path))
+        monkeypatch.undo()
+        before = written(mind)
+        assert any("source: claude-mem:observation/2\n" in text for text in before.values())
+        assert any("Standup#2" in text for text in before.values())
+        if moved:
+            paths = [path.rename(path.with_stem(f"{path.stem}2")) for path in paths]
+
+        for path in paths:
+            assert totals(import_(mind, str(path)))[:2] == (0, 0)
+
+        assert written(mind) == before
+        if not moved:
+            claude_mem(paths[0], (1, "Use A", "Fast enough"), (9, "Use C", "Free"))
+            rows, _ = import_(mind, str(paths[0])).groups
+            assert (rows.group, rows.new, rows.replaced) == ("observations", 1, 1)
+            assert {"Fast enough", "Small", "Free"} <= set(contents(mind))
+
+    def test_a_note_of_another_folder_with_this_name_is_listed_as_skipped(self, mind, tmp_path):
+        first = vault(tmp_path / "a" / "Notes", tea="# Tea\n\nGreen.", cup="# Cup")
+        import_(mind, str(first))
+        second = vault(tmp_path / "b" / "Notes", tea="# Tea\n\nBlack.", cup="# Cup")
+
+        result = import_(mind, str(second))
+
+        assert totals(result) == (0, 0, 1, 1)
+        assert "which this source did not write" in result.skipped[0].reason
+        write(first, tea="# Tea\n\nWhite.")
+        assert totals(import_(mind, str(first))) == (0, 1, 1, 0)
 
 
 @pytest.mark.attack("private text in git")

@@ -334,8 +334,8 @@ def _planned(
     """Returns the result of each row, given the existing memories.
 
     A row replaces a memory that is exactly as `before` lists it; without it, none is replaced. A
-    row is skipped if it differs from a memory that is not in `before`: that may be of another source
-    with the same names. A shared memory that names one of `hidden` is skipped.
+    row is skipped if it differs from a memory that is not in `before`, which may be of another
+    source with the same names. A shared memory that names one of `hidden` is skipped.
     """
     rows = []
     for item in items:

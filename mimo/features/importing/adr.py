@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from mimo.features.importing.drafts import Draft, Source, divided, joined, moment, tags
-from mimo.features.importing.notes import Note, file_links, is_private, key_of, linked, read
+from mimo.features.importing.notes import (
+    MARKDOWN,
+    Note,
+    file_links,
+    is_private,
+    key_of,
+    linked,
+    read,
+)
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.codec.document import prose_lines, trim, without_comments
 from mimo.memory.model import SUPERSEDES, Kind, Link, Section
@@ -62,7 +70,7 @@ def records(source: Source) -> Iterator[Draft]:
     """Yields the records of a folder as decisions. Superseded ones are linked from the newer."""
     drafts: list[Draft] = []
     newer: list[tuple[str, str]] = []
-    for name in source.named(".md"):
+    for name in source.named(*MARKDOWN):
         note = read(source, name)
         is_numbered = _NUMBERED.match(note.stem) and note.stem.lower() not in _NOT_RECORDS
         if note.problem is None and not (is_numbered or is_record(note)):

@@ -395,6 +395,12 @@ def divided(
     return header, body
 
 
+def unused(values: Mapping[str, Any], used: Container[str]) -> dict[str, Any]:
+    """Returns the values whose names are not among `used`, except empty ones."""
+    others = ((name, data(value)) for name, value in values.items() if name not in used)
+    return {name: value for name, value in others if value is not None}
+
+
 def joined(*parts: str | None) -> str:
     """Returns the parts that are not empty, with blank lines between them."""
     return "\n\n".join(part for part in parts if part)

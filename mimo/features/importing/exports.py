@@ -25,8 +25,9 @@ from mimo.features.importing.drafts import (
     parsed,
     tags,
     text,
+    unused,
 )
-from mimo.features.importing.notes import is_private, link_of, read
+from mimo.features.importing.notes import first_moment, is_private, link_of, read
 from mimo.features.importing.privacy import is_marked
 from mimo.frozen import replace
 from mimo.memory import codec, exchange
@@ -189,6 +190,7 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
     """Yields the entities of the MCP reference server's graph; relations become links."""
     entities: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     relations: defaultdict[str, dict[Link, None]] = defaultdict(dict)
+    details: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
     skipped: list[Draft] = []
     for place, data in _graph(source):
         name = text(data.get("name") or data.get("entityName") or data.get("id"))
@@ -196,11 +198,14 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
         end = text(data.get("to") or data.get("to_id"))
         if data.get("type", "entity") == "entity" and name:
             entities[name].append(data)
-        elif data.get("type") == "relation" and start and end:
+        elif data.get("type") == "relation" and start and end and not is_marked(data):
             given = text(data.get("relationType") or data.get("relation_type")) or ""
             relations[start][link_of(given, end)] = None
+            if more := unused(data, _OF_RELATION):
+                details[start].append({"relation": given, "to": end, **more})
         else:
             reason = "it is neither an entity nor a relation"
+            reason = "it is a private relation" if start and is_marked(data) else reason
             skipped.append(Draft(key=place, group="others", skipped=reason))
     for name, parts in entities.items():
         lines: list[str] = []
@@ -219,12 +224,24 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             earlier = set(lines)
             lines += [line for item in texts if (line := text(item)) and line not in earlier]
         kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
-        extra, _ = divided({"entity_type": kind}, "mcp")
+        created = next(filter(None, (first_moment(data, _CREATED) for data in parts)), None)
+        others = {
+            key: value
+            for data in parts
+            for key, value in unused(data, _OF_ENTITY).items()
+            # The date is that of the memory, and the id may be the name.
+            if not (key in _CREATED and moment(value) == created) and value != name
+        }
+        extra, prose = divided(
+            {"entity_type": kind, **others, "relation_details": details.get(name)}, "mcp"
+        )
         yield Draft(
             key=name,
             group="entities",
-            content=bullets(lines),
+            content=joined(bullets(lines), *prose),
+            created=created,
             title=name,
+            tags=tags(*(data.get("tags") for data in parts)),
             links=tuple(relations.pop(name, ())),
             extra=extra,
             private=any(map(is_marked, parts)),
@@ -236,6 +253,11 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
         for link in links:
             key = f"{start} {link.type} {link.to}"
             yield Draft(key=key, group="relations", skipped=reason)
+
+
+_CREATED = ("createdAt", "created_at", "created", "timestamp", "updatedAt", "updated_at")
+_OF_ENTITY = frozenset("type name entityName entityType observations tags".split())
+_OF_RELATION = frozenset("type from from_id to to_id relationType relation_type".split())
 
 
 def _graph(source: Source) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -281,6 +303,7 @@ def mem0(source: Source) -> Iterator[Draft]:
         )
 
 
+_OF_ENTRY = frozenset("title body date time tags starred".split())
 _ENTRY = re.compile(
     r"^\[(\d{4}-\d{2}-\d{2})[ T](\d{1,2}:\d{2}(?::\d{2})?)(?: ?([AP]M))?\] ?(.*)$", re.I | re.M
 )
@@ -307,7 +330,16 @@ def jrnl(source: Source) -> Iterator[Draft]:
                 when = f"{entry.get('date')} {entry.get('time')}"
                 title, body = text(entry.get("title")), text(entry.get("body"))
                 draft = _entry(when, title, body, starred=entry.get("starred") is True)
-                yield replace(draft, private=is_marked(entry))
+                extra, prose = divided(unused(entry, _OF_ENTRY), "jrnl")
+                # jrnl lists the tags of the text in lower case.
+                listed = {tag.casefold(): tag for tag in (*tags(entry.get("tags")), *draft.tags)}
+                yield replace(
+                    draft,
+                    content=joined(draft.content, *prose),
+                    tags=tags([*draft.tags], [*listed.values()]),
+                    extra={**draft.extra, **extra},
+                    private=is_marked(entry),
+                )
         else:
             yield from _entries(content)
 
@@ -316,6 +348,9 @@ def _entries(content: str) -> Iterator[Draft]:
     starts = list(_ENTRY.finditer(content))
     if not starts:
         raise Unreadable("no entry of jrnl: each begins with `[date time]`")
+    if content[: starts[0].start()].strip("\ufeff \n"):
+        reason = "it is not an entry: no `[date time]` is above it"
+        yield Draft(key="the beginning", group="others", skipped=reason)
     ends = [match.start() for match in starts[1:]] + [len(content)]
     for match, end in zip(starts, ends, strict=True):
         time = match[2]

@@ -32,6 +32,9 @@ from mimo.memory.model import Kind, Link
 RULES = ("claude.md", "claude.local.md", "agents.md", "gemini.md", ".cursorrules", ".windsurfrules")
 """The names, in lower case, of files with rules for agents."""
 
+MARKDOWN = (".md", ".markdown")
+"""The endings, in lower case, of files with notes."""
+
 _INDEX = "index.md"
 _CREATED = ("created", "created_at", "date", "date created", "creation date")
 _CHANGED = ("modified", "updated", "updated_at", "last_modified", "date modified")
@@ -106,7 +109,7 @@ def _parted(data: bytes) -> tuple[Document, dict[str, Any]]:
 
 def all_notes(source: Source, *, leave: Sequence[str] = ()) -> Iterator[Note]:
     """Yields the notes of a source, except files of some names."""
-    for name in source.named(".md", ".markdown"):
+    for name in source.named(*MARKDOWN):
         if name.rpartition("/")[2].lower() not in leave:
             yield read(source, name)
 
@@ -322,6 +325,10 @@ def nb(source: Source) -> Iterator[Draft]:
                 when = datetime.strptime(f"{stamp[1]}+0000", "%Y%m%d%H%M%S%z")
                 draft = replace(draft, created=when)
         yield draft
+    for name in source.files:
+        if not name.lower().endswith(MARKDOWN):
+            reason = "it is not Markdown, which alone is read"
+            yield Draft(key=key_of(source, name), group="files", skipped=reason)
 
 
 # Rules and notes for agents.

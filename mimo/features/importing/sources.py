@@ -204,6 +204,8 @@ def _members(path: Path, archive: ZipFile) -> Source:
         elif parts[0].startswith("."):
             hidden.add(parts[0])
         elif not any(part.startswith(".") or part in _IGNORED for part in parts):
+            if name in infos:  # A program that unpacks it leaves the last one, too.
+                skipped.append((name, "a later file of the archive has the same name"))
             infos[name] = info
     if sum(info.file_size for info in infos.values()) > LARGEST:
         raise Invalid(
@@ -298,7 +300,7 @@ def _of_file(source: Source) -> list[Format]:
         return [Format.JRNL]
     if text.lstrip()[:1] in ("{", "["):
         return _of_json(text)
-    if lower.endswith((".md", ".markdown")):
+    if lower.endswith(notes.MARKDOWN):
         if notes.read(source, name).is_own:
             return [Format.MIND]
         return [Format.CLAUDE_MD, Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR]
@@ -360,7 +362,7 @@ def _is_own(source: Source) -> bool:
 
 def _of_markdown(source: Source) -> list[Format]:
     """Returns the possible formats of a folder of notes, by the headers of some of them."""
-    markdown = source.named(".md")
+    markdown = source.named(*notes.MARKDOWN)
     if not markdown:
         return []
     read = [notes.read(source, name) for name in markdown[:_SAMPLE]]

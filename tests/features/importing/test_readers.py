@@ -203,6 +203,52 @@ class TestJson:
         assert first.extra == {"user_id": "ana", "metadata": {"k": "v"}}
         assert second.skipped == "it has no text"
 
+    def test_other_fields_of_entities_and_relations_are_kept(self, tmp_path):
+        rows = [
+            {"type": "entity", "name": "Ana", "entityType": "person", "observations": ["Owns it"],
+             "createdAt": "2026-01-02T03:04:05Z", "tags": ["team"], "metadata": {"room": 4},
+             "notes": "x" * 300, "id": "Ana"},
+            {"type": "relation", "from": "Ana", "to": "Pay", "relationType": "maintains",
+             "since": "2025"},
+            {"type": "relation", "from": "Ana", "to": "Bob", "relationType": "pays",
+             "private": True},
+            {"type": "entity", "name": "Pay", "observations": []},
+        ]  # fmt: skip
+        path = tmp_path / "m.jsonl"
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+        ana, _, relation = drafts(path)
+
+        assert (ana.created, ana.tags) == (datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), ("team",))
+        assert ana.content == f"- Owns it\n\n### Notes\n\n{'x' * 300}"
+        assert ana.extra == {
+            "entity_type": "person",
+            "metadata": {"room": 4},
+            "relation_details": [{"relation": "maintains", "to": "Pay", "since": "2025"}],
+        }
+        assert [link.to for link in ana.links] == ["Pay"]
+        assert relation.skipped == "it is a private relation"
+
+    def test_other_fields_of_an_entry_of_jrnl_are_kept(self, tmp_path):
+        entry = {"date": "2026-01-02", "time": "09:00", "title": "A @Tea", "body": "",
+                 "tags": ["@tea", "@work"], "uuid": "7f", "place": "x" * 300}  # fmt: skip
+        path = tmp_path / "j.json"
+        path.write_text(json.dumps({"tags": {}, "entries": [entry]}), encoding="utf-8")
+
+        (draft,) = drafts(path)
+
+        assert (draft.tags, draft.extra) == (("Tea", "work"), {"uuid": "7f"})
+        assert draft.content.endswith(f"### Place\n\n{'x' * 300}")
+
+    def test_a_text_before_the_first_entry_of_jrnl_is_listed(self, tmp_path):
+        path = tmp_path / "j.txt"
+        path.write_text("\ufeffMy journal\n[2026-01-02 09:00] A\n", encoding="utf-8")
+
+        beginning, entry = drafts(path, Format.JRNL)
+
+        assert "not an entry" in (beginning.skipped or "")
+        assert entry.title == "A"
+
     @pytest.mark.attack("private text in git")
     @pytest.mark.parametrize("mark", [{"private": True}, {"metadata": {"Private": "yes"}}])
     @pytest.mark.parametrize(
@@ -491,6 +537,17 @@ class TestNotes:
         assert (todo.type, todo.status, todo.tags) == (Kind.PLAN, "open", ("ops",))
         assert todo.created == datetime(2026, 11, 23, 16, 51, 3, tzinfo=UTC)
 
+    def test_files_of_nb_that_are_not_markdown_are_listed(self, tmp_path):
+        folder = write(
+            tmp_path / "home", {".index": "", "a.md": "# A", "b.org": "* B", "c.txt": "C"}
+        )
+
+        note, *others = drafts(folder)
+
+        assert note.title == "A"
+        assert [other.key for other in others] == ["home/b.org", "home/c.txt"]
+        assert all("not Markdown" in (other.skipped or "") for other in others)
+
     def test_okf(self, tmp_path):
         folder = write(
             tmp_path / "bundle",
@@ -776,6 +833,11 @@ class TestDecisionRecords:
 
         assert (draft.title, draft.content) == ("Use uv", "Use uv")
         assert draft.sections == {Section.REASONING: "It is fast."}
+
+    def test_the_other_ending_of_markdown_is_read(self, tmp_path):
+        folder = write(tmp_path / "adr", {"0001-a.markdown": "# A\n\n## Status\n\nAccepted\n"})
+
+        assert [draft.title for draft in drafts(folder)] == ["A"]
 
     def test_other_files_are_skipped(self, tmp_path):
         files = {"0001-x.md": self.MADR, "README.md": "# Records", "index.md": "# Index"}

@@ -889,6 +889,19 @@ class TestArchives:
         assert (result.format, totals(result)) == (Format.OBSIDIAN, (1, 0, 0, 0))
         assert "source: obsidian:Notes/tea.md" in "".join(written(mind).values())
 
+    def test_an_earlier_file_of_the_same_name_is_listed(self, mind, tmp_path):
+        path = tmp_path / "Notes.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(".obsidian/x", "")
+            archive.writestr("a.md", "First")
+            with pytest.warns(UserWarning, match="Duplicate"):
+                archive.writestr("a.md", "Second")
+
+        result = import_(mind, str(path))
+
+        assert contents(mind) == ["Second"]
+        assert any("has the same name: a.md" in note for note in result.notes)
+
     def test_paths_that_lead_out_and_links_are_not_read(self, mind, tmp_path):
         path = self.make(
             tmp_path / "x.zip",

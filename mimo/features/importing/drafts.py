@@ -34,6 +34,8 @@ SECONDS_BELOW = 1_577_836_800_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+_ZEROS = (_EPOCH, datetime.min.replace(tzinfo=UTC))
+"""Times that programs write if they have none."""
 _LONGEST = 200
 """Characters of the longest value in a header, where it takes one line."""
 _DEEPEST = 20
@@ -429,17 +431,20 @@ def text(value: Any) -> str | None:
 
 
 def moment(value: Any) -> datetime | None:
-    """Returns a time in UTC; None for a value that is not a time between 2000 and 2200."""
+    """Returns a time in UTC; None for a text that is not a time.
+
+    A number is one only between 2000 and 2200, since it may be anything.
+    """
     if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
         when = read_moment(value)
-    else:
-        try:
-            number = float(value)
-            milliseconds = number if number >= SECONDS_BELOW else number * 1000
-            when = _EPOCH + timedelta(milliseconds=milliseconds)
-        except (TypeError, ValueError, OverflowError):
-            return None
-    return when if when and _EARLIEST <= when < _LATEST else None
+        return None if when in _ZEROS else when
+    try:
+        number = float(value)
+        milliseconds = number if number >= SECONDS_BELOW else number * 1000
+        when = _EPOCH + timedelta(milliseconds=milliseconds)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return when if _EARLIEST <= when < _LATEST else None
 
 
 def moment_in_id(id: str) -> datetime | None:

@@ -55,7 +55,18 @@ class TestTimes:
         assert moment(1_577_836_800) == datetime(2020, 1, 1, tzinfo=UTC)
         assert moment(1_577_836_799_999) is None
 
-    @pytest.mark.parametrize("value", [None, 0, -1, 10**30, float("inf"), "soon", b"x", "", 1.7e15])
+    @pytest.mark.parametrize("value", ["0850-01-02", "1999-12-31T23:59:59Z", "2300-01-02 00:00"])
+    def test_a_text_may_be_of_any_year(self, value):
+        when = moment(value)
+
+        assert when is not None
+        assert when.isoformat().startswith(value[:10])
+
+    @pytest.mark.parametrize(
+        "value",
+        [None, 0, -1, 10**30, float("inf"), "soon", b"x", "", 1.7e15, "0001-01-01T00:00:00Z",
+         "1970-01-01 00:00:00", "1999"],
+    )  # fmt: skip
     def test_an_impossible_time_is_none(self, value):
         assert moment(value) is None
 

@@ -126,6 +126,16 @@ class TestImporting:
         assert "undated: true" in text
         assert f"created: {clock.now:%Y-%m-%d}" in text
 
+    @pytest.mark.parametrize("date", ["1998-05-06", "0850-05-06"])
+    def test_a_date_before_2000_is_kept(self, mind, tmp_path, date):
+        notes = vault(tmp_path / "Notes", a=f"---\ncreated: {date}\n---\nA")
+
+        result = import_(mind, str(notes))
+
+        assert result.verified
+        assert f"created: {date}" in next(iter(facts(mind).values()))
+        assert not any("no date" in note for note in result.notes)
+
     def test_a_dry_run_writes_nothing(self, mind, graph):
         before = written(mind)
 

@@ -30,7 +30,7 @@ from mimo.features.importing.drafts import (
 from mimo.features.importing.notes import first_moment, is_private, link_of, read
 from mimo.features.importing.privacy import is_marked
 from mimo.frozen import replace
-from mimo.memory import codec, exchange
+from mimo.memory import codec, exchange, sources
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.model import Kind, Link, Problem
 from mimo.text.phrases import bullets
@@ -126,7 +126,12 @@ def mind(source: Source) -> Iterator[Draft]:
                 yield Draft(key=name, group="files", skipped=reason)
             continue
         path = f".mind/facts/{name.rpartition('/')[2]}"
-        data = exchange.without_links(source.content(name, 1024 * 1024))
+        data = source.content(name, 1024 * 1024)
+        if sources.header_of(data, path=path):
+            # Its chunks are copies, and its id would be that of the file when it is ingested here.
+            yield Draft(key=name, group="files", skipped="it is an ingested file; ingest it here")
+            continue
+        data = exchange.without_links(data)
         file = codec.parse(data, path=path, modified=_UNDATED)
         if isinstance(file, Problem):
             yield Draft(key=name, group="files", skipped=file.reason)

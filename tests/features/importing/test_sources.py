@@ -567,6 +567,18 @@ class TestPrivacy:
 
 
 NOTE = "---\nid: fact_pay\ntype: fact\ncreated: 2026-01-01T00:00:00Z\n---\nBob 90k\n"
+INGESTED = f"""---
+id: source_guide_md
+type: fact
+source: guide.md
+created: 2026-01-01T00:00:00Z
+strategy: lines
+chunks: 1
+sha256: "{64 * "a"}"
+---
+<!-- chunk 1 lines 1-1 -->
+Tea.
+"""
 OPEN = NOTE.replace("pay", "open").replace("Bob 90k", "Staging resets on Monday")
 
 
@@ -599,6 +611,19 @@ class TestOwnStores:
         result = import_(mind, str(store.rename(store.with_name(name))))
 
         assert (result.format, tuple(facts(mind))) == (Format.MIND, self.BOTH)
+
+    @pytest.mark.parametrize("part", ["", "sources"])
+    def test_an_ingested_file_is_listed_as_skipped(self, mind, store, part):
+        write(store, sources__source_guide_md=INGESTED)
+        before = written(mind)
+
+        if part:
+            with pytest.raises(Invalid, match="it is an ingested file"):
+                import_(mind, str(store / part))
+        else:
+            result = import_(mind, str(store))
+            assert any("ingested file" in left.reason for left in result.skipped)
+        assert not [name for name in written(mind).keys() - before.keys() if "guide" in name]
 
     @pytest.mark.parametrize("hidden", [".index", ".obsidian", ".mind-export"])
     def test_an_export_is_recognised_after_another_program_opened_it(self, mind, exported, hidden):

@@ -20,8 +20,10 @@ from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, convert
 from mimo.features.importing.manifest import (
     FOLDER,
     Manifest,
+    format_of,
     hold,
     manifest_path,
+    own_paths,
     read_manifest,
     write_manifest,
 )
@@ -196,15 +198,19 @@ def import_source(
         existing = _Existing(mind)
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
         before = read_manifest(mind.project.root, manifest) or listed
+        # A newer export has another name.
+        others = _others(mind.project.root, manifest, owner) if format in sources.UNIQUE else []
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
         hidden = existing.private | {
             item.memory.id for item in items.items if item.memory and item.private
         }
-        rows = _planned(mind, existing, items.items, private=private, hidden=hidden, before=before)
+        rows = _planned(
+            mind, existing, items.items, private=private, hidden=hidden, before=(before, *others)
+        )
         if not dry_run and any(row.file for row in rows):
-            lost = _written(mind, rows, listed, trust=trust)
+            lost = _written(mind, rows, listed, others, trust=trust)
     return Outcome(
         source=path,
         format=format,
@@ -270,8 +276,28 @@ def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
     return [draft for draft in drafts if "*" in only or draft.project in only]
 
 
-def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) -> tuple[Row, ...]:
-    """Writes the manifest, then the memories; returns the rows that could not be read back."""
+def _others(root: Path, manifest: str, owner: str) -> list[Manifest]:
+    """Returns the user's manifests of other sources of a format."""
+    others: list[Manifest] = []
+    for path in own_paths(root, format_of(manifest), owner):
+        with suppress(StorageFailed):  # A damaged one is of no use.
+            other = read_manifest(root, path) if path != manifest else None
+            others += [other] if other else []
+    return others
+
+
+def _written(
+    mind: Mind,
+    rows: Sequence[Row],
+    listed: Manifest,
+    others: Sequence[Manifest] = (),
+    *,
+    trust: bool,
+) -> tuple[Row, ...]:
+    """Writes the manifest, then the memories; returns the rows that could not be read back.
+
+    A memory that is replaced is moved to the manifest from those of `others`.
+    """
     root = mind.project.root
     before = read_manifest(root, listed.path)
     earlier = before.files if before else {}
@@ -279,14 +305,26 @@ def _written(mind: Mind, rows: Sequence[Row], listed: Manifest, *, trust: bool) 
     # An import that was interrupted did not list them.
     whole = {row.path: row.digest for row in rows if row.file and row.digest == row.file.digest}
     changing = {row.path: row for row in rows if row.record}
+    replaceable = {row.existing: row.digest for row in changing.values() if row.existing}
     listed = replace(
         listed,
         source=listed.source.encode("utf-8", "replace").decode(),
-        files={**earlier, **{path: whole[path] for path in whole if path in earlier}, **new},
+        files={
+            **earlier,
+            **replaceable,
+            **{path: whole[path] for path in whole if path in earlier},
+            **new,
+        },
     )
     moving = {path: row.digest for path, row in changing.items() if row.hides}
     replacing = {path: row.file.digest for path, row in changing.items() if row.file}
     write_manifest(root, replace(listed, files={**listed.files, **moving}, replacing=replacing))
+    for other in others:
+        kept = {path: digest for path, digest in other.files.items() if path not in replaceable}
+        if not kept:
+            files.remove(files.safe_path(root, other.path))
+        elif len(kept) < len(other.files):
+            write_manifest(root, replace(other, files=kept))
     _create(mind, rows, trust=trust)
     if changing:
         replaced = _replace(mind, rows)
@@ -329,13 +367,13 @@ def _planned(
     *,
     private: bool = False,
     hidden: Container[str] = (),
-    before: Manifest | None = None,
+    before: Sequence[Manifest] = (),
 ) -> tuple[Row, ...]:
     """Returns the result of each row, given the existing memories.
 
-    A row replaces a memory that is exactly as `before` lists it; without it, none is replaced. A
-    row is skipped if it differs from a memory that is not in `before`, which may be of another
-    source with the same names. A shared memory that names one of `hidden` is skipped.
+    A row replaces a memory that is exactly as one of `before` lists it; without these, none is
+    replaced. A row is skipped if it differs from a memory that none of them lists, which may be of
+    another source with the same names. A shared memory that names one of `hidden` is skipped.
     """
     rows = []
     for item in items:
@@ -344,13 +382,13 @@ def _planned(
         if row.file and path:
             memory = row.item.memory and codec.normal(row.item.memory)
             same = digest == row.file.digest or (record is not None and record.memory == memory)
-            is_own = before is not None and before.wrote(path, digest)
+            is_own = any(manifest.wrote(path, digest) for manifest in before)
             is_published = files.is_private(row.file.path) and not files.is_private(path)
             replaces = record if is_own and (is_published or not same) else None
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
-            elif before is not None and row.changed and not before.lists(path):
+            elif before and row.changed and not any(manifest.lists(path) for manifest in before):
                 row = Row(item=item, skipped=_FOREIGN)
         if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)

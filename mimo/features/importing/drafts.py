@@ -196,11 +196,11 @@ def _sources(drafts: Sequence[Draft], format: str, existing: Mapping[str, Memory
         stored = chain.from_iterable(
             (name, *takewhile(existing.__contains__, _numbered(name))) for name in names
         )
-        found = [name for name in stored if _has_text(existing.get(name), draft)]
+        same = [name for name in stored if _has_text(existing.get(name), draft)]
         former = f"{format}:{draft.former}" if draft.former else ""
         if keys[place] not in existing and _is_same(existing.get(former), draft):
-            found.append(former)
-        if source := next((name for name in found if name not in taken), None):
+            same.append(former)
+        if source := next((name for name in same if name not in taken), None):
             taken[source] = place
     recognised = set(taken.values())
     for place, (key, long) in enumerate(zip(keys, longer, strict=True)):

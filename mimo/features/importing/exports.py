@@ -213,51 +213,62 @@ def mcp_memory(source: Source) -> Iterator[Draft]:
             reason = "it is a private relation" if start and is_marked(data) else reason
             skipped.append(Draft(key=place, group="others", skipped=reason))
     for name, parts in entities.items():
-        lines: list[str] = []
-        problem = None
-        for data in parts:
-            observations = data.get("observations")
-            listed = [observations] if isinstance(observations, str) else observations or []
-            if not isinstance(listed, list):
-                problem = "its observations are not a list"
-                break
-            texts = (
-                json.dumps(item, ensure_ascii=False) if isinstance(item, list | dict) else item
-                for item in listed
-            )
-            # The file may have an entity twice, the second time with more observations.
-            earlier = set(lines)
-            lines += [line for item in texts if (line := text(item)) and line not in earlier]
-        kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
-        created = next(filter(None, (first_moment(data, _CREATED) for data in parts)), None)
-        others = {
-            key: value
-            for data in parts
-            for key, value in unused(data, _OF_ENTITY).items()
-            # The date is that of the memory, and the id may be the name.
-            if not (key in _CREATED and moment(value) == created) and value != name
-        }
-        extra, prose = divided(
-            {"entity_type": kind, **others, "relation_details": details.get(name)}, "mcp"
-        )
-        yield Draft(
-            key=name,
-            group="entities",
-            content=joined(bullets(lines), *prose),
-            created=created,
-            title=name,
-            tags=tags(*(data.get("tags") for data in parts)),
-            links=tuple(relations.pop(name, ())),
-            extra=extra,
-            private=any(map(is_marked, parts)),
-            skipped=problem,
-        )
+        yield _entity(name, parts, tuple(relations.pop(name, ())), details.get(name))
     yield from skipped
     for start, links in relations.items():
         reason = "the relation begins at an entity that is not in the file"
         for link in links:
             key = f"{start} {link.type} {link.to}"
             yield Draft(key=key, group="relations", skipped=reason)
+
+
+def _entity(
+    name: str,
+    parts: Sequence[Mapping[str, Any]],
+    links: tuple[Link, ...],
+    details: Sequence[Mapping[str, Any]] | None,
+) -> Draft:
+    """Returns an entity, of which the file may have several parts.
+
+    `details` are the other fields of the relations that begin at it.
+    """
+    lines: list[str] = []
+    problem = None
+    for data in parts:
+        observations = data.get("observations")
+        listed = [observations] if isinstance(observations, str) else observations or []
+        if not isinstance(listed, list):
+            problem = "its observations are not a list"
+            break
+        texts = (
+            json.dumps(item, ensure_ascii=False) if isinstance(item, list | dict) else item
+            for item in listed
+        )
+        # The file may have an entity twice, the second time with more observations.
+        earlier = set(lines)
+        lines += [line for item in texts if (line := text(item)) and line not in earlier]
+    kind = next(filter(None, (text(data.get("entityType")) for data in parts)), None)
+    created = next(filter(None, (first_moment(data, _CREATED) for data in parts)), None)
+    others = {
+        key: value
+        for data in parts
+        for key, value in unused(data, _OF_ENTITY).items()
+        # The date is that of the memory, and the id may be the name.
+        if not (key in _CREATED and created and moment(value) == created) and value != name
+    }
+    extra, prose = divided({"entity_type": kind, **others, "relation_details": details}, "mcp")
+    return Draft(
+        key=name,
+        group="entities",
+        content=joined(bullets(lines), *prose),
+        created=created,
+        title=name,
+        tags=tags(*(data.get("tags") for data in parts)),
+        links=links,
+        extra=extra,
+        private=any(map(is_marked, parts)),
+        skipped=problem,
+    )
 
 
 _CREATED = ("createdAt", "created_at", "created", "timestamp", "updatedAt", "updated_at")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -58,6 +58,34 @@ def manifest_path(format: str, source: str | Path, owner: str) -> str:
     """Returns the path of the manifest of a source; `owner` is the user's secret."""
     digest = sha256(f"{source}\n{owner}".encode("utf-8", "replace")).hexdigest()
     return f"{FOLDER}/{format}-{digest[:8]}.json"
+
+
+def own_paths(root: Path, format: str | None, owner: str) -> list[str]:
+    """Returns the paths of the manifests, of one format, that this user's imports wrote.
+
+    A damaged one may be theirs, so it is among them.
+    """
+    wanted = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
+    names: list[str] = []
+    with suppress(OSError):
+        names = sorted(path.name for path in files.safe_path(root, FOLDER).glob("*.json"))
+    paths = (f"{FOLDER}/{name}" for name in names if wanted.fullmatch(name))
+    return [path for path in paths if _is_own(root, path, owner)]
+
+
+def format_of(path: str) -> str:
+    """Returns the format that a manifest's path names."""
+    return path[len(FOLDER) + 1 :].rpartition("-")[0]
+
+
+def _is_own(root: Path, path: str, owner: str) -> bool:
+    try:
+        manifest = read_manifest(root, path)
+    except StorageFailed:
+        return True
+    if manifest is None:
+        return False
+    return path == manifest_path(format_of(path), manifest.source, owner)
 
 
 def read_manifest(root: Path, path: str) -> Manifest | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
-from pathlib import Path
-
-from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features.importing import database
 from mimo.features.importing.manifest import (
     FOLDER,
     Manifest,
+    format_of,
     hold,
     manifest_path,
+    own_paths,
     read_manifest,
     write_manifest,
 )
@@ -75,14 +73,7 @@ def roll_back(
 def _imported(mind: Mind, named: str | None, format: str | None) -> str:
     """Returns the path of the manifest of the named source, or of the only one."""
     root, owner = mind.project.root, index_owner(mind.home, mind.randomness)
-    paths: list[str] = []
-    with suppress(OSError):
-        folder = files.safe_path(root, FOLDER)
-        names = sorted(path.name for path in folder.glob("*.json"))
-        wanted_name = re.compile(rf"{format or '[a-z0-9-]+'}-[0-9a-f]{{8}}\.json")
-        paths = [f"{FOLDER}/{name}" for name in names if wanted_name.fullmatch(name)]
-    paths = [path for path in paths if _is_own(root, path, owner)]
-    wanted = paths
+    paths = wanted = own_paths(root, format, owner)
     if named:
         end = manifest_path("", database.expanded(named, mind.environ), owner)
         wanted = [path for path in paths if path.endswith(end.removeprefix(f"{FOLDER}/"))]
@@ -93,7 +84,7 @@ def _imported(mind: Mind, named: str | None, format: str | None) -> str:
     options = (f"--db {m.source}" if is_mama else f"`{m.source}`" for m in listed)
     hint = f"name one: {', '.join(options)}"
     if len(wanted) > 1 and named:
-        formats = map(_format_of, wanted)
+        formats = map(format_of, wanted)
         raise Invalid(
             f"`{named}` was imported in {len(wanted)} formats",
             hint=f"name one: {', '.join(f'--from {format}' for format in formats)}",
@@ -107,21 +98,6 @@ def _imported(mind: Mind, named: str | None, format: str | None) -> str:
         f"nothing was imported from `{named}`" if named else "nothing was imported here",
         hint=hint if listed else f"see `{command} --help`",
     )
-
-
-def _format_of(path: str) -> str:
-    return path[len(FOLDER) + 1 :].rpartition("-")[0]
-
-
-def _is_own(root: Path, path: str, owner: str) -> bool:
-    """Returns whether this user's import wrote a manifest; a damaged one may be theirs."""
-    try:
-        manifest = read_manifest(root, path)
-    except StorageFailed:
-        return True
-    if manifest is None:
-        return False
-    return path == manifest_path(_format_of(path), manifest.source, owner)
 
 
 def _sorted(mind: Mind, path: str) -> RolledBack:

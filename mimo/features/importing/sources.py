@@ -78,6 +78,12 @@ READERS: Mapping[Format, Callable[[Source], Iterator[Draft]]] = {
     Format.CLAUDE_CHATS: exports.claude_chats,
 }
 
+UNIQUE = (
+    Format.MIND, Format.MEM0, Format.CLAUDE_MEM, Format.MCP_MEMORY_SERVICE, Format.CHATGPT,
+    Format.CLAUDE_CHATS,
+)  # fmt: skip
+"""The formats whose memories have the same key in each export, and no other memory has it."""
+
 _FOLDERS = (
     Format.OBSIDIAN, Format.BASIC_MEMORY, Format.ADR, Format.OKF, Format.NB, Format.CLAUDE_MEMORY,
 )  # fmt: skip

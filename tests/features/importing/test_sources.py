@@ -364,6 +364,60 @@ def contents(mind: Mind) -> list[str]:
     return sorted(text.rpartition("---\n")[2].strip() for text in texts)
 
 
+class TestNewerExports:
+    """An export has another name each time, and its memories have ids."""
+
+    @staticmethod
+    def export(path: Path, *texts: str) -> Path:
+        rows = [{"id": f"{n}", "memory": text} for n, text in enumerate(texts)]
+        path.write_text(json.dumps(rows), encoding="utf-8")
+        return path
+
+    def test_what_changed_is_replaced(self, mind, tmp_path):
+        old = self.export(tmp_path / "january.json", "One", "Two")
+        new = self.export(tmp_path / "february.json", "One", "Zwei", "Three")
+        import_(mind, str(old))
+
+        assert totals(import_(mind, str(new))) == (1, 1, 1, 0)
+        assert contents(mind) == ["One", "Three", "Zwei"]
+        assert totals(import_(mind, str(self.export(new, "One", "Deux")))) == (0, 1, 1, 0)
+        assert import_(mind, str(old), rollback=True).removed == 1
+        assert import_(mind, str(new), rollback=True).removed == 2
+
+    def test_a_source_without_memories_of_its_own_has_no_list(self, mind, tmp_path):
+        import_(mind, str(self.export(tmp_path / "january.json", "One")))
+        import_(mind, str(self.export(tmp_path / "february.json", "Eins")))
+
+        assert import_(mind, rollback=True).removed == 1
+
+    def test_a_memory_that_was_changed_here_stays(self, mind, tmp_path):
+        import_(mind, str(self.export(tmp_path / "january.json", "One")))
+        edit(mind, id_of(mind, "one"), content="Changed")
+
+        result = import_(mind, str(self.export(tmp_path / "february.json", "Eins")))
+
+        assert totals(result) == (0, 0, 1, 0)
+        assert contents(mind) == ["Changed"]
+
+    def test_an_interrupted_replacement_is_completed(self, mind, tmp_path, monkeypatch):
+        import_(mind, str(self.export(tmp_path / "january.json", "One")))
+        new = self.export(tmp_path / "february.json", "Eins")
+        rewrite = type(mind.store).rewrite
+
+        def interrupted(*given: object) -> None:
+            rewrite(*given)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(type(mind.store), "rewrite", interrupted)
+        with suppress(KeyboardInterrupt):
+            import_(mind, str(new))
+        monkeypatch.undo()
+
+        assert totals(import_(mind, str(new))) == (0, 0, 1, 0)
+        assert totals(import_(mind, str(self.export(new, "Un")))) == (0, 1, 0, 0)
+        assert import_(mind, rollback=True).removed == 1
+
+
 class TestSourcesWithoutIds:
     """Rows and places are not ids: other databases and files have the same ones."""
 
@@ -429,7 +483,7 @@ class TestSourcesWithoutIds:
         self, mind, tmp_path, monkeypatch, moved
     ):
         def earlier(drafts, format, existing):
-            keys = Counter()
+            keys: Counter[str] = Counter()
             for draft in drafts:
                 key = f"{format}:{draft.former or draft.key}"
                 keys[key] += 1

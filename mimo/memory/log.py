@@ -530,6 +530,7 @@ def _id_of(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
     a line has its own id.
     """
     key, slug = line_key(line), ids.slug(title)
+    slug = "" if ids.holds_secret(slug) else slug
 
     def numbered(copy: int) -> str:
         from hashlib import sha256

@@ -15,7 +15,7 @@ from mimo.features.context import files
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
-from mimo.memory.model import Filter
+from mimo.memory.model import Filter, Record
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, lookup, refresh, saving
 from mimo.server.requests import answer_to, request
@@ -137,7 +137,12 @@ def _state_of(mind: Mind, id: str) -> str:
         if user is None:
             raise
         mind, record = user, lookup.one(user, id)
-    return f"{trust_of(mind, record).value} {record.memory.text}"
+    return f"{trust_of(mind, record).value} {_text_of(mind, record)}"
+
+
+def _text_of(mind: Mind, record: Record) -> str:
+    """Returns the Markdown of a memory with its header, or of a part of an ingested file."""
+    return record.memory.text if record.parent else saving.file_text(mind, record)
 
 
 @request(
@@ -175,9 +180,9 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     _check(uri)
     record = lookup.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     finding.note(mind, [record])
-    text = record.memory.text if record.parent else saving.file_text(mind, record)
     stale = freshness.stale(mind, [record]).get(record.memory.id)
-    return ResourceText(text=text, trust=trust_of(mind, record), stale=stale)
+    text, trust = _text_of(mind, record), trust_of(mind, record)
+    return ResourceText(text=text, trust=trust, stale=stale)
 
 
 @request(

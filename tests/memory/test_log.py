@@ -1,5 +1,6 @@
 """A whole log -> memories with their lines, days and ids."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -63,6 +64,13 @@ def parsed(text, dates=None):
     )
     assert not isinstance(result, Problem)
     return result
+
+
+@pytest.mark.attack("memory that its mask makes unreachable")
+def test_no_id_of_a_line_holds_a_secret():
+    token = "shp" + "at_" + "0123456789abcdef" * 2
+    (record,) = parsed(f"## 2026-11-20\n\n**Decided:** {token} because x\n")
+    assert re.fullmatch("decision_[0-9a-f]{8}", record.memory.id)
 
 
 @pytest.mark.req("003-09")

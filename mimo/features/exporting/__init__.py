@@ -104,14 +104,14 @@ class _Reader:
         records = {record.memory.id: record for record in self.index.among(ids, Filter())}
         newer = self.index.newer(ids, shared=self.shared)
         present = [standing for standing in standings if standing.id in records]
-        memories = redacted([self._shown(records[standing.id].memory) for standing in present])
-        for standing, memory in zip(present, memories.value, strict=True):
+        shown = [(self._shown(records[standing.id].memory), standing.path) for standing in present]
+        for standing, (memory, path) in zip(present, redacted(shown).value, strict=True):
             successors = newer[standing.id].superseded_by
             yield Exported(
                 memory=memory,
                 private=standing.private,
                 untrusted=not standing.approved,
-                path=standing.path,
+                path=path,
                 successor=next((id for id in successors if id in self.chosen), None),
                 is_past=bool(successors),
                 targets=self._named(memory.links),

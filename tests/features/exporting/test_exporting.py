@@ -203,6 +203,7 @@ def test_files_that_the_project_has_anyway_are_left_out(shop: Mind, project: Pat
 def test_secrets_are_masked(shop: Mind, project: Path) -> None:
     path = project / ".mind/facts/fact_token.md"
     path.write_text(f"---\nid: fact_token\ntype: fact\n---\nThe token is {GITHUB}\n", "utf-8")
+    (project / f".mind/facts/{GITHUB}.md").write_text("A name with a token\n", "utf-8")
     for format in ("jsonl", "mcp", "llms"):
         text = run(shop, format=format)[1]
         assert GITHUB not in text

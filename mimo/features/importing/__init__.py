@@ -199,7 +199,7 @@ def import_source(
         listed = Manifest(path=manifest, source=str(path), backup="", files={})
         before = read_manifest(mind.project.root, manifest) or listed
         # A newer export has another name.
-        others = _others(mind.project.root, manifest, owner) if format in sources.UNIQUE else []
+        others = _others(mind, manifest, owner, path) if format in sources.UNIQUE else []
         items = resolved(
             drafts, format, existing.sources, hidden=existing.private, private=private, now=now
         )
@@ -276,14 +276,23 @@ def _of_projects(drafts: list[Draft], only: Sequence[str]) -> list[Draft]:
     return [draft for draft in drafts if "*" in only or draft.project in only]
 
 
-def _others(root: Path, manifest: str, owner: str) -> list[Manifest]:
-    """Returns the user's manifests of other sources of a format."""
+def _others(mind: Mind, manifest: str, owner: str, source: Path) -> list[Manifest]:
+    """Returns the user's manifests of other sources of a format that are not newer than `source`.
+
+    The age of a source that is missing is unknown: the one that is here counts as newer.
+    """
     others: list[Manifest] = []
-    for path in own_paths(root, format_of(manifest), owner):
+    for path in own_paths(mind.project.root, format_of(manifest), owner):
         with suppress(StorageFailed):  # A damaged one is of no use.
-            other = read_manifest(root, path) if path != manifest else None
-            others += [other] if other else []
+            other = read_manifest(mind.project.root, path) if path != manifest else None
+            others += [other] if other and not _is_newer(Path(other.source), source) else []
     return others
+
+
+def _is_newer(path: Path, other: Path) -> bool:
+    with suppress(OSError, ValueError):
+        return path.stat().st_mtime_ns > other.stat().st_mtime_ns
+    return False
 
 
 def _written(
@@ -372,8 +381,10 @@ def _planned(
     """Returns the result of each row, given the existing memories.
 
     A row replaces a memory that is exactly as one of `before` lists it; without these, none is
-    replaced. A row is skipped if it differs from a memory that none of them lists, which may be of
-    another source with the same names. A shared memory that names one of `hidden` is skipped.
+    replaced. The first of them is of the source itself, and alone counts if the row's id is a
+    number, which any source may have. A row is skipped if it differs from a memory that none of
+    them lists, which may be of another source with the same names. A shared memory that names one
+    of `hidden` is skipped.
     """
     rows = []
     for item in items:
@@ -382,13 +393,14 @@ def _planned(
         if row.file and path:
             memory = row.item.memory and codec.normal(row.item.memory)
             same = digest == row.file.digest or (record is not None and record.memory == memory)
-            is_own = any(manifest.wrote(path, digest) for manifest in before)
+            manifests = before[:1] if item.key.isdecimal() else before
+            is_own = any(manifest.wrote(path, digest) for manifest in manifests)
             is_published = files.is_private(row.file.path) and not files.is_private(path)
             replaces = record if is_own and (is_published or not same) else None
             row = replace(row, existing=path, digest=digest, changed=not same, record=replaces)
             if is_published and not row.hides:
                 row = Row(item=item, skipped=_PUBLISHED)
-            elif before and row.changed and not any(manifest.lists(path) for manifest in before):
+            elif before and row.changed and not any(each.lists(path) for each in manifests):
                 row = Row(item=item, skipped=_FOREIGN)
         if (row.new or row.record) and not files.is_private(row.path) and _names(row, hidden):
             row = Row(item=item, skipped=_NAMES_PRIVATE)

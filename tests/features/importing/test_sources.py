@@ -369,7 +369,7 @@ class TestNewerExports:
 
     @staticmethod
     def export(path: Path, *texts: str) -> Path:
-        rows = [{"id": f"{n}", "memory": text} for n, text in enumerate(texts)]
+        rows = [{"id": f"id-{n}", "memory": text} for n, text in enumerate(texts)]
         path.write_text(json.dumps(rows), encoding="utf-8")
         return path
 
@@ -383,6 +383,23 @@ class TestNewerExports:
         assert totals(import_(mind, str(self.export(new, "One", "Deux")))) == (0, 1, 1, 0)
         assert import_(mind, str(old), rollback=True).removed == 1
         assert import_(mind, str(new), rollback=True).removed == 2
+
+    def test_an_older_export_replaces_nothing(self, mind, tmp_path):
+        old = self.export(tmp_path / "january.json", "One", "Two")
+        os.utime(old, (1, 1))
+        import_(mind, str(self.export(tmp_path / "february.json", "Eins", "Two")))
+
+        assert totals(import_(mind, str(old))) == (0, 0, 1, 1)
+        assert contents(mind) == ["Eins", "Two"]
+
+    def test_a_number_is_no_id_of_another_source(self, mind, tmp_path):
+        ana, ben = tmp_path / "ana.json", tmp_path / "ben.json"
+        ana.write_text(json.dumps([{"id": 1, "memory": "Ana likes tea"}]), encoding="utf-8")
+        ben.write_text(json.dumps([{"id": 1, "memory": "Ben likes coffee"}]), encoding="utf-8")
+        import_(mind, str(ana))
+
+        assert totals(import_(mind, str(ben))) == (0, 0, 0, 1)
+        assert contents(mind) == ["Ana likes tea"]
 
     def test_a_source_without_memories_of_its_own_has_no_list(self, mind, tmp_path):
         import_(mind, str(self.export(tmp_path / "january.json", "One")))

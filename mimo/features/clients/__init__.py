@@ -263,7 +263,7 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     before = current
     if note:
         before = note.before if note.after == current else ""
-    made = editing.missing(file.format, file.text, target.edits)
+    made = _made(file, target, note)
     after = file.encoded(text)
     note = Note(
         clients=clients,
@@ -274,10 +274,23 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     return Plan(file, after, note, remark)
 
 
+def _made(file: FileState, target: Target, note: Note | None) -> tuple[tuple[str, ...], ...]:
+    """Returns the containers that are created for the edits.
+
+    A file without a note may have some of ours already. Containers with nothing else count, too.
+    """
+    text = file.text
+    if note is None:
+        with suppress(MindError):
+            text = editing.take_out(file.format, text, target.edits, made=None)
+    return editing.missing(file.format, text, target.edits)
+
+
 def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
     """Returns the plan that removes the edits from a file.
 
-    A file that has not changed since is restored; from any other, the entries are cut out.
+    A file that has not changed since is restored, unless it had some of our entries before. From
+    any other, the entries are cut out.
     """
     file = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
@@ -289,7 +302,8 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
     if note and note.after == files.digest(file.data):
         if note.before is None:
             return Plan(file, None)
-        if (before := storage.kept(mind.home, target.path, note.before)) is not None:
+        before = storage.kept(mind.home, target.path, note.before)
+        if before is not None and not _has_ours(replace(file, data=before), target):
             return Plan(file, before)
     data = read(file)
     made = note.made if note else None
@@ -305,6 +319,14 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
     )
     after = None if is_ours_alone else file.encoded(text)
     return Plan(file, after, remark=NOT_OURS if others_run else None)
+
+
+def _has_ours(file: FileState, target: Target) -> bool:
+    """Returns whether a file has entries or hooks of ours."""
+    try:
+        return editing.take_out(file.format, file.text, target.edits, made=()) != file.text
+    except MindError:
+        return True  # It has some that can't be cut out.
 
 
 def _is_empty(text: str, file: FileState, target: Target) -> bool:

@@ -377,6 +377,35 @@ def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Ma
         assert file.read_bytes() == text.encode()
 
 
+@pytest.mark.parametrize("other", [{}, {"mine": 1}])
+def test_uninstall_removes_an_entry_and_hooks_that_a_file_had_before(
+    mind: Mind, project: Path, here: Machine, other: dict[str, int]
+) -> None:
+    (project / ".claude").mkdir()
+    entry = project / ".mcp.json"
+    hooks = project / ".claude/settings.json"
+    start = grouped("mind hook claude-code", timeout=10)
+    entry.write_text(json.dumps(other | {"mcpServers": {"mind": {**STDIO, "env": {}}}}))
+    hooks.write_text(json.dumps(other | {"hooks": {"SessionStart": [start]}}))
+
+    install(mind, "claude-code", "project", here, force=True)
+    rows = uninstall(mind, "claude-code", "project", here)
+
+    assert [row.action for row in rows] == ["changed", "changed"]
+    assert [json.loads(file.read_text()) for file in (entry, hooks)] == [other, other]
+
+
+def test_an_entry_of_another_program_comes_back_after_force(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".mcp.json"
+    text = '{"mcpServers": {"mind": {"command": "other", "args": []}}}'
+    file.write_text(text)
+    install(mind, "claude-code", "project", here, force=True)
+    uninstall(mind, "claude-code", "project", here)
+    assert file.read_text() == text
+
+
 def test_later_changes_of_the_user_stay(mind: Mind, project: Path, here: Machine) -> None:
     install(mind, "cursor", "project", here)
     file = project / ".cursor/mcp.json"

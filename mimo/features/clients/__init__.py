@@ -257,13 +257,15 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     elif any(editing.has_other_hook(editing.load(file.format, text), e) for e in target.edits):
         remark = "its hooks are changed, or of an earlier version; `--force` replaces them"
     clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
+    made = _made(file, target, note)
     if text == file.text:
-        return Plan(file, file.data, replace(note, clients=clients) if note else None, remark)
+        # Without a note, the file had ours already: its original is unknown.
+        note = note or Note(clients=clients, before="", after="", made=made)
+        return Plan(file, file.data, replace(note, clients=clients), remark)
     current = None if file.data is None else files.digest(file.data)
     before = current
     if note:
         before = note.before if note.after == current else ""
-    made = _made(file, target, note)
     after = file.encoded(text)
     note = Note(
         clients=clients,

@@ -434,6 +434,20 @@ def test_a_shared_entry_is_removed_with_its_last_client(
     assert not (project / ".mcp.json").exists()
 
 
+def test_a_shared_entry_that_the_file_had_before_is_removed_with_its_last_client(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".mcp.json"
+    file.write_text(json.dumps({"mcpServers": {"mind": STDIO}}))
+    install(mind, "claude-code", "project", here)
+    install(mind, "copilot", "project", here)
+    (step, *_) = uninstall(mind, "copilot", "project", here)
+
+    assert (step.action, step.note) == ("unchanged", "claude-code uses it too")
+    uninstall(mind, "claude-code", "project", here)
+    assert json.loads(file.read_text()) == {}
+
+
 def test_a_dry_run_shows_the_difference_and_writes_nothing(
     mind: Mind, project: Path, home: Path, here: Machine
 ) -> None:

@@ -203,8 +203,14 @@ def has_other_hook(data: Any, edit: Edit) -> bool:
 
 
 def _our_hooks(data: Any, path: Path) -> list[Mapping[str, Any]]:
+    """Returns the items of ours in a list; a group that has other hooks, too, without those."""
     items = at(data, path)
-    return [items[place] for place in _our_items(items)]
+    return [_with_ours_alone(items[place]) for place in _our_items(items)]
+
+
+def _with_ours_alone(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    places = _our_part(item)
+    return {**item, "hooks": [item["hooks"][place] for place in places]} if places else item
 
 
 def _is_earlier(item: Mapping[str, Any], edit: Hook) -> bool:
@@ -250,29 +256,40 @@ def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
 
 def _our_items(items: Any) -> list[int]:
     listed = items if isinstance(items, list) else []
-    return [place for place, item in enumerate(listed) if _runs_us(item)]
+    return [place for place, item in enumerate(listed) if _runs_us(item) or _our_part(item)]
 
 
-def _runs_us(item: Any) -> bool:
-    """Returns whether a hook, or every hook of a group, runs mind."""
-    if not isinstance(item, dict):
+def _our_part(group: Any) -> list[int]:
+    """Returns the places of our hooks in a group; none if the item is not a group."""
+    within = group.get("hooks") if isinstance(group, dict) else None
+    listed = within if isinstance(within, list) else []
+    return [place for place, hook in enumerate(listed) if _runs_us(hook)]
+
+
+def _runs_us(hook: Any) -> bool:
+    """Returns whether a hook that is not a group runs mind."""
+    if not isinstance(hook, dict) or isinstance(hook.get("hooks"), list):
         return False
-    if isinstance(within := item.get("hooks"), list):
-        return bool(within) and all(map(_runs_us, within))
-    return _OUR_HOOK.search(" ".join(command_of(item))) is not None
+    return _OUR_HOOK.search(" ".join(command_of(hook))) is not None
 
 
 def is_async(item: Any) -> bool:
     """Returns whether the client does not wait for a hook of ours."""
-    within = item.get("hooks") if isinstance(item, dict) else None
-    return _runs_us(item) and isinstance(within, list) and bool(within[0].get("async"))
+    return any(item["hooks"][place].get("async") for place in _our_part(item))
 
 
 def _without_hooks(format: Format, text: str, path: Path) -> str:
+    drop_item = _drop_item_toml if format is Format.TOML else json_file.drop_item
     while places := _our_items(at(data := load(format, text), path)):
-        drop_item = _drop_item_toml if format is Format.TOML else json_file.drop_item
-        after = drop_item(text, path, places[-1])
-        del at(expected := deepcopy(data), path)[places[-1]]
+        items = at(expected := deepcopy(data), path)
+        group = items[places[-1]]
+        inner = _our_part(group)
+        if inner and len(inner) < len(group["hooks"]):
+            after = drop_item(text, path, places[-1], inner[-1])
+            del group["hooks"][inner[-1]]
+        else:
+            after = drop_item(text, path, places[-1])
+            del items[places[-1]]
         if format is Format.TOML:
             # A list of tables, and a table without a header of its own, disappear when empty.
             for end in range(len(path), 0, -1):
@@ -424,14 +441,25 @@ def _tables(path: Path, item: Mapping[str, Any]) -> Iterator[str]:
             yield from _tables((*path, key), within)
 
 
-def _drop_item_toml(text: str, path: Path, place: int) -> str:
-    """Returns the text without a table in a list; the comments below it stay."""
-    name = _name_toml(path)
-    headers = re.finditer(rf"^[ \t]*\[\[[ \t]*{name}[ \t]*\]\]", text, re.MULTILINE)
-    header = next(itertools.islice(headers, place, None), None)
-    if header is None:
+def _drop_item_toml(text: str, path: Path, place: int, hook: int | None = None) -> str:
+    """Returns the text without a table in a list, or without one hook of such a group.
+
+    The comments below it stay.
+    """
+    header = _header_toml(text, path, place)
+    if hook is not None:
+        path = (*path, "hooks")
+        header = _header_toml(text, path, hook, after=header.end())
+    return _cut_tables(text, header, _name_toml(path))
+
+
+def _header_toml(text: str, path: Path, place: int, *, after: int = 0) -> re.Match[str]:
+    """Returns the header of a table in a list. Raises `Invalid` if it is not a list of tables."""
+    header = re.compile(rf"^[ \t]*\[\[[ \t]*{_name_toml(path)}[ \t]*\]\]", re.MULTILINE)
+    match = next(itertools.islice(header.finditer(text, after), place, None), None)
+    if match is None:
         raise Invalid(f"`{'.'.join(path)}` is not a list of tables", hint="nothing was changed")
-    return _cut_tables(text, header, name)
+    return match
 
 
 def _name_toml(path: Path) -> str:

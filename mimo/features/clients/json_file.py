@@ -213,10 +213,16 @@ def drop(text: str, path: Path) -> str:
     return text if parent is None or element is None else _cut(document, parent, element)
 
 
-def drop_item(text: str, path: Path, index: int) -> str:
-    """Returns the text without one item of the list at `path`."""
+def drop_item(text: str, path: Path, index: int, hook: int | None = None) -> str:
+    """Returns the text without one item of the list at `path`, or one hook of such a group.
+
+    Raises `Invalid` if the group has two lists of hooks.
+    """
     document = Document(text)
     node = document.at(path)
+    if node is not None and hook is not None:
+        member, index = node.elements[index].node.member(("hooks",)), hook
+        node = member.node if member else None
     return text if node is None else _cut(document, node, node.elements[index])
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
-from mimo.features.clients.edits import Entry, Format, Hook, load, put_in, take_out
+from mimo.features.clients.edits import Entry, Format, Hook, has_other_hook, load, put_in, take_out
 
 SERVER = {"command": "mind", "args": ["mcp"]}
 ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)
@@ -115,6 +115,36 @@ def test_a_changed_hook_is_still_ours(command: str) -> None:
 
     assert put_in(Format.JSON, text, [HOOK]) == text
     assert take_out(Format.JSON, text, [HOOK], made=None) == "{}"
+
+
+LINT = {"command": "./lint.sh"}
+GROUP = Hook(path=("hooks", "Start"), value={"matcher": "x", "hooks": [HOOK.value]})
+
+
+@pytest.mark.parametrize("format", [Format.JSON, Format.TOML])
+@pytest.mark.parametrize("hooks", [[HOOK.value, LINT], [LINT, HOOK.value]])
+def test_a_hook_that_the_user_added_to_our_group_stays_alone(
+    format: Format, hooks: list[dict[str, object]]
+) -> None:
+    other = Hook(path=GROUP.path, value={"hooks": [LINT, LINT]})
+    mixed = Hook(path=GROUP.path, value={**GROUP.value, "hooks": hooks})
+    text = put_in(format, put_in(format, "", [other]), [mixed])
+
+    assert load(format, text)["hooks"]["Start"] == [other.value, mixed.value]
+    assert put_in(format, text, [GROUP], force=True) == text
+    assert not has_other_hook(load(format, text), GROUP)
+    left = load(format, take_out(format, text, [GROUP], made=None))
+    assert left == {"hooks": {"Start": [other.value, {"matcher": "x", "hooks": [LINT]}]}}
+
+
+def test_a_changed_hook_in_a_group_with_others_is_replaced_by_force() -> None:
+    old = {"matcher": "x", "hooks": [{**HOOK.value, "timeout": 9}, LINT]}
+    text = json_file.append("{}", HOOK.path, old)
+
+    assert has_other_hook(load(Format.JSON, text), GROUP)
+    assert put_in(Format.JSON, text, [GROUP]) == text
+    forced = load(Format.JSON, put_in(Format.JSON, text, [GROUP], force=True))
+    assert forced == {"hooks": {"Start": [{**old, "hooks": [LINT]}, GROUP.value]}}
 
 
 @pytest.mark.parametrize("command", ["remind hook x", "mindful hook", "echo mind"])

@@ -150,11 +150,17 @@ def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...
         needed = isinstance(edit, Needed) and bool(text.strip())
         depth = len(edit.path) + (isinstance(edit, Hook) or needed)
         wanted |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
-    return tuple(path for path in wanted if at(data, path) is None)
+    return tuple(path for path in wanted if not _has(data, path))
+
+
+def _has(data: Any, path: Path) -> bool:
+    """Returns whether there is a value at a path; null is one, too."""
+    above = at(data, path[:-1])
+    return isinstance(above, dict) and path[-1] in above
 
 
 def at(data: Any, path: Path) -> Any:
-    """Returns the value at a path; None if there is none."""
+    """Returns the value at a path; None if there is none, or if it is null."""
     for key in path:
         if not isinstance(data, dict) or key not in data:
             return None

@@ -421,6 +421,18 @@ def test_later_changes_of_the_user_stay(mind: Mind, project: Path, here: Machine
     assert not hooks.exists()
 
 
+def test_a_key_without_a_value_stays_with_its_comment(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    file = user / ".config/goose/config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("extensions: # mine\nmode: auto\n")
+    install(mind, "goose", "user", here)
+    file.write_text(f"{file.read_text()}later: 1\n")
+    uninstall(mind, "goose", "user", here)
+    assert file.read_text() == "extensions: {} # mine\nmode: auto\nlater: 1\n"
+
+
 def test_a_shared_entry_is_removed_with_its_last_client(
     mind: Mind, project: Path, here: Machine
 ) -> None:

@@ -20,7 +20,7 @@ from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
-from mimo.features.clients.edits import Edit, Entry, Format, Needed, Script, load
+from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed, Script, load
 from mimo.features.clients.storage import FileState, Note
 from mimo.features.clients.table import (
     CLIENTS,
@@ -240,16 +240,12 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     file = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
     data = read(file)
-    try:
-        text = editing.put_in(file.format, file.text, target.edits, force=force)
-    except MindError as error:
-        entries = (edit for edit in target.edits if isinstance(edit, Entry))
-        by_hand = "; ".join(
-            f"the entry would be {'.'.join(entry.path)} = "
-            f"{json.dumps(entry.value, ensure_ascii=False)}"
-            for entry in entries
-        )
-        raise _with_path(error, target.path, by_hand) from None
+    text = file.text
+    for edit in target.edits:
+        try:
+            text = editing.put_in(file.format, text, [edit], force=force)
+        except MindError as error:
+            raise _with_path(error, target.path, _by_hand(edit)) from None
     differing = [line for edit in target.edits if (line := editing.differing(data, edit))]
     remark = None
     if differing and not force:
@@ -274,6 +270,16 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
         made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
     )
     return Plan(file, after, note, remark)
+
+
+def _by_hand(edit: Edit) -> str:
+    """Returns what the user can add instead of an edit that failed."""
+    if isinstance(edit, Script):
+        return ""
+    name, value = ".".join(edit.path), json.dumps(edit.value, ensure_ascii=False)
+    if isinstance(edit, Hook):
+        return f"the new item of {name} would be {value}"
+    return f"the entry would be {name} = {value}"
 
 
 def _made(file: FileState, target: Target, note: Note | None) -> tuple[tuple[str, ...], ...]:

@@ -39,6 +39,13 @@ class Format(StrEnum):
     SCRIPT = "script"
 
 
+_FORMS = {
+    Format.TOML: "write its section as tables with headers, not as a value in brackets; ",
+    Format.YAML: "write the file as one block, without braces, aliases or `...`; ",
+}
+"""The form of a section that can be changed."""
+
+
 class Entry(NamedTuple):
     """The entry of the server, under our key."""
 
@@ -103,7 +110,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
         else:
             after = _put(format, text, edit.path, edit.value)
             expected = _with(data, edit.path, edit.value)
-        text = _verified(format, after, expected)
+        text = _verified(format, after, expected, edit.path)
     return text
 
 
@@ -299,9 +306,10 @@ def _without_hooks(format: Format, text: str, path: Path) -> str:
         if format is Format.TOML:
             # A list of tables, and a table without a header of its own, disappear when empty.
             for end in range(len(path), 0, -1):
-                if not at(expected, path[:end]) and at(load(format, after), path[:end]) is None:
-                    expected = _without(expected, path[:end])
-        text = _verified(format, after, expected)
+                above = path[:end]
+                if not at(expected, above) and at(_reread(format, after, path), above) is None:
+                    expected = _without(expected, above)
+        text = _verified(format, after, expected, path)
     return text
 
 
@@ -309,20 +317,35 @@ def _dropped(format: Format, text: str, path: Path) -> str:
     data = load(format, text)
     after = _drop(format, text, path)
     expected = _without(data, path)
-    if format is Format.TOML and at(load(format, after), path[:-1]) is None:
+    if format is Format.TOML and at(_reread(format, after, path), path[:-1]) is None:
         # A table without a header of its own disappears with its last child.
         expected = _without(expected, path[:-1])
-    return _verified(format, after, expected)
+    return _verified(format, after, expected, path)
 
 
-def _verified(format: Format, text: str, expected: Any) -> str:
-    """Returns a changed text. Raises `Invalid` if its data is not as expected."""
-    if load(format, text) != expected:
-        raise Invalid(
-            "it can't be changed without changing something else",
-            hint="nothing was changed",
-        )
+def _verified(format: Format, text: str, expected: Any, path: Path) -> str:
+    """Returns a text that was changed at a path. Raises `Invalid` if its data is not expected."""
+    if _reread(format, text, path) != expected:
+        raise _unchangeable(format, path)
     return text
+
+
+def _reread(format: Format, text: str, path: Path) -> Any:
+    """Returns the data in a text that was changed at a path. Raises `Invalid`.
+
+    An error of the changed text would name lines that the file does not have.
+    """
+    try:
+        return load(format, text)
+    except Invalid:
+        raise _unchangeable(format, path) from None
+
+
+def _unchangeable(format: Format, path: Path) -> Invalid:
+    return Invalid(
+        f"a change of `{'.'.join(path)}` would change something else, too",
+        hint=f"{_FORMS.get(format, '')}nothing was changed",
+    )
 
 
 def _with(data: Any, path: Path, value: Any) -> Any:
@@ -379,7 +402,8 @@ def _load_toml(text: str) -> Any:
 def _put_toml(text: str, path: Path, value: Any) -> str:
     import tomlkit
 
-    text = _drop_toml(text, path)
+    if at(_load_toml(text), path) is not None:
+        text = _drop_toml(text, path)
     newline = newline_of(text)
     table = tomlkit.item(value)
     for key in reversed(path[1:]):
@@ -400,8 +424,8 @@ def _drop_toml(text: str, path: Path) -> str:
         return text
     try:
         document = tomlkit.parse(text)
-    except ValueError as error:
-        raise Invalid(str(error), hint=UNCHANGED) from None
+    except ValueError:
+        raise _unchangeable(Format.TOML, path) from None
     holder: Any = document
     for key in path[:-1]:
         holder = holder.get(key)
@@ -464,7 +488,7 @@ def _header_toml(text: str, path: Path, place: int, *, after: int = 0) -> re.Mat
     header = re.compile(rf"^[ \t]*\[\[[ \t]*{_name_toml(path)}[ \t]*\]\]", re.MULTILINE)
     match = next(itertools.islice(header.finditer(text, after), place, None), None)
     if match is None:
-        raise Invalid(f"`{'.'.join(path)}` is not a list of tables", hint="nothing was changed")
+        raise _unchangeable(Format.TOML, path)
     return match
 
 
@@ -527,7 +551,10 @@ def _put_yaml(text: str, path: Path, value: Any) -> str:
     section, name = path
     text = _drop_yaml(text, path)
     newline = newline_of(text)
-    member = _member(yaml.compose(text, yaml.SafeLoader), section)
+    try:
+        member = _member(yaml.compose(text, yaml.SafeLoader), section)
+    except yaml.YAMLError:
+        raise _unchangeable(Format.YAML, path) from None
     if text and not text.endswith("\n"):
         text += newline
     indent = "  "

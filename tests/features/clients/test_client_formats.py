@@ -221,9 +221,26 @@ def test_a_table_is_removed_with_its_subtables() -> None:
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", 'mcp_servers = {a = {command = "x"}}\n'])
-def test_a_toml_file_with_inline_tables_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
+def test_a_toml_file_with_inline_tables_is_refused_with_the_form_that_is_needed(text: str) -> None:
+    with pytest.raises(Invalid, match=r"`mcp_servers\.mind`") as caught:
         put_in(Format.TOML, text, [TABLE])
+    assert caught.value.hint.startswith("write its section as tables")
+
+
+@pytest.mark.parametrize("command", ["x", "mind hook codex"])
+def test_a_toml_file_with_a_list_in_brackets_is_refused_with_the_form_that_is_needed(
+    command: str,
+) -> None:
+    text = f'[hooks]\nStart = [{{command = "{command}", timeout = 1}}]\n'
+    with pytest.raises(Invalid, match=r"`hooks\.Start`") as caught:
+        put_in(Format.TOML, text, [HOOK], force=True)
+    assert caught.value.hint.startswith("write its section as tables")
+
+
+def test_a_header_in_a_text_is_not_a_table() -> None:
+    text = 'a = """\n[mcp_servers.mind]\nb = 1\n"""\n'
+    after = put_in(Format.TOML, text, [TABLE])
+    assert after == text + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
 
 
 def test_a_malformed_toml_file_is_refused_with_its_line() -> None:
@@ -260,10 +277,20 @@ def test_an_extension_is_added_to_a_file_without_any(text: str) -> None:
     assert "extensions" not in (load(Format.YAML, left))
 
 
-@pytest.mark.parametrize("text", ["extensions: {a: {b: 1}}\n", "{extensions: {}}\n"])
-def test_a_yaml_file_of_another_style_is_refused(text: str) -> None:
-    with pytest.raises(Invalid):
-        put_in(Format.YAML, text, [EXTENSION])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extensions: {a: {b: 1}}\n",
+        "{extensions: {}}\n",
+        "{model: x}\n",
+        "model: x\n...\n",
+        "extensions:\n  mind: &a {cmd: mind, args: [mcp]}\nb: *a\n",
+    ],
+)
+def test_a_yaml_file_of_another_style_is_refused_with_the_style_that_is_needed(text: str) -> None:
+    with pytest.raises(Invalid, match="extensions") as caught:
+        put_in(Format.YAML, text, [EXTENSION], force=True)
+    assert caught.value.hint.startswith(("write the file as one block", "put each of its entries"))
 
 
 @pytest.mark.parametrize("text", ["a: [1\n", "a: 1\n b: 2\n", "- 1\n", "a: 1\n---\nb: 2\n"])

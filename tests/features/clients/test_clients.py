@@ -489,6 +489,20 @@ def test_a_malformed_file_stops_the_whole_installation(
     assert tree(project) == before
 
 
+def test_a_refusal_names_the_hook_that_can_not_be_added(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    file = user / ".codex/config.toml"
+    file.parent.mkdir()
+    file.write_text('[hooks]\nSessionStart = [{hooks = [{type = "command", command = "x"}]}]\n')
+    with pytest.raises(
+        Invalid, match=r"config\.toml`: a change of `hooks\.SessionStart`"
+    ) as caught:
+        install(mind, "codex", "user", here)
+    assert "the new item of hooks.SessionStart would be {" in caught.value.hint
+    assert "mcp_servers" not in caught.value.hint
+
+
 def test_an_installation_that_fails_at_a_later_file_does_not_claim_that_nothing_changed(
     mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

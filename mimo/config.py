@@ -33,6 +33,8 @@ _DEEPEST = 8
 """Maximum depth of tables; settings need two."""
 
 
+_UNREAD = ", so it is not read; until that is corrected, settings that restrict are strictest"
+
 _TYPES = {bool: "true or false", float: "a number", int: "a whole number", str: "a text"}
 _ON_OFF = ("on", "off")
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
@@ -386,6 +388,22 @@ SETTINGS = (
 )
 
 
+FALLBACKS = {
+    "trust.only": "<none>",  # No commit is by it: an address can't contain `>`.
+    "trash.megabytes": "100000",
+    "trash.days": "36500",
+    "context.daemon": "off",
+    "hook.context": "off",
+    "hook.edges": "off",
+    "hook.summaries": "off",
+    "server.socket": "off",
+}
+"""The values if those in a file can't be used, as texts.
+
+The user may have restricted something, so these permit and remove as little as possible.
+"""
+
+
 def setting(key: str) -> Setting:
     """Returns the setting with that key. Raises `Invalid`."""
     by_key = {declared.key: declared for declared in SETTINGS}
@@ -419,17 +437,24 @@ class Config:
 def load(*, user: Path | None, project: Path | None) -> Config:
     """Returns the settings of the two files, either of which may be missing.
 
-    An invalid value or an unknown key is ignored, with a warning in `warnings`.
+    An invalid value or an unknown key is ignored, with a warning in `warnings`. `FALLBACKS` apply
+    to such settings, and to all settings of a file that can't be read.
     """
     values = {s.key: s.default for s in SETTINGS}
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
-        for key, value in _read(path, scope, warnings).items():
+        given = _read(path, scope, warnings)
+        if given is None:
+            _fall_back("", scope, values, origins)
+            continue
+        for key, value in given.items():
             try:
                 problem = _take(key, value, scope, values, origins)
-            except (ValueError, OverflowError, RecursionError) as error:
-                problem = f"`{key[:80]}` can't be used: {error}"
+            except (Invalid, ValueError, OverflowError, RecursionError) as error:
+                reason = f"`{key[:80]}` can't be used: {error}"
+                problem = error.message if isinstance(error, Invalid) else reason
+                problem += _fall_back(key, scope, values, origins)
             if problem:
                 warnings.append(f"{path}: {problem}")
     return Config(values=values, origins=origins, warnings=tuple(warnings))
@@ -447,26 +472,38 @@ def format_of(data: bytes) -> int:
 def _take(
     key: str, value: Any, scope: Scope, values: dict[str, Any], origins: dict[str, str]
 ) -> str | None:
-    """Sets one key; returns the warning if it is ignored."""
+    """Sets one key; returns the warning if it is ignored. Raises `Invalid`."""
     if key == "format":
         if type(value) is not int or value < 1:
             return f"`format` must be a whole number from 1, not `{value}`"
         if scope is Scope.PROJECT:
             values["format"] = value
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
-    try:
-        declared = setting(key)
-        if declared.scope not in (Scope.ANY, scope):
-            return f"`{key}` is read from the {declared.scope}'s config only"
-        values[key] = declared.check(value)
-    except Invalid as error:
-        return error.message
+    declared = setting(key)
+    if declared.scope not in (Scope.ANY, scope):
+        return f"`{key}` is read from the {declared.scope}'s config only"
+    values[key] = declared.check(value)
     origins[key] = scope.value
     return None
 
 
-def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any]:
-    """Returns the file's settings with dotted keys; a file that can't be read gives a warning.
+def _fall_back(key: str, scope: Scope, values: dict[str, Any], origins: dict[str, str]) -> str:
+    """Sets the fallbacks of the settings that a key may mean; returns the end of a warning.
+
+    A table or a value may be in place of the other. An empty key means every setting.
+    """
+    used = ""
+    for name, text in FALLBACKS.items():
+        if not key or f"{key}.".startswith(f"{name}.") or name.startswith(f"{key}."):
+            declared = setting(name)
+            if declared.scope in (Scope.ANY, scope):
+                values[name], origins[name] = declared.parse(text), scope.value
+                used += f"; until this is corrected, `{name}` is `{text}`"
+    return used
+
+
+def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any] | None:
+    """Returns the file's settings with dotted keys; None, with a warning, if it can't be read.
 
     Symbolic links are followed for the user's file only: in a project, a link could reveal names
     from other files of the user.
@@ -475,20 +512,21 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
         return {}
     try:
         data = disk.read(path, limit=MAX_BYTES, follow=scope is Scope.USER)
-    except FileNotFoundError:
-        return {}
     except OSError as error:
+        # A broken link is not a missing file: the settings that it leads to may restrict.
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(path):
+            return {}
         linked = scope is Scope.PROJECT and os.path.islink(path)  # noqa: PTH114 - raises nothing
         reason = "not a regular file" if linked else error.strerror
-        warnings.append(f"{path}: {reason}, so it is not read")
-        return {}
+        warnings.append(f"{path}: {reason}{_UNREAD}")
+        return None
     try:
         return _parsed(data)
     except RecursionError:
-        warnings.append(f"{path}: nested too deeply, so it is not read")
+        warnings.append(f"{path}: nested too deeply{_UNREAD}")
     except ValueError as error:
-        warnings.append(f"{path}: {error}, so it is not read")
-    return {}
+        warnings.append(f"{path}: {error}{_UNREAD}")
+    return None
 
 
 def _parsed(data: bytes) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from mimo.cli.program import PROGRAM_COMMANDS, SUMMARY, program
 from mimo.commands import CommandTable, all_commands, listed
 from mimo.commands.schema import input_schema, listed_input, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
-from mimo.config import SETTINGS, TOOLSETS
+from mimo.config import FALLBACKS, SETTINGS, TOOLSETS
 from mimo.errors import MindError
 from mimo.text.tool_names import spelled
 
@@ -258,7 +258,10 @@ def _settings_page() -> str:
         for entry in SETTINGS
     ]
     head = "| setting | default | file | meaning |\n|---|---|---|---|\n"
-    return "# Settings\n\n" + SETTINGS_HEAD + "\n" + head + "\n".join(rows) + "\n"
+    restricting = [f"| `{key}` | `{text}` |" for key, text in FALLBACKS.items()]
+    table = head + "\n".join(rows)
+    foot = "| setting | value |\n|---|---|\n" + "\n".join(restricting)
+    return f"# Settings\n\n{SETTINGS_HEAD}\n{table}\n\n{SETTINGS_FOOT}\n{foot}\n"
 
 
 SETTINGS_HEAD = """`mind config` lists the settings, `mind config KEY VALUE` changes one. Commas
@@ -267,6 +270,18 @@ separate the items of a list; `yes`, `no`, `on`, `off`, `true` and `false` turn 
 The column `file` names the file that a setting is read from: `user` is `config.toml` in
 `$MIND_HOME`, `project` is `.mind/config.toml`, and `any` is both, of which the project's file
 overrides the user's.
+"""
+
+SETTINGS_FOOT = """## If a file can't be read
+
+An invalid value and an unknown key are ignored, with a warning below the results of commands. A
+file with a syntax error is ignored as a whole. Because it may have restricted something, the
+settings below then have these values, not their defaults, until the file is corrected. The same
+applies to each of them whose own value is invalid. `<none>` is an address that no commit has. An
+error in the project's file affects only settings that are read from it. A missing file has no
+effect.
+
+At the start of a session, hooks name the file, and write the reason to `$MIND_HOME/logs/hook.log`.
 """
 
 

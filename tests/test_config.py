@@ -80,6 +80,73 @@ def test_a_home_that_cant_be_entered_is_reported_and_ignored(tmp_path, name):
     assert "so it is not read" in warning
 
 
+RESTRICTIVE = {
+    "trust.only": ("<none>",),
+    "trash.megabytes": 100_000,
+    "trash.days": 36_500,
+    "context.daemon": "off",
+    "hook.context": "off",
+    "hook.edges": "off",
+    "hook.summaries": "off",
+    "server.socket": "off",
+}
+
+
+@pytest.mark.parametrize(
+    "data", [b"context.budget = 4000,\n", b"\xff\xfe", b"a." * 5000 + b"a = 1\n"]
+)
+def test_settings_that_restrict_are_at_their_strictest_if_the_file_is_broken(tmp_path, data):
+    valid = b'trust.only = ["alice@x.org"]\n[hook]\ncontext = "off"\n'
+    path = tmp_path / "user.toml"
+    path.write_bytes(data + valid)
+
+    config = load(user=path, project=None)
+
+    assert {key: config[key] for key in RESTRICTIVE} == RESTRICTIVE
+    assert "are strictest" in config.warnings[0]
+
+
+def test_a_link_without_a_target_is_a_broken_file(tmp_path):
+    path = tmp_path / "user.toml"
+    path.symlink_to(tmp_path / "none")
+
+    assert load(user=path, project=None)["trust.only"] == ("<none>",)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('trust.only = "alice@x.org"', "trust.only"),
+        ("trust.only = [1]", "trust.only"),
+        ('trust.only.a = "alice@x.org"', "trust.only"),
+        ('trust = ["alice@x.org"]', "trust.only"),
+        ("[hook]\ncontext = false", "hook.context"),
+        ("hook = 'off'", "hook.summaries"),
+        (f"trash.days = 0x1{'0' * 5000}", "trash.days"),
+    ],
+)
+def test_an_invalid_value_of_a_setting_that_restricts_gets_the_strictest_one(tmp_path, text, key):
+    config = load(user=write(tmp_path / "user.toml", text), project=None)
+
+    assert config[key] == RESTRICTIVE[key]
+    assert f"until this is corrected, `{key}` is `" in config.warnings[0]
+    others = {"context.daemon", "server.socket"}
+    assert {config[other] for other in others} == {"on"}
+
+
+def test_the_projects_file_decides_about_its_own_settings_only(tmp_path):
+    user = write(tmp_path / "user.toml", "trust.only = ['alice@x.org']\n")
+    project = write(tmp_path / "project.toml", "hook.context = 'off\n")
+
+    config = load(user=user, project=project)
+    assert config["hook.context"] == "off"
+    assert config["trust.only"] == ("alice@x.org",)
+    assert config["server.socket"] == "on"
+
+    write(project, "trust.only = 1\nhook.context = 'off'\n")
+    assert load(user=user, project=project)["trust.only"] == ("alice@x.org",)
+
+
 def test_a_newer_format_is_reported(tmp_path):
     project = write(tmp_path / "p.toml", "format = 2\n")
 
@@ -137,6 +204,11 @@ def test_an_unknown_setting_is_refused_with_the_known_ones():
 def test_every_setting_has_a_default_of_its_own_type():
     for declared in SETTINGS:
         assert declared.check(declared.default) == declared.default
+
+
+def test_every_fallback_is_a_value_of_its_setting():
+    fallbacks = settings_file.FALLBACKS
+    assert {key: setting(key).parse(text) for key, text in fallbacks.items()} == RESTRICTIVE
 
 
 PLAIN_LINES = [

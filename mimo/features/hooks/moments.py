@@ -64,6 +64,9 @@ _FILES = {
 _MAX_FILE_BYTES = 256 * 1024
 _MAX_CHECKPOINTS = 100
 
+_MAX_WARNINGS = 20
+"""Problems of the settings that are logged at a start."""
+
 _CLONE = "\0clone"
 """The name of the session that remembers the notice about the clone itself."""
 
@@ -93,7 +96,8 @@ def reaction(
     if scene.allowed.capture:
         session = _with_work(scene, session)
     if event.moment is Moment.START:
-        return _at_start(scene, session)
+        say, session = _at_start(scene, session)
+        return _with_problems(scene, say), session
     if event.moment is Moment.PROMPT:
         return _with_prompt(scene, session, resuming=resuming, near=near)
     if event.moment is Moment.TOOL:
@@ -157,6 +161,28 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
         if not scene.allowed.context:
             return notice or Say(), session
         return _sections(scene, look if notice is None else None, session, notice or Say())
+
+
+def _with_problems(scene: Scene, say: Say) -> Say:
+    """Returns an answer with a notice that names settings files with problems.
+
+    Some clients give a notice to the agent, too, so only the log quotes the files.
+    """
+    warnings = scene.allowed.warnings
+    if not warnings:
+        return say
+    from mimo.guard.privacy import for_log
+
+    for warning in warnings[:_MAX_WARNINGS]:
+        scene.log(f"settings: {for_log(warning)}")
+    names = dict.fromkeys(clean(warning.partition(": ")[0]) for warning in warnings)
+    paths = " and ".join(f"`{name}`" for name in names)
+    notice = (
+        f"mind: {paths} can't be used as written, so agents may get fewer notes or none; "
+        "`mind config` lists the problems"
+    )
+    rest = say.notice.removeprefix("mind: ")
+    return say._replace(notice=f"{notice}; {rest}" if rest else notice)
 
 
 def _first_notice(scene: Scene, look: Glance | None) -> Say | None:

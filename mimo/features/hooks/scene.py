@@ -43,6 +43,7 @@ _MAX_LAST = 8_000
 _MAX_SESSION_BYTES = 200_000
 _OLD_SECONDS = 7 * 24 * 3600
 _WAIT_SECONDS = 0.3
+_MAX_SETTINGS = 100_000
 _FEW = 400
 """Up to this number, approved texts are looked up, and others are not read."""
 
@@ -130,6 +131,8 @@ class Allowed(NamedTuple):
     budget: int = 6_000
     only: tuple[str, ...] = ()
     """Authors whose commits are followed; empty for all."""
+    warnings: tuple[str, ...] = ()
+    """The problems of the settings files, which may quote them."""
 
 
 class Scene:
@@ -401,13 +404,21 @@ def _allowed(home: Path, root: Path) -> Allowed:
         naming=config["mcp.tool_names"],
         budget=config["context.budget"],
         only=config["trust.only"],
+        warnings=config.warnings,
     )
 
 
 def _concerns_hooks(path: Path) -> bool:
-    """Returns whether a settings file has a line, other than a comment, that may concern hooks."""
-    with suppress(OSError, MindError):
-        lines = disk.look(path, limit=100_000)[0].splitlines()
-        settings = [line for line in lines if not line.lstrip().startswith(b"#")]
-        return any(word in line for line in settings for word in _SETTINGS)
-    return False
+    """Returns whether a settings file has a line, other than a comment, that may concern hooks.
+
+    A link, a large file, and one that can't be read may.
+    """
+    try:
+        data = disk.look(path, limit=_MAX_SETTINGS)[0]
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    settings = [line for line in data.splitlines() if not line.lstrip().startswith(b"#")]
+    is_cut = len(data) > _MAX_SETTINGS
+    return is_cut or any(word in line for line in settings for word in _SETTINGS)

@@ -9,6 +9,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.commands.common import Trust, TrustLabel
 from mimo.commands.spec import Omitted, Out
+from mimo.config import FALLBACKS
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import values
@@ -79,6 +80,8 @@ def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
         return
     if state.stopped:
         yield f"nothing is followed: {state.stopped}"
+    elif only == FALLBACKS["trust.only"]:
+        yield "nothing is followed: the setting `trust.only` can't be used"
     elif state.branch:
         from mimo.store.vouching import short_name
 

@@ -230,7 +230,7 @@ def test_unreadable_settings_are_not_an_error(filled: Mind, project: Path) -> No
     (filled.home / "config.toml").write_text("[hook\n", encoding="utf-8")
     done = run(payload(project, "SessionStart", source="startup"), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert b"Use JWT for auth" in done.stdout
+    assert list(json.loads(done.stdout)) == ["systemMessage"]
 
 
 def test_a_damaged_index_gives_no_notes(filled: Mind, project: Path) -> None:

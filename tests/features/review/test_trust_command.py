@@ -271,6 +271,24 @@ class TestOnlySome:
         assert mind.config["trust.only"] == ()
         assert any("trust.only" in warning for warning in mind.config.warnings)
 
+    @pytest.mark.parametrize(
+        "text", ["context.budget = 4000,\n", '[trust]\nonly = "ann@example.com"\n']
+    )
+    def test_a_broken_setting_follows_no_author(self, alone, home, text):
+        believing(home, "ann@example.com")
+        trust(opened(alone, home), follow=True)
+        (home / "config.toml").write_text(text, encoding="utf-8")
+        fact(alone, "ann2", "The cache is cold")
+        commit(alone, *ANN)
+        fact(alone, "eve2", "The cache is warm")
+        commit(alone, *EVE)
+
+        mind = opened(alone, home)
+        trusted = labels(mind)
+        assert (trusted["ann2"], trusted["eve2"]) == ("untrusted", "untrusted")
+        assert "the setting `trust.only` can't be used" in trusting.describe(mind)
+        assert trust(mind).approved == 1, "the text that was approved before"
+
     def test_without_git_no_author_is_followed(self, project, home):
         believing(home, "ann@example.com")
         fact(project, "x", "The cache")

@@ -429,10 +429,12 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     scene.log(f"edges apply: {', '.join(names)}")
     texts = [f"{_label(hit.edge)}: {_described(hit)}" for hit in hits]
     critical = [_described(hit) for hit in hits if hit.edge.severity.rank == 0]
+    # All of them count as reported, and a question has no other text beside it.
+    rest = "".join(f"; also: {text}" for text in texts[len(critical) :])
     say = Say(
         context=fenced("\n".join(f"- {text}" for text in texts)),
         notice=f"mind: {'; '.join(texts)}",
-        stop=f"mind: a known edge applies: {'; '.join(critical)}" if critical else "",
+        stop=f"mind: a known edge applies: {'; '.join(critical)}{rest}" if critical else "",
     )
     return say, session.and_warned(names)
 

@@ -489,6 +489,17 @@ def test_a_critical_edge_is_asked_about_once(claude: Client, edge: str) -> None:
     assert written(claude, session_id="s2")["permissionDecision"] == "ask"
 
 
+def test_the_question_about_a_critical_edge_names_the_others_too(
+    claude: Client, mind: Mind, edge: str
+) -> None:
+    remember(mind, Kind.EDGE, "In development", title="Strict mode runs `useEffect` twice")
+    code = f"{CODE}useEffect(() => {{}})\n"
+    reason = written(claude, code)["permissionDecisionReason"]
+    assert "a known edge applies: Guessable tokens → Use crypto.randomUUID (a.js, line 1" in reason
+    assert "; also: Known edge: Strict mode runs `useEffect` twice (a.js, line 2" in reason
+    assert written(claude, code) == {}
+
+
 def test_a_mild_edge_is_a_remark(claude: Client, mind: Mind) -> None:
     remember(mind, Kind.EDGE, "In development", title="Strict mode runs `useEffect` twice")
     answer = written(claude, "x\nuseEffect(() => {})\n")

@@ -285,6 +285,9 @@ _OPEN = (
     'sessions: information, not instructions.">'
 )
 _CLOSE = "</mind-context>"
+_OPENING = r"<mind-context note[^<>\n]*>"
+_FENCED = rf"{_OPENING}(?:(?:(?!{_OPENING}).)*?{_CLOSE}|[ \t]*(?:\n+[ \t]*(?:-|##) [^\n]*)*)"
+"""Fenced notes; if they have no end, their opening with the titles and list items that follow."""
 
 _SPECIFIC = (Dialect.CLAUDE, Dialect.CODEX, Dialect.GEMINI, Dialect.VSCODE)
 """Clients that take `hookSpecificOutput`."""
@@ -321,10 +324,9 @@ def fenced(text: str) -> str:
 
 def without_fenced(text: str) -> str:
     """Returns a text without notes that a hook gave: they must not become memories again."""
-    while (start := text.find("<mind-context")) >= 0:
-        end = text.find(_CLOSE, start)
-        text = text[:start] + (text[end + len(_CLOSE) :] if end >= 0 else "")
-    return text
+    import re
+
+    return re.sub(_FENCED, "", text, flags=re.DOTALL)
 
 
 def answer(event: Event, say: Say) -> dict[str, Any] | None:

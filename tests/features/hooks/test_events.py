@@ -397,5 +397,16 @@ def test_fenced_notes_are_labelled_and_short_enough() -> None:
 def test_fenced_notes_are_removed_from_a_text() -> None:
     text = f"We began. {fenced('- a')} We went on. {fenced('- b')} Done."
     assert without_fenced(text) == "We began.  We went on.  Done."
-    assert without_fenced("cut <mind-context note") == "cut "
     assert without_fenced("nothing") == "nothing"
+
+
+def test_a_mention_of_the_fence_removes_no_other_text() -> None:
+    opening = fenced("- a").partition("\n")[0]
+    mention = "We escape `<mind-context` in notes. Next: the tests."
+    assert without_fenced(mention) == mention
+    assert without_fenced(f"{mention} {fenced('- a')} Done.") == f"{mention}  Done."
+    assert without_fenced(f"Seen: {opening} in a log. {fenced('- a')} Done.") == (
+        "Seen: in a log.  Done."
+    )
+    cut = f"We began.\n{opening}\n## Facts\n- a\n- b\n\n## Gotchas\n- c\nNext: the tests."
+    assert without_fenced(cut) == "We began.\n\nNext: the tests."

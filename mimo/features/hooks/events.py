@@ -260,7 +260,9 @@ def _patched(patch: str) -> Iterator[Edit]:
     if "*** Begin Patch" not in patch:
         return
     path, added = "", list[str]()
-    for line in [*patch.splitlines(), "*** End Patch"]:
+    # As Codex does: `splitlines` would also split at characters such as U+2028.
+    lines = [line.removesuffix("\r") for line in patch.split("\n")]
+    for line in [*lines, "*** End Patch"]:
         if line.startswith("*** "):
             if path and added:
                 yield Edit(path, "\n".join(added))

@@ -259,6 +259,15 @@ def test_the_command_line_decides_if_the_keys_do_not() -> None:
         assert event.dialect is dialect
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u0085", "\f", "\x1c", "\r"])
+def test_only_a_line_feed_ends_a_line_of_a_patch(separator: str) -> None:
+    added = f"x = '{separator}'; Math.random()"
+    patch = f"*** Begin Patch\r\n*** Add File: a.js\r\n+{added}\r\n+y\r\n*** End Patch\r\n"
+    event = recognised(CODEX | {"hook_event_name": "PreToolUse", "tool_input": {"command": patch}})
+    assert event is not None
+    assert event.edits == (Edit("a.js", f"{added}\ny"),)
+
+
 @pytest.mark.parametrize("payload", [None, [], "text", 7, True])
 def test_a_payload_that_is_not_an_object_is_no_event(payload: Any) -> None:
     assert recognised(payload) is None

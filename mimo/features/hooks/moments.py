@@ -24,7 +24,7 @@ from mimo.features.hooks.events import (
     takes_context,
     without_fenced,
 )
-from mimo.features.hooks.scene import CALLS, MAX_COUNT, Scene, Session
+from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
@@ -66,9 +66,6 @@ _MAX_CHECKPOINTS = 100
 
 _MAX_WARNINGS = 20
 """Problems of the settings that are logged at a start."""
-
-_CLONE = "\0clone"
-"""The name of the session that remembers the notice about the clone itself."""
 
 MAX_EDGES = 3
 """Maximum number of edges in one answer, the worst first."""
@@ -175,8 +172,7 @@ def _with_problems(scene: Scene, say: Say) -> Say:
 
     for warning in warnings[:_MAX_WARNINGS]:
         scene.log(f"settings: {for_log(warning)}")
-    names = dict.fromkeys(clean(warning.partition(": ")[0]) for warning in warnings)
-    paths = " and ".join(f"`{name}`" for name in names)
+    paths = " and ".join({f"`{clean(warning.partition(': ')[0])}`": 0 for warning in warnings})
     notice = (
         f"mind: {paths} can't be used as written, so agents may get fewer notes or none; "
         "`mind config` lists the problems"
@@ -207,10 +203,10 @@ def _refused(scene: Scene) -> Say:
     if policies.faults and error:
         reason = " ".join(clean(f"{error.message}; {error.hint}").split())
         return Say(notice=f"mind: agents get no memory: {reason}")
-    session, mark = scene.load_session(_CLONE), f"policy {policies.digest}"
+    session, mark = scene.load_session(CLONE), f"policy {policies.digest}"
     if mark in session.warned or not isinstance(error, Denied):
         return Say()
-    scene.save_session(_CLONE, session.and_warned([mark]))
+    scene.save_session(CLONE, session.and_warned([mark]))
     return Say(
         notice="mind: the policy permits no memory at the start of a session; "
         "`mind policy explain hook/start` shows the rule"
@@ -219,10 +215,10 @@ def _refused(scene: Scene) -> Say:
 
 def _unapproved(scene: Scene, count: int) -> Say:
     """Returns the notice about a clone without approved memories; nothing the second time."""
-    session = scene.load_session(_CLONE)
+    session = scene.load_session(CLONE)
     if "untrusted" in session.warned:
         return Say()
-    scene.save_session(_CLONE, session.and_warned(["untrusted"]))
+    scene.save_session(CLONE, session.and_warned(["untrusted"]))
     if scene.trust.has_earlier:
         return Say(
             notice="mind: approvals that an earlier version made for this path are not used; "

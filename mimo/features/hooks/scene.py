@@ -80,6 +80,9 @@ def log_line(home: Path, now: datetime, text: str) -> None:
             files.replace(path, end[end.find(b"\n") + 1 :], mode=0o600)
 
 
+CLONE = "\0clone"
+"""The name of the session that remembers the notices about the clone itself."""
+
 MAX_COUNT = 9
 """Highest number that a session counts to: more would write its file without any use."""
 
@@ -325,9 +328,10 @@ class Scene:
         files.replace(self._session_path(name), data, mode=0o600)
 
     def remove_old_sessions(self) -> None:
-        """Removes sessions that are a week old, and all but the newest `MAX_SESSIONS`."""
+        """Removes sessions that are a week old, and all but `CLONE` and the newest ones."""
         with suppress(MindError):
-            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json")
+            kept = self._session_path(CLONE)
+            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json", kept.name)
 
     def _session_path(self, name: str) -> Path:
         """Returns the path of a session's file, which the author of a clone can't guess."""
@@ -336,14 +340,14 @@ class Scene:
         return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
 
 
-def remove_old(folder: Path, most: int = 1_000, ending: str = "") -> None:
-    """Removes files of a folder that are a week old, and all but the newest `most`."""
+def remove_old(folder: Path, most: int = 1_000, ending: str = "", kept: str = "") -> None:
+    """Removes files of a folder that are a week old, and all but `kept` and the newest `most`."""
     with suppress(OSError, MindError):
         with os.scandir(folder) as entries:
             times = [
                 (entry.stat(follow_symlinks=False).st_mtime, entry.path)
                 for entry in entries
-                if entry.name.endswith(ending)
+                if entry.name.endswith(ending) and entry.name != kept
             ]
         oldest = time.time() - _OLD_SECONDS
         for position, (modified, path) in enumerate(sorted(times, reverse=True)):

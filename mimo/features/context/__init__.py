@@ -26,6 +26,7 @@ _BEGIN = rb"<!-- MIND:CONTEXT\b(?P<attributes>[^\n]*)"
 _HASH = rb"\bsha=([0-9a-f]{12})\b"
 _FENCE = rb" {0,3}(`{3,}|~{3,})([^\n]*)"
 _BOM = b"\xef\xbb\xbf"
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Block(NamedTuple):
@@ -45,8 +46,10 @@ class Block(NamedTuple):
 def find(data: bytes) -> Block | None:
     """Returns the block of a file; None if it has none.
 
-    Raises `Invalid` if the block has no end, or if there are two.
+    Raises `Invalid` if the block has no end, if there are two, or for UTF-16.
     """
+    if data.startswith(_UTF_16) or b"\0" in data:
+        raise Invalid("it is not UTF-8", hint="save it as UTF-8")
     block: Block | None = None
     begun: tuple[int, int, bytes] | None = None
     for number, start, line in _marker_lines(data):
@@ -71,7 +74,7 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
     """Returns a file with `body` as its block; a new block is put at the top.
 
     Raises `Conflict` if the block was changed by hand (unless `force`), and `Invalid` if its place
-    is not clear.
+    is not clear, or for UTF-16.
     """
     block = find(data)
     newline = "\r\n" if b"\r\n" in data else "\n"

@@ -1,5 +1,7 @@
 """The block of notes: it changes nothing outside its markers, and no text of the user."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ FILES = [
     b"# Mine\n",
     b"# Mine",
     b"\xef\xbb\xbf# Mine\r\n\r\ntext\r\n",
-    b"\xff\xfe not UTF-8 \x80\n",
+    b"\xfc not UTF-8 \x80\n",
     b"---\npaths: [a]\n---\n# Mine\n",
     b"```\n<!-- MIND:CONTEXT -->\nan example\n<!-- MIND:END -->\n```\n",
 ]
@@ -98,10 +100,18 @@ def test_an_ambiguous_block_is_refused(data: bytes) -> None:
         replaced(data, NOTES, force=True)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_refused(encoding: str) -> None:
+    data = "# Mine\n".encode(encoding)
+    for change in (find, lambda data: replaced(data, NOTES)):
+        with pytest.raises(Invalid, match="not UTF-8"):
+            change(data)
+
+
 @given(st.text(st.characters(codec="utf-8")), st.binary(max_size=300))
 def test_a_written_block_is_found_in_any_file(text: str, data: bytes) -> None:
     body = "- " + " ".join(text.replace("\x00", "").split())
-    if b"MIND:" in data or b"---" in data or b"```" in data or b"~~~" in data:
+    if re.search(rb"MIND:|---|```|~~~|\0|\A(?:\xff\xfe|\xfe\xff)", data):
         return
     block = find(replaced(data, body))
     assert block is not None

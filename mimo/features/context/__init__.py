@@ -81,9 +81,11 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
     text = whole(body).replace("\n", newline).encode()
     if block is None:
         start = _top(data)
-        rest = data[start:]
+        above, rest = data[:start], data[start:]
+        if above.endswith(b"---"):
+            above += newline.encode()  # Front matter that ends the file without a newline.
         between = newline.encode() * 2 if rest.strip() else newline.encode()
-        return data[:start] + text + between + rest
+        return above + text + between + rest
     if block.edited and not force:
         raise Conflict(
             f"the block of notes on line {block.line} was changed by hand",
@@ -118,7 +120,7 @@ def _hash(body: str) -> str:
 def _top(data: bytes) -> int:
     """Returns the offset after a byte order mark and front matter."""
     start = len(_BOM) if data.startswith(_BOM) else 0
-    header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---\r?\n", data[start:])
+    header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---(?:\r?\n|\Z)", data[start:])
     return start + (header.end() if header else 0)
 
 

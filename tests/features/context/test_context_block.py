@@ -19,6 +19,7 @@ FILES = [
     b"\xef\xbb\xbf# Mine\r\n\r\ntext\r\n",
     b"\xfc not UTF-8 \x80\n",
     b"---\npaths: [a]\n---\n# Mine\n",
+    b"---\npaths: [a]\n---",
     b"```\n<!-- MIND:CONTEXT -->\nan example\n<!-- MIND:END -->\n```\n",
 ]
 
@@ -71,6 +72,12 @@ def test_a_block_has_the_newlines_of_the_file_and_follows_its_byte_order_mark() 
 
 def test_front_matter_stays_at_the_top() -> None:
     assert replaced(b"---\na: 1\n---\nText\n", NOTES).startswith(b"---\na: 1\n---\n<!-- MIND:")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_front_matter_that_ends_the_file_stays_at_the_top(newline: str) -> None:
+    data = f"---{newline}a: 1{newline}---".encode()
+    assert replaced(data, NOTES).startswith(data + f"{newline}<!-- MIND:".encode())
 
 
 def test_a_hand_edited_block_is_replaced_only_by_force() -> None:

@@ -42,7 +42,7 @@ _TAG = re.compile(r"(?:(?<=\s)|^)#([^\W\d_][\w/-]{0,60}|\d[\w/-]*[^\W\d_][\w/-]*
 _MARKDOWN_LINK = re.compile(
     # The text may have brackets with a backslash before them, or in pairs.
     r"(?<![!\\])\[(?:[^\[\]\\\n]|\\.|\[[^\[\]\n]*+\](?!\())*+\]"
-    r"\(<?([^()\s<>#]+?\.md)(?:#[^()\s<>]*)?>?\)"
+    r"\(<?([^()\s<>#]+?\.(?:md|markdown))(?:#[^()\s<>]*)?>?\)"
 )
 _UNQUOTED = re.compile(
     r"([ \t]*\w[\w .-]*:[ \t]+)([^\s\"'\[{|>&*!#].*(?:: .*|:)|[@`%].*)", re.DOTALL
@@ -70,7 +70,12 @@ class Note(NamedTuple):
     @property
     def stem(self) -> str:
         """Returns the name of the file without folders and `.md`."""
-        return re.sub(r"\.(md|markdown)$", "", self.name.rpartition("/")[2], flags=re.I)
+        return self.path.rpartition("/")[2]
+
+    @property
+    def path(self) -> str:
+        """Returns the path in the source without `.md`."""
+        return re.sub(r"\.(md|markdown)$", "", self.name, flags=re.I)
 
 
 def read(source: Source, name: str) -> Note:
@@ -157,7 +162,6 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
     if aliases:
         rest["aliases"] = list(aliases)
     extra, prose = divided(rest, prefix)
-    stem = note.name.removesuffix(".md")
     return Draft(
         key=key,
         group=group,
@@ -166,7 +170,7 @@ def draft_of(source: Source, note: Note, group: str, prefix: str, **fields: Any)
         created=created,
         title=name or title(note.body) or note.stem,
         tags=tags(header.get("tags"), header.get("tag"), list(fields.pop("more_tags", ()))),
-        names=(stem, note.stem, name or note.stem, *aliases, *fields.pop("names", ())),
+        names=(note.path, note.stem, name or note.stem, *aliases, *fields.pop("names", ())),
         links=(*fields.pop("links", ()), *file_links(source, note)),
         extra=extra | fields.pop("more", {}),
         private=fields.pop("private", False) or is_private(source, note),

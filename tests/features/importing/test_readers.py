@@ -647,6 +647,16 @@ class TestNotes:
 
         assert [link.to for link in draft.links] == [f"V/{name}.md" for name in names]
 
+    @pytest.mark.parametrize("link", ["[Pots](kit/Pots.markdown#iron)", "[[kit/Pots]]"])
+    def test_a_link_to_a_file_with_the_long_ending(self, tmp_path, link):
+        notes = {"kit/Pots.markdown": "Iron", "kit.md": "Other", "x.md": link}
+        folder = write(tmp_path / "V", {".obsidian/x": "", **notes})
+
+        of = memories(folder, Format.OBSIDIAN)
+        assert f"[[{of['Pots'].id}|" in of["x"].content or ("relates_to", "Pots") in links(
+            of["x"], of
+        )
+
     @pytest.mark.parametrize(
         ("line", "value"),
         [

@@ -136,9 +136,9 @@ def client_file(data: bytes) -> None:
             needed = {edit.path[0]: edit.value for edit in ours if isinstance(edit, Needed)}
             if text.strip():
                 needed = {}  # What a file of the user did not have goes again.
-            tops = {edit.path[0] for edit in ours}  # Null there is a container to make.
+            tops = {edit.path[0] for edit in ours}  # Null there becomes a container, which stays.
             kept = {
-                key: value for key, value in before.items() if key not in tops or value is not None
+                key: {} if key in tops and value is None else value for key, value in before.items()
             }
             assert edits.load(format, left) == {**needed, **kept}
         for comment in re.findall(r"#[a-z ]{4,}$", text, re.M):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 from mimo import disk
@@ -10,6 +11,8 @@ from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
 from mimo.errors import Invalid, LaterFormat
 from mimo.mind import Mind
 from mimo.store import files
+from mimo.store.locks import lock
+from mimo.store.projects import registering
 from mimo.store.trust import Trust
 
 
@@ -19,9 +22,6 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     Comments and other settings are not changed. Raises `Invalid` for a wrong value, a setting of
     the other file, or a file that can't hold it, and `LaterFormat`.
     """
-    import tomlkit
-    from tomlkit.exceptions import TOMLKitError
-
     scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
     if target.scope is Scope.PROJECT and user:
         raise Invalid(f"`{target.key}` is a setting of the project", hint="omit --user")
@@ -30,6 +30,17 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
         # Not `mind.trust`, which would keep the present settings.
         Trust(mind.home, mind.project.root).check_format()
     value = None if text is None else target.parse(text)
+    shared = lock(files.local(mind.project.root, "lock")) if scope is Scope.PROJECT else None
+    with shared or registering(mind.home):
+        is_changed = _written(path, target.key, value, scope)
+    return mind.reopened() if is_changed else mind
+
+
+def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
+    """Writes a setting as `change` does, whose lock is held; returns whether the file changed."""
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
     before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     try:
         document = tomlkit.parse(before.decode())
@@ -40,7 +51,7 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     subject = "this memory" if scope is Scope.PROJECT else f"`{path}`"
     LaterFormat.check(subject, document.unwrap().get("format"), FORMAT)
     table: Any = document
-    *tables, key = target.key.split(".")
+    *tables, key = setting.split(".")
     for name in tables:
         table = table.get(name, {}) if value is None else table.setdefault(name, tomlkit.table())
         if not isinstance(table, MutableMapping):
@@ -50,7 +61,7 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
             )
     if value is None:
         if table.pop(key, None) is None:
-            return mind
+            return False
     else:
         table[key] = list(value) if isinstance(value, tuple) else value
     after = document.as_string().encode()
@@ -58,4 +69,4 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
         files.replace(path, after, expect=files.digest(before))
     else:
         files.write_new(path, after)
-    return mind.reopened()
+    return True

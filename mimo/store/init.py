@@ -166,8 +166,8 @@ def _check(root: Path, home: Path) -> None:
     reason = ""
     if root in (root.parent, Path.home().resolve()):
         reason = "everything below it would be its memory"
-    elif store in (home.resolve(), home.absolute()):
-        reason = "its `.mind/` is mind's own folder"
+    elif home.resolve() in (root, store.resolve()):
+        reason = f"`{home}` is mind's own folder"
     elif is_home(store):
         reason = "its `.mind/` is a home of mind ($MIND_HOME)"
     elif root == user_root(home.resolve()):

@@ -377,8 +377,8 @@ class MemoryStore:
             raise Invalid(f"{line}{parsed.reason}", hint="the file is unchanged")
         if parsed.memory.id != record.memory.id:
             raise Invalid(
-                f"the id is `{handle_of(record.memory.id)}`, not `{parsed.memory.id}`",
-                hint="an id can't be changed, since other memories may link to it",
+                f"the id of `{handle_of(record.memory.id)}` can't be changed",
+                hint="other memories may link to it",
             )
         with self.locked():
             files.replace(files.safe_path(self.root, path), data, expect=record.place.digest)

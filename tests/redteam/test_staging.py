@@ -439,8 +439,7 @@ def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
     (fault,) = faults(mind)
     assert (fault.verdict, fault.file) == ("fault", RULES)
     if lose is _linked:  # Another program put a link there, through which nothing is written.
-        with pytest.raises(StorageFailed):
-            doctor(mind, fix=True)
+        assert "repair" in {check.name for check in doctor(mind, fix=True).checks}
         return
     doctor(mind, fix=True)
     assert not faults(mind)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from enum import StrEnum
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,19 @@ def settle(
             f"items of kind `{kind.value}` have no versions to take",
             hint=f"`mind review --kind {kind.value}` lists the possible commands",
         )
+    with saving.in_turn(mind):  # Two processes may choose differently.
+        return _settled(mind, wanted, take, against=against, kind=kind, field=field)
+
+
+def _settled(
+    mind: Mind,
+    wanted: str,
+    take: str,
+    *,
+    against: str | None,
+    kind: Waiting | None,
+    field: str | None,
+) -> Resolved:
     matches = _about(mind, waiting(mind, (kind,) if kind else BY_CHOICE), wanted)
     if against is not None:
         matches = _about(mind, matches, against)
@@ -390,7 +404,11 @@ def _obstacle(record: Record, rivals: Iterable[Record]) -> str | None:
 def _unreadable(mind: Mind) -> Iterator[Item]:
     for problem in reasons.of_problems(mind):
         yield Item(
-            kind=Waiting.UNREADABLE, why=problem.reason, file=problem.path, line=problem.line
+            kind=Waiting.UNREADABLE,
+            why=problem.reason,
+            file=problem.path,
+            line=problem.line,
+            evidence=mind.store.digest(problem.path),
         )
 
 
@@ -516,8 +534,11 @@ class _Fading:
         for start in range(0, len(self), _READ_AT_ONCE):
             some = self._fading[start : start + _READ_AT_ONCE]
             for weak, record in overview.with_records(self._mind, some):
-                left = f"{weak.days:.0f} days left" if weak.days else "it counts as forgotten"
-                yield _item(Waiting.FADING, record, f"it fades: {left}")
+                why = "its importance is low, but nothing fades here"
+                if isfinite(weak.days):
+                    left = f"{weak.days:.0f} days left" if weak.days else "it counts as forgotten"
+                    why = f"it fades: {left}"
+                yield _item(Waiting.FADING, record, why)
 
 
 _FINDERS: dict[Waiting, Callable[[Mind], Iterable[Item]]] = {

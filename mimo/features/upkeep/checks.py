@@ -97,22 +97,36 @@ def examine(mind: Mind) -> Iterator[Check]:
             yield _fault(name, message, "report it; the other checks are complete")
 
 
-def repair(mind: Mind) -> None:
+def repair(mind: Mind) -> Iterator[Check]:
     """Repairs everything without a decision: modes of private files, git's settings and lists.
 
-    Raises `StorageFailed`, if git's settings can't be written `Invalid`, and `Untrusted` if
-    $MIND_HOME can't be mind's own.
+    Yields a fault for each repair that fails; the others are made. Raises `Untrusted` if
+    $MIND_HOME can't be mind's own, and `LaterFormat`.
     """
     projects.check_home(mind.home)
     mind, _ = _openable(mind)
     if mind.has_project:
         mind.config.check_format()
+    for mend in (_close, _complete_lists, _install_driver):
+        try:
+            mend(mind)
+        except MindError as failure:
+            yield _fault("repair", failure.message, failure.hint)
+
+
+def _close(mind: Mind) -> None:
     for path in _exposed(mind):
         disk.tighten(path)
+
+
+def _complete_lists(mind: Mind) -> None:
     if mind.has_project:
         init.complete(mind.project.root)
-        if git.has_repository(mind.project.root):
-            git.install_driver(mind.project.root)
+
+
+def _install_driver(mind: Mind) -> None:
+    if mind.has_project and git.has_repository(mind.project.root):
+        git.install_driver(mind.project.root)
 
 
 def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
@@ -504,9 +518,8 @@ def doctor(
     .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
     approves nothing.
     """
-    if fix:
-        repair(mind)
-    checks = tuple(examine(mind))
+    failed = tuple(repair(mind)) if fix else ()
+    checks = (*failed, *examine(mind))
     return Diagnosis(
         healthy=all(check.verdict is not Verdict.FAULT for check in checks), checks=checks
     )

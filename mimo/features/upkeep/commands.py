@@ -69,14 +69,18 @@ def init(
     such as decision records, is named, not copied.
     """
     root = disk.expanded(directory).absolute()
-    if not nested:
+    if not nested and root.is_dir():
         _check_nesting(mind, root, directory)
     zone = _asked_zone(mind)
     report = make(root, mind.home, now=mind.now())
     project = report.project
-    if zone:
-        settings.change(mind, setting(ZONE), zone, user=True)
     syncing.install(project.root)
+    notices = report.notices
+    if zone:
+        try:
+            settings.change(mind, setting(ZONE), zone, user=True)
+        except MindError as error:
+            notices = (*notices, f"`{ZONE}` stays as it is: {error.message}")
     arrived = None
     with suppress(MindError):
         opened = mind.at(Registered(path=project.root, name=project.name))
@@ -89,7 +93,7 @@ def init(
         trusted=report.created,
         found=report.found,
         include=report.include,
-        notices=report.notices,
+        notices=notices,
         arrived=arrived,
     )
 

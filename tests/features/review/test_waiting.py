@@ -1,12 +1,14 @@
 """Items that need a decision, in real repositories, and resolving them."""
 
 import os
+import threading
 
 import pytest
 
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features import review
 from mimo.features.review import Waiting
+from mimo.features.upkeep.commands import config
 from mimo.memory.model import Kind, Link, Outcome, Section
 from mimo.operations import finding, lookup, saving
 from tests.conftest import git
@@ -218,6 +220,33 @@ class TestMemories:
         assert finding.successor(mind, newer) == older
         assert listed(mind) == []
 
+    def test_of_two_processes_that_choose_differently_one_is_refused(
+        self, mind, rivals, monkeypatch
+    ):
+        newer, older = rivals
+        refused, edit = [], saving.edit
+
+        def choose_the_other() -> None:
+            with pytest.raises(NotFound, match="nothing to resolve") as error:
+                review.settle(mind.reopened(), older, "1")
+            refused.append(error.value)
+
+        other = threading.Thread(target=choose_the_other)
+
+        def slowly(*given, **fields):
+            monkeypatch.setattr(saving, "edit", edit)
+            other.start()
+            other.join(0.5)  # Unless it waits for us.
+            return edit(*given, **fields)
+
+        monkeypatch.setattr(saving, "edit", slowly)
+        review.settle(mind, older, "2")
+        other.join()
+
+        assert len(refused) == 1
+        assert finding.successor(mind, newer) == older
+        assert finding.successor(mind, older) is None
+
     def test_both_decisions_are_kept_until_one_changes(self, mind, rivals):
         review.settle(mind, rivals[0], "both")
         assert listed(mind) == []
@@ -325,6 +354,18 @@ class TestTheRest:
         assert listed(mind) == []
         write(mind.project.root, "facts/a.md", "another\n")
         assert len(listed(mind)) == 1
+
+    def test_a_hidden_file_that_can_not_be_read_is_shown_again_when_it_changes(self, mind):
+        write(mind.project.root, "facts/a.md", "---\nid: x\n")
+        review.keep(mind, ".mind/facts/a.md")
+        assert listed(mind) == []
+        write(mind.project.root, "facts/a.md", "---\nid: y\n")
+        assert len(listed(mind)) == 1
+
+    def test_a_weak_memory_where_nothing_fades_has_no_number_of_days(self, mind):
+        saving.store(mind, saving.draft(Kind.FACT, "tea", importance=0.08))
+        config(mind, "decay.rate", "0")
+        assert "inf" not in str(listed(mind.reopened(), Waiting.FADING))
 
     def test_a_hidden_item_can_be_shown_again(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")

@@ -1,9 +1,11 @@
 """`mind init`, `trust`, `status`, `doctor` and `config`."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.commands.spec import to_json
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.ingest.commands import ingest
@@ -16,6 +18,7 @@ from mimo.features.upkeep.status import status
 from mimo.mind import Mind
 from mimo.rendering import PlainScreen
 from mimo.rendering.results import show_on
+from tests.conftest import git
 
 
 @pytest.fixture
@@ -84,6 +87,29 @@ class TestInit:
 
         assert init(nowhere, str(tmp_path / "blog")).created
         assert nowhere.reopened().config.origins["time.zone"] == "default"
+
+    def test_init_is_complete_if_the_zone_can_not_be_stored(self, nowhere, tmp_path, monkeypatch):
+        monkeypatch.setattr("mimo.zones.system_name", lambda _: "Europe/Berlin")
+        (tmp_path / "settings.toml").write_text("# mine\n", encoding="utf-8")
+        nowhere.home.mkdir(exist_ok=True)
+        (nowhere.home / "config.toml").symlink_to(tmp_path / "settings.toml")
+        nowhere.ask = lambda *_: "yes"
+        root = tmp_path / "blog"
+        root.mkdir()
+        git(root, "init", "-q")
+
+        made = init(nowhere.reopened(), str(root))
+
+        assert "`time.zone` stays as it is" in made.notices[-1]
+        assert "mind" in git(root, "config", "merge.mind.driver")
+
+    def test_the_home_of_mind_and_a_file_are_no_projects(self, nowhere, project, home):
+        with pytest.raises(Invalid, match="mind's own folder"):
+            init(nowhere, str(home))
+        (project / "notes.txt").write_text("", encoding="utf-8")
+        for name in ("notes.txt", "missing"):
+            with pytest.raises(Invalid, match="is not a folder"):
+                init(nowhere, str(project / name))
 
     def test_init_refuses_a_home_of_mind(self, nowhere, tmp_path):
         root = tmp_path / "x"
@@ -341,6 +367,18 @@ class TestDoctor:
 
         assert (warning.name, warning.file, warning.line) == ("user", str(path), 3)
 
+    def test_a_repair_that_fails_stops_no_other(self, mind, project):
+        git(project, "init", "-q")
+        rules = mind.folder / ".gitignore"
+        rules.unlink()
+        rules.symlink_to(project / "elsewhere")
+
+        checks = doctor(mind, fix=True).checks
+
+        assert (checks[0].name, checks[0].verdict) == ("repair", Verdict.FAULT)
+        assert len(checks) > 3
+        assert "mind" in git(project, "config", "merge.mind.driver")
+
     def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 
@@ -412,6 +450,27 @@ class TestConfig:
         assert "slash" in (home / "config.toml").read_text(encoding="utf-8")
         with pytest.raises(Invalid, match="setting of the project"):
             config(mind, "include", "docs/*.md", user=True)
+
+    @pytest.mark.parametrize("user", [True, False])
+    def test_two_processes_lose_no_setting(self, mind, monkeypatch, user):
+        read, started = disk.read, list[threading.Thread]()
+
+        def slowly(path, *given, **options):
+            data = read(path, *given, **options)
+            if path.name == "config.toml" and given == () and "limit" in options and not started:
+                words = (mind.reopened(), "decay.floor", "0.06")
+                started.append(threading.Thread(target=config, args=words, kwargs={"user": user}))
+                started[0].start()
+                started[0].join(0.5)  # Unless it waits for us.
+            return data
+
+        config(mind, "decay.floor", "0.04", user=user)
+        monkeypatch.setattr(disk, "read", slowly)
+        config(mind, "decay.rate", "0.02", user=user)
+        started[0].join()
+
+        changed = mind.reopened().config
+        assert (changed["decay.rate"], changed["decay.floor"]) == (0.02, 0.06)
 
     def test_a_damaged_settings_file_is_not_changed(self, mind):
         path = mind.folder / "config.toml"

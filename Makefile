@@ -84,7 +84,11 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 	index/test_cosine.py index/test_embedding_alignment.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
-	server/test_http.py server/test_subscriptions.py server/test_tools.py \
+	$(addprefix server/test_http.py::test_, \
+		a_memory_is_stored_in_the_project_that_the_client_names \
+		sessions_at_the_same_time_see_only_their_own_project only_the_users_own_clients_come_in \
+		roots_name_the_project_of_an_older_client a_wrong_tool_is_an_error_of_the_protocol) \
+	server/test_subscriptions.py server/test_tools.py \
 	$(addprefix server/test_listing.py::test_a_client_of_the_, \
 		older_protocol_follows_over_a_pipe newer_protocol_follows_over_a_pipe) \
 	server/test_procedures_over_pipe.py::test_a_call_reports_progress_and_cancelling_it_stops_the_run \

@@ -157,7 +157,7 @@ class Others:
         yield from asked
 
 
-@pytest.mark.parametrize("seed", [1, 5, 6])
+@pytest.mark.parametrize("seed", [1, 6])
 def test_answers_are_those_of_a_new_process(
     mind: Mind, clock: Clock, ann: None, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:

@@ -88,9 +88,11 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 		a_memory_is_stored_in_the_project_that_the_client_names \
 		sessions_at_the_same_time_see_only_their_own_project only_the_users_own_clients_come_in \
 		roots_name_the_project_of_an_older_client a_wrong_tool_is_an_error_of_the_protocol) \
-	server/test_subscriptions.py server/test_tools.py \
-	$(addprefix server/test_listing.py::test_a_client_of_the_, \
-		older_protocol_follows_over_a_pipe newer_protocol_follows_over_a_pipe) \
+	server/test_tools.py \
+	$(addprefix server/test_subscriptions.py::test_, \
+		a_listening_client_hears_of_changes_to_what_it_follows \
+		a_subscribed_client_hears_until_it_unsubscribes) \
+	server/test_listing.py::test_a_client_of_the_newer_protocol_follows_over_a_pipe \
 	server/test_procedures_over_pipe.py::test_a_call_reports_progress_and_cancelling_it_stops_the_run \
 	$(addprefix server/test_stdio.py::test_, \
 		a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource \

@@ -74,14 +74,14 @@ def test_losses_of_power_lose_nothing(
 ) -> None:
     if shim.built(tmp_path) is None:
         pytest.skip("this needs Linux and a C compiler")
-    words = ["--power", "--points", "20", "--only", "edges add", "--only", "token add"]
+    words = ["--power", "--points", "12", "--only", "edges add", "--only", "token add"]
     words += ["--only", "value rm", "--only", "untrust"]
     command = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *words]
     run = unmeasured(command, check=False)
     tried = re.search(r"^(\d+) of [\d,]+ different states tried, 0 failed", run.stdout, re.M)
     assert run.returncode == 0, run.stdout + run.stderr
     assert tried is not None
-    assert int(tried[1]) == 20
+    assert int(tried[1]) == 12
     record_property("tried", int(tried[1]))
 
 

@@ -45,6 +45,17 @@ def server(tmp_path: Path, bare: Path, users: Path) -> Iterator[Served]:
         yield running
 
 
+def committed(tmp_path: Path) -> Path:
+    """Returns the root of a project whose files are committed, of the home beside it."""
+    root = tmp_path / "shop"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    init(root, tmp_path / "home", now=NOW)
+    git(root, "add", ".")
+    git(root, "commit", "-q", "-m", "first")
+    return root
+
+
 def stored(server: Served, name: str, text: str, at: str = "/shop") -> Any:
     async def talk(client: Any) -> Any:
         return await called(client, "memory", operation="store", content=text)
@@ -194,12 +205,7 @@ def test_an_edit_here_survives_a_removal_elsewhere(
 
 
 def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, users: Path) -> None:
-    home, root = tmp_path / "home", tmp_path / "shop"
-    root.mkdir()
-    git(root, "init", "-q", "-b", "main")
-    init(root, home, now=NOW)
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
+    home, root = tmp_path / "home", committed(tmp_path)
     (root / "code.py").write_text("pass\n", encoding="utf-8")
     (root / ".mind/facts").mkdir(exist_ok=True)
     (root / ".mind/facts/draft.md").write_text("---\nid: draft\n---\nDraft\n", encoding="utf-8")
@@ -220,12 +226,7 @@ def test_with_commit_only_the_files_of_the_call_are_committed(tmp_path: Path, us
 
 
 def test_a_commit_that_failed_keeps_its_author(tmp_path: Path, users: Path) -> None:
-    home, root = tmp_path / "home", tmp_path / "shop"
-    root.mkdir()
-    git(root, "init", "-q", "-b", "main")
-    init(root, home, now=NOW)
-    git(root, "add", ".")
-    git(root, "commit", "-q", "-m", "first")
+    home, root = tmp_path / "home", committed(tmp_path)
 
     def stored_detached(server: Served, text: str) -> str:
         git(root, "checkout", "-q", "--detach")

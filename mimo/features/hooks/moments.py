@@ -172,7 +172,8 @@ def _with_problems(scene: Scene, say: Say) -> Say:
 
     for warning in warnings[:_MAX_WARNINGS]:
         scene.log(f"settings: {for_log(warning)}")
-    paths = " and ".join({f"`{clean(warning.partition(': ')[0])}`": 0 for warning in warnings})
+    names = dict.fromkeys(clean(warning.partition(": ")[0]) for warning in warnings)
+    paths = " and ".join(f"`{name}`" for name in names)
     notice = (
         f"mind: {paths} can't be used as written, so agents may get fewer notes or none; "
         "`mind config` lists the problems"

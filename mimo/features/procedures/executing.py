@@ -401,7 +401,7 @@ def _check_user(mind: Mind, execution: Execution) -> None:
 
 
 def _check_approved(mind: Mind, execution: Execution, start: Record) -> None:
-    """Raises `Untrusted` if the text of an execution is no longer approved."""
+    """Raises `Untrusted` if the text of an execution is not approved."""
     texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
     if not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
         raise Untrusted(

@@ -7,6 +7,7 @@ import zipfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,6 +79,20 @@ def totals(result: Import) -> tuple[int, int, int, int]:
 def id_of(mind: Mind, name: str) -> str:
     (path,) = (path for path in mind.folder.rglob("*.md") if name in path.stem)
     return path.stem
+
+
+def interrupt(mind: Mind, source: Path) -> None:
+    """Imports a source, and is interrupted after the first memory that it replaces."""
+    rewrite = type(mind.store).rewrite
+
+    def interrupted(*given: Any) -> None:
+        rewrite(*given)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(mind.store), "rewrite", interrupted)
+        with suppress(KeyboardInterrupt):
+            import_(mind, str(source))
 
 
 class TestImporting:
@@ -291,21 +306,10 @@ class TestAgain:
         assert import_(mind, rollback=True).removed == 12
 
     @pytest.mark.parametrize("again", [True, False])
-    def test_an_interrupted_replacement_is_completed_and_rolled_back(
-        self, mind, graph, monkeypatch, again
-    ):
+    def test_an_interrupted_replacement_is_completed_and_rolled_back(self, mind, graph, again):
         import_(mind, str(graph))
         lines(graph, {**GRAPH[0], "observations": ["Second"]}, *GRAPH[1:])
-        rewrite = type(mind.store).rewrite
-
-        def interrupted(*given: object) -> None:
-            rewrite(*given)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(type(mind.store), "rewrite", interrupted)
-        with suppress(KeyboardInterrupt):
-            import_(mind, str(graph))
-        monkeypatch.undo()
+        interrupt(mind, graph)
 
         plan = import_(mind, rollback=True, dry_run=True)
         assert (plan.removed, plan.kept) == (2, ())
@@ -416,19 +420,10 @@ class TestNewerExports:
         assert totals(result) == (0, 0, 1, 0)
         assert contents(mind) == ["Changed"]
 
-    def test_an_interrupted_replacement_is_completed(self, mind, tmp_path, monkeypatch):
+    def test_an_interrupted_replacement_is_completed(self, mind, tmp_path):
         import_(mind, str(self.export(tmp_path / "january.json", "One")))
         new = self.export(tmp_path / "february.json", "Eins")
-        rewrite = type(mind.store).rewrite
-
-        def interrupted(*given: object) -> None:
-            rewrite(*given)
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(type(mind.store), "rewrite", interrupted)
-        with suppress(KeyboardInterrupt):
-            import_(mind, str(new))
-        monkeypatch.undo()
+        interrupt(mind, new)
 
         assert totals(import_(mind, str(new))) == (0, 0, 1, 0)
         assert totals(import_(mind, str(self.export(new, "Un")))) == (0, 1, 0, 0)

@@ -266,13 +266,13 @@ def first_line(path: Path) -> str:
     return line
 
 
-def check(path: Path) -> None:
+def check(path: Path, *, follow: bool = False) -> None:
     """Raises `OSError` if something other than a regular file has this name.
 
-    For files that a library opens.
+    Symbolic links are followed only with `follow`. For files that a library opens.
     """
     try:
-        status = path.stat()
+        status = path.stat(follow_symlinks=follow)
     except FileNotFoundError:
         return
     if not stat.S_ISREG(status.st_mode):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+_FILES = ("", "-wal", "-shm", "-journal")
 _OF_FUNCTION = "user-defined function raised exception"
 
 
@@ -26,6 +27,8 @@ class Connection(sqlite3.Connection):
 
     limit = 0.0
     """The seconds that a statement may wait, if the command has so much time left."""
+    identity = ""
+    """The identity of a cache's file, see `mimo.data.cache`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Opens the database, as `sqlite3.Connection` does."""
@@ -97,7 +100,7 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
         raise _held(path)
     name = ":memory:"
     if path is not None:
-        for suffix in ("", "-wal", "-shm"):  # If one is a folder, SQLite would never open it.
+        for suffix in _FILES:  # SQLite would follow a link, and never open a folder.
             disk.check(path.with_name(path.name + suffix))
         if mode == "rwc":
             disk.make_database(path)
@@ -122,6 +125,11 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
             raise _held(path) from error
     connection.limit = wait
     return connection
+
+
+def files_of(path: Path) -> list[Path]:
+    """Returns the path of a database and those of the files that SQLite keeps beside it."""
+    return [path.with_name(path.name + suffix) for suffix in _FILES]
 
 
 def _held(path: Path) -> sqlite3.OperationalError:

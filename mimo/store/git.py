@@ -396,7 +396,7 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
     for name in _READ_ALWAYS:
         file = top / ".git" / name
         try:
-            disk.check(file)
+            disk.check(file, follow=True)
         except NotADirectoryError:
             break
         except OSError as error:

@@ -1,0 +1,424 @@
+"""Caches: databases of SQLite whose content can be made again from other files.
+
+A cache is never repaired. If SQLite reports damage, or a table or column is missing, the file is
+removed and an empty one takes its place. Busy processes, a full disk, missing permissions and
+errors of the disk remove nothing.
+
+The file's name has the number of its schema, so that versions of mind with different schemas use
+different files. The number follows a `v`, because versions up to 1.1 would take `index-14.db` for
+the 14th file of their own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from _thread import RLock
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+
+from mimo import disk, sqlite
+from mimo.errors import StorageFailed
+from mimo.frozen import NamedTuple
+from mimo.sqlite import Connection, is_busy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import Concatenate, ParamSpec, TypeVar
+
+    _T = TypeVar("_T")
+    _P = ParamSpec("_P")
+
+_JOURNAL_BYTES = 8_000_000
+_PAUSE_SECONDS = 0.005
+
+_DAMAGE = (
+    sqlite3.SQLITE_OK,  # Errors of Python have no code, such as for text that is not UTF-8.
+    sqlite3.SQLITE_ERROR,  # For a missing table or column, or a module such as FTS5.
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_TOOBIG,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_NOTADB,
+)
+"""The results of SQLite for a file that contradicts itself or the schema."""
+
+_MISREAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""The exceptions of reading a row with values that mind never writes."""
+
+
+class CacheDamaged(StorageFailed):
+    """A cache was damaged; an empty one has taken its place, if that was possible."""
+
+
+class CacheBusy(StorageFailed):
+    """Another process is writing; its last commit can be read."""
+
+
+class Schema(NamedTuple):
+    """The tables of a cache."""
+
+    stem: str
+    """The beginning of the file's name."""
+    number: int
+    """Rises with every change of the tables, or of the meaning of stored values."""
+    script: str
+    """The statements that create the tables."""
+
+    def path(self, folder: Path) -> Path:
+        """Returns the path of the cache in a folder."""
+        return folder / f"{self.stem}-v{self.number}.db"
+
+
+class Cache:
+    """One cache, which threads and processes can use at the same time; readers never wait.
+
+    A file that is removed or replaced while it is open is opened again.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        schema: Schema,
+        *,
+        owner: str = "",
+        prepare: Callable[[Connection], object] | None = None,
+    ) -> None:
+        """Takes the folder, None for a cache in memory. The first use opens the file, or makes it.
+
+        A file of another `owner`, as in a clone, is not used. `prepare` is called with each new
+        connection, to add functions.
+        """
+        self.path = schema.path(folder) if folder else None
+        self._schema, self._owner, self._prepare = schema, owner, prepare
+        self._idle: list[tuple[int | None, Connection]] = []
+        """Connections that no thread uses, each with the inode of its file."""
+        self._turn = nullcontext() if folder else RLock()  # One thread at a time uses memory.
+        self._is_closed = False
+
+    @classmethod
+    def open_or_rebuild(
+        cls,
+        folder: Path | None,
+        schema: Schema,
+        *,
+        owner: str = "",
+        prepare: Callable[[Connection], object] | None = None,
+    ) -> Cache:
+        """Returns the opened cache of a folder, which is empty if no file there is usable.
+
+        Raises `StorageFailed` if the folder can't be written.
+        """
+        cache = cls(folder, schema, owner=owner, prepare=prepare)
+        with _translated(cache.path):
+            if folder:
+                disk.make_folder(folder)
+                if not os.access(folder, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+            with cache._connection():
+                return cache
+
+    @property
+    def identity(self) -> str:
+        """The identity of the file; another one after each replacement.
+
+        A connection has that of its own file.
+        """
+        with self._connection() as connection:
+            return connection.identity
+
+    def read(
+        self, query: Callable[Concatenate[Connection, _P], _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Returns the result of a query, all of whose reads see the same state.
+
+        If the file is damaged, the query runs again on an empty one. Raises `StorageFailed`.
+        """
+        try:
+            with self.reading() as connection:
+                return query(connection, *args, **kwargs)
+        except CacheDamaged:
+            with self.reading() as connection:
+                return query(connection, *args, **kwargs)
+
+    def write(
+        self, change: Callable[Concatenate[Connection, _P], _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Returns the result of a change, which is committed if it succeeds.
+
+        If the file is damaged, the change runs again on an empty one. Raises `StorageFailed`.
+        """
+        try:
+            with self.writing() as connection:
+                return change(connection, *args, **kwargs)
+        except CacheDamaged:
+            with self.writing() as connection:
+                return change(connection, *args, **kwargs)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Yields a connection in a transaction, all of whose reads see the same state.
+
+        If the file is damaged, or the block fails on a row with values that mind never writes, an
+        empty file takes its place. Raises `CacheDamaged` then, and `StorageFailed`.
+        """
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def writing(self, wait: float = disk.WAIT_SECONDS) -> Iterator[Connection]:
+        """Yields a connection in a transaction, which is committed if the block succeeds.
+
+        Raises `CacheBusy` if another process is writing for longer than `wait` seconds, and other
+        errors as `reading` does.
+        """
+        with self._connection() as connection:
+            try:
+                sqlite.begin(connection, wait)
+            except sqlite3.OperationalError as error:
+                raise (_busy(self.path, wait) if is_busy(error) else error) from error
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                connection.rollback()
+
+    def compact(self) -> None:
+        """Writes the file again without what was removed, and empties its log.
+
+        Raises `StorageFailed`, and `CacheBusy` if another process reads for so long that the log
+        stays.
+        """
+        with self._connection() as connection:
+            connection.execute("VACUUM")
+            # SQLite raises no error for an incomplete checkpoint, so `execute` would not wait.
+            with connection.waiting(min(disk.WAIT_SECONDS, disk.current().left)):
+                ((stays, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if stays:
+            message = f"another process is reading the index `{self.path}`"
+            raise CacheBusy(message, hint="end it, then try again")
+
+    def size(self) -> int:
+        """Returns the size of the file and its log in bytes."""
+        files = sqlite.files_of(self.path)[:2] if self.path else []
+        return sum(path.stat().st_size for path in files if path.exists())
+
+    def close(self) -> None:
+        """Closes every connection; one in use is closed when it is returned.
+
+        A cache in memory is closed with its last reference: closing it earlier would empty it.
+        """
+        if self.path:
+            self._is_closed = True
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop()[1].close()
+
+    # Connections.
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        raised: BaseException | None = None
+        with self._turn, _translated(self.path):
+            inode, connection = self._taken()
+            try:
+                yield connection
+            except UnicodeEncodeError:
+                raise  # The query's: SQLite can't hold one of its texts.
+            except (sqlite3.DatabaseError, *_MISREAD) as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raised = connection.raised_by(error)
+                if raised is None or isinstance(raised, _MISREAD):
+                    if not is_damage(error):
+                        raise
+                    self._replace(inode)
+                    raise _damaged(self.path, error) from (raised or error)
+            finally:
+                self._idle.append((inode, connection))
+                if self._is_closed:
+                    self._close_idle()
+        if raised is not None:  # An interruption, or an error of a function: it is not damage.
+            try:
+                raise raised
+            finally:
+                del raised  # Its traceback refers to it.
+
+    def _taken(self) -> tuple[int | None, Connection]:
+        """Returns a connection to the file that has the path now, and its inode."""
+        inode = self._inode()
+        with suppress(IndexError):  # No connection is idle.
+            while True:
+                opened = self._idle.pop()
+                if opened[0] == inode:
+                    return opened
+                opened[1].close()
+        for is_last in (False, True):
+            inode = self._inode()
+            with ExitStack() as failed:
+                try:
+                    # `rw`: a removed file must not be created again, empty.
+                    connection = sqlite.connect(self.path, mode="rw", wait=disk.WAIT_SECONDS)
+                    failed.callback(connection.close)
+                    self._set_up(connection)
+                except (sqlite3.DatabaseError, OSError, UnicodeDecodeError) as error:
+                    if is_last or not (self._inode() is None or is_damage(error)):
+                        raise
+                    self._replace(inode)  # While it is open, no new file gets its inode.
+                else:
+                    failed.pop_all()
+                    return inode, connection
+        raise AssertionError
+
+    def _set_up(self, connection: Connection) -> None:
+        """Prepares a connection. Raises `sqlite3.DatabaseError`, also for another owner's file."""
+        if self.path is None:
+            self._create(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        mark = connection.execute("SELECT owner, identity FROM cache").fetchone()
+        owner, identity = mark or (None, None)
+        if owner != self._owner or not isinstance(identity, str):
+            raise sqlite3.DatabaseError("it has another owner")
+        connection.identity = identity
+        if self._prepare:
+            self._prepare(connection)
+
+    def _create(self, connection: Connection) -> None:
+        """Creates the tables."""
+        script = f"BEGIN; {self._schema.script}; CREATE TABLE cache (owner, identity)"
+        connection.executescript(script)
+        mark = (self._owner, os.urandom(8).hex())
+        connection.execute("INSERT INTO cache VALUES (?, ?)", mark)
+        connection.execute("COMMIT")
+
+    def _replace(self, damaged: int | None) -> None:
+        """Puts an empty file, which appears complete, in the place of a damaged or missing one.
+
+        `damaged` is its inode: another process may have replaced it.
+        """
+        if self.path is None:
+            return
+        disk.make_folder(self.path.parent)
+        with _locked(self.path.parent):
+            if self._inode() not in (None, damaged):
+                return
+            for path in sqlite.files_of(self.path):
+                _remove(path)
+            draft = disk.temporary_name(self.path)
+            try:
+                with closing(sqlite.connect(draft)) as connection:
+                    self._create(connection)
+                    connection.execute("PRAGMA journal_mode = WAL")
+                draft.rename(self.path)
+            finally:
+                for path in sqlite.files_of(draft):
+                    path.unlink(missing_ok=True)
+
+    def _inode(self) -> int | None:
+        """Returns the inode of the file, None if it is missing or in memory."""
+        try:
+            return self.path.lstat().st_ino if self.path else None
+        except FileNotFoundError:
+            return None
+
+
+def remove_earlier(schema: Schema, folder: Path) -> None:
+    """Removes the caches that earlier versions of mind made, as far as possible."""
+    for path in folder.glob(f"{schema.stem}-v*.db"):
+        number = path.stem.rpartition("-v")[2]
+        if number.isdecimal() and int(number) < schema.number:
+            for file in sqlite.files_of(path):
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Returns whether an error means that a file is damaged, not that the system failed."""
+    if isinstance(error, sqlite3.Error):
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        return not isinstance(error, sqlite3.ProgrammingError) and code in _DAMAGE
+    if isinstance(error, OSError):
+        return error.errno == errno.EINVAL  # It is a folder, a link or a device, see `disk.check`.
+    return isinstance(error, _MISREAD)
+
+
+def _remove(path: Path) -> None:
+    """Removes a file or a link; a folder, which mind has not made, gets another name."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        if not path.is_dir():
+            raise
+        path.rename(disk.temporary_name(path))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Lets one process at a time replace caches in a folder. Raises `BlockingIOError`."""
+    import fcntl
+
+    patience = disk.current()
+    deadline = time.monotonic() + patience.left
+    descriptor = os.open(folder, os.O_RDONLY | disk.CLOSE_ON_EXEC)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                with patience.spent():
+                    time.sleep(_PAUSE_SECONDS)
+            except OSError:
+                break  # The file system has no locks.
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _translated(path: Path | None) -> Iterator[None]:
+    """Raises errors of SQLite and of the file system as `StorageFailed`."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, OSError) as error:
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise  # A bug in our code.
+        if isinstance(error, BlockingIOError):
+            raise _busy(path, disk.WAIT_SECONDS) from error
+        if path and isinstance(error, sqlite3.Error) and is_busy(error):
+            raise disk.busy(path) from error
+        if is_damage(error):
+            raise _damaged(path, error) from error
+        raise StorageFailed(
+            f"the index `{path}` can't be used ({error})",
+            hint="check the disk's free space and the folder's permissions",
+        ) from error
+
+
+def _busy(path: Path | None, wait: float) -> CacheBusy:
+    return CacheBusy(
+        f"another process has been writing the index `{path}` for more than {wait:g} s",
+        hint="your files are safe; the next command indexes them",
+    )
+
+
+def _damaged(path: Path | None, error: BaseException) -> CacheDamaged:
+    reason = error if isinstance(error, sqlite3.Error | OSError) else type(error).__name__
+    return CacheDamaged(
+        f"the index `{path}` is damaged ({reason})",
+        hint="it is rebuilt from your files; try again",
+    )

@@ -1,0 +1,330 @@
+"""Caches: damage leads to an empty file, and nothing else does; threads and processes share one."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+
+from mimo import disk
+from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Schema, remove_earlier
+from mimo.errors import StorageFailed
+from mimo.sqlite import Connection, files_of
+
+SCHEMA = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER NOT NULL)")
+
+
+def opened(folder: Path | None, owner: str = "me", schema: Schema = SCHEMA) -> Cache:
+    return Cache.open_or_rebuild(folder, schema, owner=owner)
+
+
+def put(cache: Cache, *words: str) -> None:
+    rows = [(word, len(word)) for word in words]
+    cache.write(lambda sql: sql.executemany("INSERT INTO words VALUES (?, ?)", rows))
+
+
+def words_in(sql: Connection) -> list[str]:
+    return [word for (word,) in sql.execute("SELECT word FROM words ORDER BY word")]
+
+
+def words(cache: Cache) -> list[str]:
+    return cache.read(words_in)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with opened_and_closed(tmp_path) as cache:
+        put(cache, "tea", "milk")
+    return tmp_path
+
+
+class opened_and_closed:  # noqa: N801 - a context manager
+    def __init__(self, folder: Path) -> None:
+        self._cache = opened(folder)
+
+    def __enter__(self) -> Cache:
+        return self._cache
+
+    def __exit__(self, *_: object) -> None:
+        self._cache.close()
+
+
+def test_cache_keeps_what_was_written(folder: Path) -> None:
+    assert words(opened(folder)) == ["milk", "tea"]
+    assert SCHEMA.path(folder).name == "words-v3.db"
+
+
+def test_cache_in_memory_has_no_file() -> None:
+    cache = opened(None)
+    put(cache, "tea")
+    cache.close()
+    assert words(cache) == ["tea"]
+    assert cache.size() == 0
+
+
+def test_failed_write_changes_nothing(folder: Path) -> None:
+    cache = opened(folder)
+
+    def change(sql: Connection) -> None:
+        sql.execute("DELETE FROM words")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        cache.write(change)
+    assert words(cache) == ["milk", "tea"]
+
+
+def test_other_schemas_and_later_files_stay(folder: Path) -> None:
+    later, earlier = SCHEMA._replace(number=4), SCHEMA._replace(number=2)
+    for schema in (later, earlier):
+        put(opened(folder, schema=schema), f"of {schema.number}")
+    remove_earlier(SCHEMA, folder)
+    assert words(opened(folder)) == ["milk", "tea"]
+    assert words(opened(folder, schema=later)) == ["of 4"]
+    assert not earlier.path(folder).exists()
+
+
+def test_file_of_another_owner_is_not_used(folder: Path) -> None:
+    assert words(opened(folder, owner="you")) == []
+    assert words(opened(folder)) == []
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def noise(path: Path) -> None:
+    path.write_bytes(random.Random(7).randbytes(path.stat().st_size))
+
+
+def folder_in_place(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").touch()
+
+
+def link_in_place(path: Path) -> None:
+    target = path.rename(path.with_suffix(".moved"))
+    path.symlink_to(target)
+
+
+def other_database(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE words (word)")
+    connection.close()
+
+
+def lost_table(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE words")
+    connection.close()
+
+
+def lost_column(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE words DROP COLUMN length")
+    connection.close()
+
+
+DAMAGES = [cut, empty, noise, folder_in_place, link_in_place, other_database, lost_table]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("is_open", [False, True])
+def test_damaged_file_is_replaced_by_an_empty_one(
+    folder: Path, damage: Callable[[Path], None], is_open: bool
+) -> None:
+    cache = opened(folder)
+    identity = cache.identity
+    if not is_open:
+        cache.close()
+        cache = Cache(folder, SCHEMA, owner="me")
+    damage(SCHEMA.path(folder))
+    assert words(cache) == []
+    assert cache.identity != identity
+    put(cache, "coffee")
+    assert words(opened(folder)) == ["coffee"]
+
+
+def test_lost_column_is_noticed_by_the_write_that_needs_it(folder: Path) -> None:
+    lost_column(SCHEMA.path(folder))
+    cache = opened(folder)
+    put(cache, "coffee")
+    assert words(cache) == ["coffee"]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("kind", ["noise", "folder", "link"])
+def test_damaged_log_never_fails_a_query(folder: Path, suffix: str, kind: str) -> None:
+    beside = SCHEMA.path(folder).with_name(SCHEMA.path(folder).name + suffix)
+    elsewhere = folder / "elsewhere"
+    elsewhere.write_bytes(b"of the user")
+    if kind == "folder":
+        beside.mkdir()
+    elif kind == "link":
+        beside.symlink_to(elsewhere)
+    else:
+        beside.write_bytes(random.Random(7).randbytes(10_000))
+    cache = opened(folder)
+    assert words(cache) in ([], ["milk", "tea"])
+    put(cache, "coffee")
+    assert "coffee" in words(cache)
+    assert elsewhere.read_bytes() == b"of the user"
+
+
+def test_removed_file_is_noticed(folder: Path) -> None:
+    cache = opened(folder)
+    assert words(cache) == ["milk", "tea"]
+    for path in files_of(SCHEMA.path(folder)):
+        path.unlink(missing_ok=True)
+    assert words(cache) == []
+    shutil.rmtree(folder)
+    assert words(cache) == []
+
+
+def test_replacement_by_another_process_is_noticed(folder: Path, tmp_path: Path) -> None:
+    cache = opened(folder)
+    assert words(cache) == ["milk", "tea"]
+    other = opened(tmp_path / "other")
+    put(other, "coffee")
+    other.close()
+    SCHEMA.path(tmp_path / "other").rename(SCHEMA.path(folder))
+    assert words(cache) == ["coffee"]
+
+
+def test_misread_row_counts_as_damage(folder: Path) -> None:
+    cache = opened(folder)
+    with pytest.raises(CacheDamaged), cache.reading():
+        int("not a number that mind wrote")
+    assert words(cache) == []
+
+
+def test_text_that_sqlite_cannot_hold_is_no_damage(folder: Path) -> None:
+    cache = opened(folder)
+    with pytest.raises(UnicodeEncodeError), cache.reading() as sql:
+        sql.execute("SELECT ?", ("\ud800",))
+    assert words(cache) == ["milk", "tea"]
+
+
+def test_error_of_a_function_in_sql_is_no_damage(folder: Path) -> None:
+    def failing(_: str) -> bool:
+        raise StorageFailed("approvals can't be read")
+
+    cache = Cache.open_or_rebuild(
+        folder, SCHEMA, owner="me", prepare=lambda sql: sql.add_function("approved", 1, failing)
+    )
+    with pytest.raises(StorageFailed, match="approvals"), cache.reading() as sql:
+        sql.execute("SELECT approved(word) FROM words").fetchall()
+    assert words(cache) == ["milk", "tea"]
+
+
+def test_query_that_always_fails_ends_with_its_error(folder: Path) -> None:
+    cache = opened(folder)
+    with pytest.raises(CacheDamaged):
+        cache.read(lambda sql: sql.execute("SELECT * FROM another").fetchall())
+
+
+def test_busy_writer_removes_nothing(folder: Path) -> None:
+    cache, other = opened(folder), opened(folder)
+    with other.writing() as sql:
+        sql.execute("INSERT INTO words VALUES ('coffee', 6)")
+        with pytest.raises(CacheBusy), cache.writing(0.0):
+            pass
+        assert words(cache) == ["milk", "tea"]
+    assert words(cache) == ["coffee", "milk", "tea"]
+
+
+def test_full_disk_removes_nothing(folder: Path) -> None:
+    cache = opened(folder)
+
+    def fill(sql: Connection) -> None:
+        (pages,) = sql.execute("PRAGMA page_count").fetchone()
+        sql.execute(f"PRAGMA max_page_count = {pages}")
+        sql.executemany("INSERT INTO words VALUES (?, 1)", [(f"{n} " * 500,) for n in range(100)])
+
+    with pytest.raises(StorageFailed, match="full"):
+        cache.write(fill)
+    assert words(opened(folder)) == ["milk", "tea"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_that_cannot_be_written_removes_nothing(folder: Path) -> None:
+    folder.chmod(0o500)
+    try:
+        with pytest.raises(StorageFailed, match="can't be used"):
+            opened(folder)
+    finally:
+        folder.chmod(0o700)
+    assert words(opened(folder)) == ["milk", "tea"]
+
+
+def test_threads_that_find_damage_at_once_replace_the_file_once(folder: Path) -> None:
+    cache = opened(folder)
+    noise(SCHEMA.path(folder))
+    start = Barrier(8)
+    identities: list[str] = []
+
+    def read() -> None:
+        start.wait()
+        assert words(cache) == []
+        identities.append(cache.identity)
+
+    threads = [Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(identities) == 8
+    assert len(set(identities)) == 1
+
+
+PROGRAM = """
+    import sys
+    from pathlib import Path
+    from mimo.data.cache import Cache, Schema
+
+    schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")
+    cache = Cache.open_or_rebuild(Path(sys.argv[1]), schema, owner="me")
+    for number in range(30):
+        word = f"{sys.argv[2]}-{number}"
+        cache.write(lambda sql: sql.execute("INSERT INTO words VALUES (?, 1)", (word,)))
+    cache.close()
+"""
+
+
+def test_processes_write_at_once(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path)]
+    started = [subprocess.Popen([*command, name]) for name in ("a", "b", "c")]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    assert len(words(opened(tmp_path))) == 90
+
+
+def test_compacted_file_has_no_removed_text(folder: Path) -> None:
+    cache = opened(folder)
+    cache.write(lambda sql: sql.execute("DELETE FROM words WHERE word = 'milk'"))
+    cache.compact()
+    data = b"".join(path.read_bytes() for path in files_of(SCHEMA.path(folder)) if path.exists())
+    assert b"milk" not in data
+    assert b"tea" in data
+
+
+def test_private_cache_is_closed_to_others(tmp_path: Path) -> None:
+    folder = tmp_path / disk.STORE / ".index"
+    (tmp_path / disk.STORE).mkdir()
+    put(opened(folder), "tea")
+    for path in files_of(SCHEMA.path(folder)):
+        assert not path.exists() or path.stat().st_mode & 0o077 == 0

@@ -1,18 +1,15 @@
 """Watching folders for changes, for processes that run longer than one command.
 
-The system reports changes. Asking takes microseconds on Linux, and a millisecond or two elsewhere.
-Some file systems, above all on networks, report nothing, so the answer "unchanged" is valid for
-seconds only.
+The system reports changes to threads of watchfiles. Some file systems, above all on networks,
+report nothing, so the answer "unchanged" is valid for seconds only.
 """
 
 from __future__ import annotations
 
-import errno
 import os
-import sys
 import time
 from _thread import allocate_lock
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +22,7 @@ from mimo.frozen import NamedTuple
 if TYPE_CHECKING:
     import threading
 
-    from mimo.store.inotify import Changes
+    from watchfiles.main import FileChange
 
 _OWN = frozenset({(STORE, ".index"), (STORE, ".local")})
 """Folders in which mind itself writes all the time, each with the one above it."""
@@ -36,14 +33,19 @@ _TRUSTED_LOCALLY_SECONDS = 300.0
 _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
 """Types of file systems that report changes by any process of this machine, and have no others."""
 _MOUNTS = "/proc/self/mountinfo"
-_LIMITS = (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""The errors if the system can't watch more folders."""
-_AGAIN_SECONDS = 60.0
-"""The time after which the system is asked again to watch them."""
+_RETRY_SECONDS = 60.0
+"""The time after which a watch that failed is tried again."""
 _MOST_PATHS = 1_000
-"""Maximum number of changed paths that are looked at one by one."""
+"""Maximum number of changed paths that are compared one by one."""
+_REPORT_MS = 5
+"""Time in which the threads report an earlier change, even if other programs use all processors."""
+_GROUP_MS = 50
+"""Time without another change after which a batch of changes ends."""
 _LONGEST_SLEEP_MS = 5_000
-"""Time after which a watching thread checks whether it should stop."""
+"""Time after which an empty batch is yielded."""
+_POLL_MS = 3_000
+"""Time between two comparisons of the files if the system can't watch them."""
+_warned = set[str]()
 
 
 def changes(
@@ -52,31 +54,40 @@ def changes(
     """Yields sets of paths that changed below the folders within about a tenth of a second.
 
     Sleeps in between, yields an empty set if nothing has changed for some seconds, and ends soon
-    after `stop` is set. Raises `OSError` if there are too many files to watch, and `RuntimeError`
-    if the system can't watch files.
+    after `stop` is set. If the system can't watch the folders, such as if its limit of watches is
+    reached, their files are compared every few seconds instead. Raises `OSError` if a folder is
+    missing.
     """
     from watchfiles import watch
 
-    def batches(*, skips_unreadable: bool) -> Iterator[frozenset[Path]]:
+    def batches(
+        *, skips_unreadable: bool = False, polls: bool = False
+    ) -> Iterator[frozenset[Path]]:
         for batch in watch(
             *folders,
             watch_filter=lambda _, path: _counts(path),
-            debounce=100,
-            step=50,
+            debounce=2 * _GROUP_MS,
+            step=_GROUP_MS,
             rust_timeout=_LONGEST_SLEEP_MS,
             yield_on_timeout=True,
             stop_event=stop,
             recursive=recursive,
             ignore_permission_denied=skips_unreadable,
-            raise_interrupt=False,
+            force_polling=polls or None,
+            poll_delay_ms=_POLL_MS,
         ):
             yield frozenset(Path(path) for _, path in batch)
 
     try:
-        yield from batches(skips_unreadable=False)
+        yield from batches()
     except PermissionError:
         # Only if there is an unreadable folder: this ignores a reached limit of watches, too.
         yield from batches(skips_unreadable=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError) as error:
+        _warn(error, "comparing the files every few seconds")
+        yield from batches(skips_unreadable=True, polls=True)
 
 
 class Pending(NamedTuple):
@@ -95,12 +106,11 @@ class Watch:
         """Takes the folders; watching begins with the first call of `changed`."""
         self._folders = tuple(folders)
         self._lock = allocate_lock()
-        self._changes: Changes | _Reported | None = None
+        self._reports: Generator[set[FileChange]] | None = None
         self.is_closed = False
         """True if the folders are not watched any more."""
-        self._reports = 0
-        self._since = 0
-        """The number of the first report of `_changes`."""
+        self._mark = 0
+        """The number of times that reports were read."""
         self._paths: dict[str, int] = {}
         """The changed paths, each with the number of its last report."""
         self._lost: int | None = 0
@@ -115,35 +125,34 @@ class Watch:
         return self.pending().paths != ()
 
     def pending(self) -> Pending:
-        """Returns the changes since the last `settle`."""
+        """Returns the changes since the last `settle`.
+
+        A change in the last milliseconds may be missing if other programs use all processors.
+        """
         with self._lock:
-            self._reports += 1
-            try:
-                paths = filter(_counts, self._next())
-                self._paths.update(dict.fromkeys(paths, self._reports))
-            except (OSError, RuntimeError, StopIteration) as error:
-                self._close()
-                self._lost = self._reports
-                if getattr(error, "errno", None) in _LIMITS:
-                    self._fail(error)
+            self._mark += 1
+            paths = self._read()
+            # The system watches a removed folder no more, even if it comes back.
+            if paths is None or not paths.isdisjoint(map(os.fspath, self._folders)):
+                self._stop()
+                self._lost = self._mark
+            else:
+                self._paths.update(dict.fromkeys(filter(_counts, paths), self._mark))
             is_valid = time.monotonic() - self._settled_at < self._valid_seconds
             are_few = self._lost is None and len(self._paths) <= _MOST_PATHS
-            return Pending(tuple(self._paths) if is_valid and are_few else None, self._reports)
+            return Pending(tuple(self._paths) if is_valid and are_few else None, self._mark)
 
     def settle(self, mark: int | None = None, *, compared: bool = True) -> None:
         """Marks the changes reported up to `mark` (default: all) as handled.
 
-        If all files were `compared`, that is valid for minutes on a local file system. If threads
-        report the changes, files in a new folder may be created before that is watched: then, after
-        a change, it is valid for seconds.
+        If all files were `compared` and no change was reported, that is valid for minutes on a
+        local file system. After a change it is valid for seconds, because files in a new folder may
+        be created before that is watched.
         """
         with self._lock:
-            mark = self._reports if mark is None else mark
+            mark = self._mark if mark is None else mark
             if compared:
-                is_exact = self._changes is not None and self._changes.is_exact
-                is_complete = is_exact and mark >= self._since
-                is_complete = is_complete or (self._lost is None and not self._paths)
-                lasts = is_complete and self._is_local
+                lasts = self._lost is None and not self._paths and self._is_local
                 self._valid_seconds = _TRUSTED_LOCALLY_SECONDS if lasts else _TRUSTED_SECONDS
                 self._settled_at = time.monotonic()
                 if self._lost is not None and self._lost <= mark:
@@ -153,28 +162,49 @@ class Watch:
     def unsettle(self) -> None:
         """Makes the next `changed` return True."""
         with self._lock:
-            self._reports += 1
-            self._lost = self._reports
+            self._mark += 1
+            self._lost = self._mark
 
     def close(self) -> None:
         """Stops watching; from now on, any file may have changed."""
         with self._lock:
             self.is_closed = True
-            self._close()
+            self._stop()
 
-    def _close(self) -> None:
-        if self._changes:
-            self._changes.close()
-            self._changes = None
+    def _stop(self) -> None:
+        if self._reports:
+            self._reports.close()
+            self._reports = None
 
-    def _fail(self, error: BaseException) -> None:
-        """Notes that the system can't watch more folders; logs the first time."""
-        if self._failed_at is None:
-            import logging
+    def _read(self) -> frozenset[str] | None:
+        """Returns the paths that changed since the last call; None if that is unknown."""
+        since = self._failed_at
+        if self.is_closed or (since is not None and time.monotonic() - since < _RETRY_SECONDS):
+            return None
+        try:
+            if self._reports is None:
+                from watchfiles import watch
 
-            message = "changes can't be watched (%s); comparing the files with each request"
-            logging.getLogger("mind.watch").warning(message, error)
-        self._failed_at = time.monotonic()
+                self._reports = watch(
+                    *self._folders,
+                    # With a filter, it would wait again after changes that the filter drops.
+                    watch_filter=None,
+                    debounce=1,
+                    step=_REPORT_MS,
+                    rust_timeout=1,
+                    yield_on_timeout=True,
+                    # It would be the default on WSL; here, old answers are not valid for long.
+                    force_polling=False,
+                )
+            paths = frozenset(path for _, path in next(self._reports))
+        except FileNotFoundError:
+            return None
+        except (OSError, RuntimeError, StopIteration) as error:
+            _warn(error, "comparing the files with each request")
+            self._failed_at = time.monotonic()
+            return None
+        self._failed_at = None
+        return paths
 
     @cached_property
     def _is_local(self) -> bool:
@@ -190,52 +220,14 @@ class Watch:
             return all(types.get(name) in _LOCAL for name in names)
         return False
 
-    def _next(self) -> Iterable[str]:
-        """Returns the paths that changed since the last call."""
-        if self.is_closed:
-            raise OSError("the folders are not watched any more")
-        if self._changes is None:
-            self._since = self._reports
-            since = self._failed_at
-            if since is not None and time.monotonic() - since < _AGAIN_SECONDS:
-                raise OSError("the folders are not watched again yet")
-        if self._changes is None and sys.platform == "linux":
-            with suppress(ImportError, AttributeError):
-                from mimo.store.inotify import Changes
 
-                self._changes = Changes(self._folders, _counts)
-        if self._changes is None:
-            self._changes = _Reported(self._folders)
-        return self._changes.read()
+def _warn(error: BaseException, instead: str) -> None:
+    """Logs, once in a process, that changes can't be watched."""
+    if instead not in _warned:
+        import logging
 
-
-class _Reported:
-    """The changes below folders, as threads of watchfiles collect them."""
-
-    is_exact = False
-    """True if nothing is missed once it was read for the first time."""
-
-    def __init__(self, folders: Sequence[Path]) -> None:
-        from watchfiles import watch
-
-        self._watch = watch(
-            *folders,
-            # With a filter, it would wait again after changes that the filter drops.
-            watch_filter=None,
-            debounce=1,
-            step=1,
-            rust_timeout=1,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-        )
-
-    def read(self) -> Iterable[str]:
-        """Returns the paths that changed since the last call, some milliseconds ago or earlier."""
-        return [path for _, path in next(self._watch)]
-
-    def close(self) -> None:
-        """Stops watching."""
-        self._watch.close()
+        _warned.add(instead)
+        logging.getLogger("mind.watch").warning("changes can't be watched (%s); %s", error, instead)
 
 
 def _counts(path: str) -> bool:

@@ -1,15 +1,15 @@
 """Watching folders for changes."""
 
-import os
-import sys
+import shutil
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import watchfiles
 
-from mimo.store import inotify, watch
-from mimo.store.inotify import Changes, Lost
+from mimo.store import watch
 from mimo.store.watch import Watch
 
 
@@ -21,10 +21,9 @@ def folder(tmp_path):
     return made
 
 
-@pytest.fixture(params=[sys.platform, "another system"])
-def settled(folder, request, monkeypatch):
+@pytest.fixture
+def settled(folder):
     """A watch over the folder that has seen everything so far."""
-    monkeypatch.setattr(sys, "platform", request.param)
     watching = Watch([folder])
     assert watching.changed()
     watching.settle()
@@ -69,83 +68,44 @@ def test_changes_in_place_and_in_new_folders_are_reported(folder, settled):
 
 
 def test_changes_below_moved_and_new_folders_are_reported(folder, settled):
-    def reported(path, change, *, again=False):
-        change()
+    def reported(path, change):
         for _ in range(1000):
-            paths = settled.pending().paths
-            if paths is None or str(path) in paths:
+            change()  # Again: a new folder is watched some milliseconds after it is reported.
+            if str(path) in settled.pending().paths:
                 return settled.settle()
-            if again:
-                change()
         pytest.fail(f"{path} was not reported")
 
-    # Threads begin to watch a new folder some milliseconds after they report it.
-    late = sys.platform != "linux"
     deep = Path("deep", "deeper", "tea.md")
     before, after = folder / "facts" / deep, folder / "moved" / deep
-    reported(folder / "facts" / "deep", lambda: before.parent.mkdir(parents=True))
-    reported(before, lambda: before.write_text("hot", encoding="utf-8"), again=late)
-    reported(folder / "moved", lambda: (folder / "facts").rename(folder / "moved"))
-    reported(after, lambda: after.write_text("cold", encoding="utf-8"), again=late)
-    reported(after, after.unlink)
+    reported(folder / "facts" / "deep", lambda: before.parent.mkdir(parents=True, exist_ok=True))
+    reported(before, lambda: before.write_text("hot", encoding="utf-8"))
+    (folder / "facts").rename(folder / "moved")
+    reported(folder / "moved", lambda: None)
+    reported(after, lambda: after.write_text("cold", encoding="utf-8"))
+    after.unlink()
+    reported(after, lambda: None)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-def test_on_linux_a_change_is_reported_at_once_by_its_path(folder):
-    changes = Changes([folder], lambda path: not path.endswith("/.index"))
-    away, back = folder.parent / "away", folder / "back"
-    (folder / "facts").rename(away)
-    (away / "unseen.md").write_text("x")
-    (folder / ".index").mkdir()
-    assert changes.read() == {f"{folder}/facts"}
+def test_a_folder_that_is_removed_and_made_again_is_watched_again(folder, settled):
+    shutil.rmtree(folder)
+    folder.mkdir()
+    assert notices(settled)
+    assert settled.pending().paths is None
+    settled.settle()
+    settled.settle()
 
-    away.rename(back)
-    assert changes.read() == {str(back)}
-    (back / "tea.md").write_text("hot")
-    assert changes.read() == {f"{back}/tea.md"}
-    assert changes.read() == set()
-
-    (back / "tea.md").chmod(0o600)
-    assert changes.read() == {f"{back}/tea.md"}
-
-    folder.rename(folder.parent / "renamed")
-    with pytest.raises(Lost):
-        changes.read()
-    changes.close()
+    (folder / "tea.md").write_text("hot", encoding="utf-8")
+    assert notices(settled)
+    assert str(folder / "tea.md") in settled.pending().paths
 
 
-@pytest.mark.parametrize("system", ["linux", "another system"])
-def test_files_are_compared_again_soon_unless_the_reports_are_exact(folder, monkeypatch, system):
-    if system not in (sys.platform, "another system"):
-        pytest.skip("inotify is Linux's")
-    monkeypatch.setattr(sys, "platform", system)
-    monkeypatch.setattr(Watch, "_is_local", True)
-    watching = Watch([folder])
-
-    first = watching.pending()
-    watching.settle(first.mark)
-    assert watching._valid_seconds == (300.0 if system == "linux" else 5.0)
-
-    # The walk of another thread began before these reports.
-    watching.unsettle()
-    watching._close()
-    assert watching.pending().paths is None
-    watching.settle(first.mark)
-    assert watching._valid_seconds == 5.0
-    watching.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
-def test_if_the_system_drops_reports_any_file_may_have_changed(folder, monkeypatch):
-    watching = Watch([folder])
-    watching.changed()
-    watching.settle()
-    (folder / "facts" / "tea.md").write_text("hot")
-    overflow = inotify._EVENT.pack(-1, inotify._OVERFLOW, 0, 0)
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "read", lambda *_: overflow)
-        assert watching.pending().paths is None
-    watching.close()
+def test_a_report_during_a_comparison_is_not_settled_by_it(folder, settled):
+    first = settled.pending()
+    settled.unsettle()
+    settled.settle(first.mark)
+    assert settled.pending().paths is None
+    settled.settle()
+    assert settled.pending().paths == ()
 
 
 def test_changes_in_minds_own_folders_are_ignored(folder, settled):
@@ -158,18 +118,60 @@ def test_changes_in_minds_own_folders_are_ignored(folder, settled):
 def test_a_project_below_folders_with_the_names_of_minds_own_is_reported_to_the_daemon(folder):
     path, stop = folder / "facts" / "tea.md", threading.Event()
 
+    with writing(path, stop):
+        assert path in next(watch.changes([folder], stop=stop, recursive=True))
+
+
+@contextmanager
+def writing(path, stop):
+    """Writes a file again and again in a thread, which gives up after some seconds."""
+
     def write():
-        for _ in range(500):
-            path.write_text("hot")
+        for number in range(500):
+            path.write_text(f"{number}")
             if stop.wait(0.02):
                 return
         stop.set()
 
-    writing = threading.Thread(target=write)
-    writing.start()
-    assert path in next(watch.changes([folder], stop=stop, recursive=True))
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
     stop.set()
-    writing.join()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("OS file watch limit reached"), RuntimeError("too many open files")]
+)
+def test_files_are_compared_if_they_cannot_be_watched(folder, monkeypatch, caplog, error):
+    watches = watchfiles.watch
+
+    def limited(*folders, force_polling, **options):
+        if not force_polling:
+            raise error
+        yield from watches(*folders, force_polling=True, **options)
+
+    monkeypatch.setattr(watchfiles, "watch", limited)
+    monkeypatch.setattr(watch, "_POLL_MS", 10)
+    monkeypatch.setattr(watch, "_warned", set())
+    for _ in range(2):
+        path, stop = folder / "facts" / "tea.md", threading.Event()
+        with writing(path, stop):
+            assert path in next(watch.changes([folder], stop=stop, recursive=True))
+    watching = Watch([folder])
+    for _ in range(3):
+        assert watching.changed()
+        watching.settle()
+    assert [record.getMessage().partition("); ")[2] for record in caplog.records] == [
+        "comparing the files every few seconds",
+        "comparing the files with each request",
+    ]
+
+
+def test_a_missing_folder_is_not_compared_instead(tmp_path, caplog):
+    with pytest.raises(FileNotFoundError):
+        next(watch.changes([tmp_path / "gone"], stop=threading.Event(), recursive=True))
+    assert not caplog.records
 
 
 def test_an_empty_set_is_yielded_if_nothing_changes(folder, monkeypatch):

@@ -1,4 +1,4 @@
-"""The system watches a limited number of folders: then files are compared, and one line reports it.
+"""The system watches a limited number of folders: then files are compared, and a line reports it.
 
 The limits are real ones, in a user namespace of their own.
 """
@@ -42,9 +42,7 @@ pytestmark = pytest.mark.skipif(not is_possible(), reason="no user namespaces, o
 def environ(mind: Mind) -> dict[str, str]:
     """The environment of processes, for a project with more folders than are watched."""
     mind.home.mkdir(exist_ok=True)
-    (mind.home / "config.toml").write_text(
-        '[daemon]\ncheck_seconds = 1\n[embedding]\nencoder = "off"\n', encoding="utf-8"
-    )
+    (mind.home / "config.toml").write_text('[embedding]\nencoder = "off"\n', encoding="utf-8")
     for number in range(9):
         (mind.folder / "facts" / f"f{number}").mkdir(parents=True)
     init(mind.project.root, mind.home, now=mind.now())
@@ -75,7 +73,6 @@ def test_the_daemon_compares_the_files(
             for number in (7, 8):
                 add(mind, number)
                 until(lambda: mind.index.file_count() > number - 7)  # noqa: B023 - called at once
-            time.sleep(2.5)  # Two checks more.
         finally:
             process.send_signal(signal.SIGTERM)
     assert process.returncode == 0

@@ -65,8 +65,6 @@ class Loop:
         self._blind = threading.Event()
         """Set while changes are not reported: before watching begins, and after it failed."""
         self._blind.set()
-        self._reported = threading.Lock()
-        """Locked by the first failure to watch, the only one that is logged."""
         self._projects: dict[Path, Mind] = {}
         self._user: Mind | None = None
         """The user's memory for all projects, if there is one."""
@@ -301,16 +299,17 @@ class Loop:
         return [folder for mind in minds for folder in _memory_folders(mind)]
 
     def _wait(self, folders: Sequence[Path], recursive: bool, stop: threading.Event) -> None:
-        """Reports changes, in a thread of its own; if that fails, `check` compares the files."""
+        """Reports changes, in a thread of its own; if that fails, `check` begins again."""
         try:
             for changed in watch.changes(folders, stop=stop, recursive=recursive):
                 if stop.is_set():
                     return
                 if changed:
                     self._events.put(changed)
+        except FileNotFoundError:  # A folder was removed since they were listed.
+            pass
         except (OSError, RuntimeError) as error:
-            if self._reported.acquire(blocking=False):
-                log.warning("changes can't be watched (%s); comparing the files instead", error)
+            log.warning("changes are not watched: %s", error)
         stop.set()
 
 
@@ -425,12 +424,13 @@ def _logging(mind: Mind) -> Iterator[None]:
     disk.make_folder(path.parent)
     handler = PrivateFile(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8")
     handler.setFormatter(Redacting("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
+    logs = logging.getLogger("mind")
+    logs.addHandler(handler)
     log.setLevel(logging.INFO)
     try:
         yield
     finally:
-        log.removeHandler(handler)
+        logs.removeHandler(handler)
         handler.close()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import DataError, loads
 from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import NamedTuple, frozen
 
@@ -29,7 +30,7 @@ MAX_BYTES = 1_000_000
 _MOST_ITEMS = 200
 """Maximum length of a list in a project's settings, each glob of which is compared with files."""
 
-_DEEPEST = 8
+_DEEPEST = 16
 """Maximum depth of tables; settings need two."""
 
 
@@ -451,7 +452,7 @@ def load(*, user: Path | None, project: Path | None) -> Config:
         for key, value in given.items():
             try:
                 problem = _take(key, value, scope, values, origins)
-            except (Invalid, ValueError, OverflowError, RecursionError) as error:
+            except (Invalid, ValueError, OverflowError) as error:
                 reason = f"`{key[:80]}` can't be used: {error}"
                 problem = error.message if isinstance(error, Invalid) else reason
                 problem += _fall_back(key, scope, values, origins)
@@ -464,7 +465,7 @@ def format_of(data: bytes) -> int:
     """Returns the format in a project's settings; `FORMAT` if it can't be read."""
     try:
         value = _parsed(data).get("format")
-    except (ValueError, RecursionError):
+    except DataError:
         return FORMAT
     return value if type(value) is int else FORMAT
 
@@ -522,23 +523,16 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
         return None
     try:
         return _parsed(data)
-    except RecursionError:
-        warnings.append(f"{path}: nested too deeply{_UNREAD}")
-    except ValueError as error:
+    except DataError as error:
         warnings.append(f"{path}: {error}{_UNREAD}")
     return None
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
-    """Returns the settings in a file, with dotted keys.
-
-    Raises `ValueError` or `RecursionError` if they can't be read.
-    """
+    """Returns the settings in a file, with dotted keys. Raises `DataError`."""
     if (plain := _plain(data)) is not None:
         return plain
-    import tomllib
-
-    return _flat(tomllib.loads(data.decode()))
+    return _flat(loads(data, "toml", depth=_DEEPEST))
 
 
 def _plain(data: bytes) -> dict[str, Any] | None:
@@ -584,9 +578,7 @@ def _plain_value(shown: str) -> str | float | bool | None:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns a table's values by dotted keys. Raises `RecursionError` if it is nested deeply."""
-    if prefix.count(".") > _DEEPEST:
-        raise RecursionError
+    """Returns a table's values by dotted keys."""
     values: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):

@@ -21,6 +21,7 @@ from mimo import rendering
 from mimo.commands.arguments import nearest
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, declared
+from mimo.data.loads import DataError, loads
 from mimo.disk import working_directory
 from mimo.errors import Internal, MindError
 from mimo.features.memory_files import shortened
@@ -90,8 +91,8 @@ def main(lines: Iterable[str | bytes], project: str | None = None) -> Iterator[s
     tool = MemoryTool(project)
     for line in lines:
         try:
-            command = json.loads(line)
-        except (ValueError, RecursionError):
+            command = loads(line)
+        except DataError:
             command = None
         if isinstance(command, dict):
             answer = tool.handle(command)

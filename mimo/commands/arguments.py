@@ -8,10 +8,12 @@ schema accepts, which a test verifies. An optional argument that is null counts 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any
 
 from mimo.commands.spec import OPERATION, Param, Shape, Spec, Surface, to_json
+from mimo.data.loads import MAX_DEPTH, levels
 from mimo.errors import Invalid
 
 NOUNS = {
@@ -145,16 +147,14 @@ def _checked(param: Param, shape: Shape, value: Any) -> Any:
 def _json(param: Param, value: Any) -> Any:
     if param.arg.object and not isinstance(value, Mapping):
         raise _Wrong(param, "must be an object", value)
+    if levels(value) > MAX_DEPTH:
+        raise _Wrong(param, f"must be nested at most {MAX_DEPTH} levels deep", value)
     try:
         same = to_json(value)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         raise _Wrong(param, "must be JSON, without infinite numbers", value) from None
     if same != value:
         raise _Wrong(param, "must be JSON in UTF-8", value)
-    from mimo.memory.codec.value import MAX_DEPTH, depth
-
-    if depth(same) > MAX_DEPTH:
-        raise _Wrong(param, f"must be nested at most {MAX_DEPTH} levels deep", value)
     return same
 
 
@@ -276,9 +276,9 @@ def shown(value: Any) -> str:
     """Returns a value for an error message: in backticks, and shortened if it is long."""
     import json
 
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        text = type(value).__name__
+    text = value if isinstance(value, str) else type(value).__name__
+    if not isinstance(value, str) and levels(value) <= MAX_DEPTH:
+        with suppress(TypeError, ValueError):
+            text = json.dumps(value, ensure_ascii=False)
     text = text.encode("utf-8", "replace").decode()
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"

@@ -7,7 +7,6 @@ def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> Searc
 The end of the module has the published fields of results, results as JSON, and the reading of JSON.
 """
 
-import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, U
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
+from mimo.data.loads import MAX_DEPTH, DataError, loads
 from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple, frozen
 from mimo.guard import Operation
@@ -597,36 +597,10 @@ def from_json(text: str) -> Any:
     Raises `Invalid` for JSON of which a part would be lost: a key that an object has twice, an
     integer with more digits than Python reads, or too many levels.
     """
-    import json
-
-    problems: list[Invalid] = []
-
-    def whole(digits: str) -> int:
-        try:
-            return int(digits)
-        except ValueError:
-            most, size = sys.get_int_max_str_digits(), len(digits.lstrip("-"))
-            message = f"the integer `{digits[:12]}…` has {size:,} digits, and at most {most:,} fit"
-            problems.append(Invalid(message, hint="write it in quotes, as a text"))
-            return 0
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        data: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in data:
-                message = f"an object has the key `{key}` twice"
-                problems.append(Invalid(message, hint="leave one of them out"))
-            data[key] = value
-        return data
-
     try:
-        value = json.loads(text, parse_int=whole, object_pairs_hook=unique)
-    except ValueError:
-        return text
-    except RecursionError:
-        raise Invalid(
-            "the JSON is nested too deeply", hint="a value has at most 100 levels"
-        ) from None
-    if problems:
-        raise problems[0]
-    return value
+        return loads(text, exact=True)
+    except DataError as error:
+        if not error.is_well_formed:
+            return text
+        hint = f"use each key once, at most {MAX_DEPTH} levels, and quotes for long numbers"
+        raise Invalid(f"the JSON can't be stored exactly: {error}", hint=hint) from None

@@ -16,6 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import (
     Conflict,
     Denied,
@@ -305,10 +306,8 @@ class AuditLog:
         from mimo.guard.totals import Totals, totals_of
 
         totals = Totals()
-        with suppress(
-            OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
-        ):
-            totals = totals_of(json.loads(disk.read(self._totals_path())))
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+            totals = totals_of(loads(disk.read(self._totals_path())))
         for path in self.paths():
             if _last_number(path) <= totals.through:
                 continue

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import NamedTuple
 
@@ -85,13 +86,13 @@ def link_of(line: bytes) -> Link:
     of mind that writes another form adds a `format` beside the event: raises `LaterFormat`.
     """
     try:
-        record = json.loads(line)
+        record = loads(line)
         LaterFormat.check("the audit log", record.get("format"))
         event, prev = record["event"], record["prev"]
         hash_, hmac = record["hash"], record["hmac"]
         parts = {"event": event, "prev": prev, "hash": hash_, "hmac": hmac}
         exact = _canonical(parts) == line.removesuffix(b"\n")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise Invalid("it is not a record") from None
     texts = isinstance(hash_, str) and isinstance(hmac, str)
     linked = isinstance(event, dict) and (prev is None or isinstance(prev, str))

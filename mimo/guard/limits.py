@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import sqlite
+from mimo.data.loads import loads
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
@@ -145,7 +146,7 @@ def _take_all(
             ).fetchone()
             before = full(limit, now)
             if row is not None:
-                before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
+                before = Bucket(tokens=row[0], at=row[1], counts=dict(loads(row[2])))
             bucket, wait = take(before, limit, now)
             if wait:
                 raise _too_often(name, limit, wait)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Invalid, LaterFormat
 from mimo.frozen import frozen
 from mimo.store import files
@@ -113,8 +114,6 @@ def read(path: Path) -> dict[str, Member]:
     Raises `Invalid` for a file that other users can read or change, or that has another form,
     `LaterFormat` if it names a later `format`, and `StorageFailed` if it can't be read.
     """
-    import tomllib
-
     try:
         status = path.stat()
         data = disk.read(path, limit=_MOST_BYTES)
@@ -125,10 +124,10 @@ def read(path: Path) -> dict[str, Member]:
     if disk.is_foreign(status) or stat.S_IMODE(status.st_mode) & 0o077:
         raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
     try:
-        users = tomllib.loads(data.decode("utf-8"))
+        users = loads(data, "toml")
         LaterFormat.check(f"`{path}`", users.get("format"))
         members = [_member(path, name, fields) for name, fields in users.items()]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
     if len({member.digest for member in members}) < len(members):
         raise Invalid(f"two users in `{path}` have the same token", hint="add another for one")

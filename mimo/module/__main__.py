@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mimo import rendering
+from mimo.data.loads import loads
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.module import invoke
 from mimo.store.files import failure
@@ -30,10 +31,10 @@ def _read(path: Path | None) -> tuple[str, dict[str, object]]:
         raise StorageFailed("standard input is closed", hint="name a file")
     try:
         text = path.read_text(encoding="utf-8") if path else sys.stdin.read()
-        invocation = json.loads(text)
+        invocation = loads(text)
     except OSError as error:
         raise failure("read", path or Path("-"), error) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise Invalid(f"the invocation is not JSON: {error}") from None
     if not isinstance(invocation, dict) or not isinstance(invocation.get("name"), str):
         raise Invalid("the invocation has no `name`")

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from mimo import BUILD, __version__
+from mimo.data.loads import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def ask(
         return None
     try:
         return _asked(folder, name, request, seconds)
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
 
 
@@ -164,10 +165,10 @@ def _asked(
                 os.close(descriptor)
         if not is_own(peer):
             return None
-        if json.loads(line(peer, GREETING_SECONDS, MOST_REQUEST)) != GREETING:
+        if loads(line(peer, GREETING_SECONDS, MOST_REQUEST)) != GREETING:
             return None
         peer.sendall(data)
-        reply = json.loads(line(peer, seconds, MOST_REPLY))
+        reply = loads(line(peer, seconds, MOST_REPLY))
         if not isinstance(reply, dict) or "no" in reply:
             return None
         peer.sendall(TAKEN)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
@@ -49,11 +50,7 @@ class IngestedFiles:
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
-        from json import loads
-
-        with suppress(
-            OSError, MindError, ValueError, TypeError, AttributeError, OverflowError, RecursionError
-        ):
+        with suppress(OSError, MindError, ValueError, TypeError, AttributeError, OverflowError):
             data, _ = disk.look(files.local(self._root, self._name), limit=_LARGEST_LIST)
             rows = loads(data)
             return {

@@ -20,6 +20,7 @@ from threading import BoundedSemaphore, Event, Lock, Thread
 from typing import Any
 
 from mimo import installation
+from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.mind import Answers, Mind
 from mimo.operations import asking, refresh
@@ -203,7 +204,7 @@ class Listener:
     def _converse(self, peer: socket) -> None:
         """Answers one connection. A client that fails or does not read is dropped."""
         try:
-            with peer, suppress(OSError, ValueError, RecursionError):
+            with peer, suppress(OSError, ValueError):
                 if not asking.is_own(peer):
                     return
                 if installation.is_changed():
@@ -212,7 +213,7 @@ class Listener:
                     return
                 peer.settimeout(SECONDS)
                 peer.sendall(_line(asking.GREETING))
-                request = json.loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
+                request = loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
                 self.asked = time.monotonic()
                 deliver = partial(_delivered, peer)
                 if not self._reply(request, deliver):

@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, MindError, NoProject, StorageFailed
 from mimo.memory import changes
@@ -163,7 +164,7 @@ def _noted(journal: Path) -> dict[str, str | None]:
     with suppress(OSError):
         for line in append_log.split(disk.read(journal)).lines:
             with suppress(ValueError, KeyError, TypeError):
-                record = json.loads(line)
+                record = loads(line)
                 noted[str(record["path"])] = record["author"]
     return noted
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
 from mimo import disk
 from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
+from mimo.data.loads import DataError, bounded
 from mimo.errors import Invalid, LaterFormat
 from mimo.mind import Mind
 from mimo.store import files
@@ -43,8 +45,8 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
 
     before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     try:
-        document = tomlkit.parse(before.decode())
-    except (TOMLKitError, UnicodeDecodeError) as error:
+        document = tomlkit.parse(bounded(before, "toml"))
+    except (TOMLKitError, DataError) as error:
         raise Invalid(
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
         ) from None
@@ -64,7 +66,8 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
             return False
     else:
         table[key] = list(value) if isinstance(value, tuple) else value
-    after = document.as_string().encode()
+    mark = BOM_UTF8 if before.startswith(BOM_UTF8) else b""
+    after = mark + document.as_string().encode()
     if path.exists():
         files.replace(path, after, expect=files.digest(before))
     else:

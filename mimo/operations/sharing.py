@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
@@ -71,7 +72,7 @@ def pushed_here(mind: Mind) -> Sharing | None:
     if mind.shared_index is None or not mind.has_project or mind.is_users:
         return None
     with suppress(MindError, OSError, ValueError, LookupError, TypeError):
-        state = json.loads(disk.read(_own_file(mind, "shared")))
+        state = loads(disk.read(_own_file(mind, "shared")))
         pushed = datetime.fromisoformat(state["pushed"])
         if state["place"] == mind.shared_index.place:
             return Sharing(

@@ -2,7 +2,6 @@
 
 import asyncio
 import fcntl
-import json
 import logging
 import os
 import re
@@ -35,6 +34,7 @@ from pydantic import ValidationError
 
 from mimo import installation
 from mimo.commands import all_commands
+from mimo.data.loads import DataError, loads
 from mimo.disk import home_of, permit_many_files, return_memory, working_directory
 from mimo.errors import StorageFailed
 from mimo.guard.logs import Redacting
@@ -183,14 +183,15 @@ class Lines:
                 continue
             try:
                 message = jsonrpc_message_adapter.validate_json(text, by_name=False)
-            except ValidationError as error:
-                problem = _problem(error)
-            else:
                 # The SDK takes a request with an invalid id for a notification.
-                if not (isinstance(message, JSONRPCNotification) and "id" in json.loads(text)):
+                if not (isinstance(message, JSONRPCNotification) and "id" in loads(text)):
                     self._note(message)
                     return text
                 problem = _INVALID_ID
+            except ValidationError as error:
+                problem = _problem(error)
+            except DataError as error:
+                problem = ErrorData(code=PARSE_ERROR, message=f"not valid JSON: {error}")
             await self._reply(SessionMessage(_refusal(text, problem)))
         await self._finish()
         raise StopAsyncIteration
@@ -323,18 +324,12 @@ _END = 300
 def _id_of(line: str) -> Any:
     """Returns the id of an invalid request, or None if it can't be determined."""
     try:
-        message = json.loads(line)
+        message = loads(line)
         number = message.get("id") if isinstance(message, dict) else None
-    except RecursionError:
-        # The line is complete but nested too deep: its last brace closes the message.
-        late = _LATE.search(line[-_END:])
-        number = json.loads(late[1]) if late else _early(line)
-    except ValueError:
-        number = _early(line)
+    except DataError as error:
+        # A line that is nested too deeply may be complete: its last brace closes the message.
+        late = _LATE.search(line[-_END:]) if error.is_well_formed else None
+        match = late or _EARLY.match(line)
+        number = loads(match[1]) if match else None
     is_id = isinstance(number, str | int) and not isinstance(number, bool)
     return number if is_id and str(number).isprintable() else None
-
-
-def _early(line: str) -> Any:
-    match = _EARLY.match(line)
-    return json.loads(match[1]) if match else None

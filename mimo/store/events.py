@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.store import append_log, files, locks
@@ -151,8 +152,8 @@ def _held(path: Path) -> Iterator[int]:
 def _events(lines: bytes) -> Iterator[Event]:
     """Yields the events of some lines; other lines are ignored."""
     for line in lines.splitlines():
-        with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            data = json.loads(line)
+        with suppress(ValueError, TypeError, KeyError, OverflowError):
+            data = loads(line)
             event = Event(
                 name=str(data["name"]),
                 time=datetime.fromisoformat(data["time"]),

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import Conflict, LaterFormat, NoProject, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
@@ -315,15 +316,13 @@ def registered(home: Path) -> Registry:
         return Registry(problem=error.message, later=error)
     except OSError as error:
         return Registry(problem=failure("read", path, error).message)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         return Registry(problem=damaged)
 
 
 @lru_cache(maxsize=1)  # A server reads the same list for each request.
 def _parsed(path: Path, data: bytes) -> tuple[Registered | None, ...]:
-    import json
-
-    items = json.loads(data.decode("utf-8", "surrogateescape"))  # A path may not be UTF-8.
+    items = loads(data.decode("utf-8", "surrogateescape"))  # A path may not be UTF-8.
     if isinstance(items, dict):  # As a later version may write it.
         LaterFormat.check(f"`{path}`", items.get("format"))
     return tuple(map(_registered, items))

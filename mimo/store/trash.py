@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, LaterFormat, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen, names_of, replace
@@ -370,7 +371,7 @@ class Trash:
         code, _, data = line.partition(b" ")
         if not compare_digest(code, self._code(id, number, data)):
             return None
-        content: dict[str, Any] = json.loads(data)
+        content: dict[str, Any] = loads(data)
         return content
 
 

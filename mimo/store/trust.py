@@ -41,6 +41,7 @@ from operator import is_
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Conflict, Invalid, LaterFormat, MindError, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.store import append_log, files
@@ -544,7 +545,7 @@ class Trust:
         data = files.content(folder / "git.json") if self.location.common else None
         if data is not None:
             with _checked(folder / "git.json"):
-                plain = json.loads(data)
+                plain = loads(data)
                 seen = GitAnswers(**{**plain, "only": tuple(plain["only"])})
             seen = seen._replace(
                 committed=lists.read_sorted(folder / "committed"),
@@ -608,7 +609,7 @@ def _state(folder: Path) -> dict[str, Any] | None:
     if (data := files.content(path)) is None:
         return None
     with _checked(path):
-        state: dict[str, Any] = json.loads(data)
+        state: dict[str, Any] = loads(data)
         number = state.get("format", 1)
         if type(number) is not int or number < 1:
             raise TypeError(number)
@@ -621,7 +622,7 @@ def _checked(path: Path) -> Iterator[None]:
     """Raises `StorageFailed` if the block can't use the content of a file."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise damaged(path) from None
 
 

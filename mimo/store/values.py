@@ -6,7 +6,6 @@ live, and all values of a session, are in a database of this machine.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import Invalid, LaterFormat, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
@@ -304,7 +304,7 @@ class Values:
     def _temporary(self, namespace: str, key: str, now: datetime) -> Found | None:
         rows = self._alive("value, written + ttl", now, namespace, "AND key = :key", key=key)
         for value, expires in rows:
-            return Found(value=json.loads(value), expires=_time(expires))
+            return Found(value=loads(value), expires=_time(expires))
         return None
 
     def _write_file(self, namespace: str, key: str, value: Any, now: datetime) -> Found:

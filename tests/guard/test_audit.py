@@ -342,7 +342,7 @@ def test_totals_with_more_namespaces_are_read() -> None:
 
 
 @pytest.mark.attack("record of calls from a clone")
-@pytest.mark.parametrize("value", ["x", None, [1], float("inf"), float("nan"), 10**400])
+@pytest.mark.parametrize("value", ["x", None, [1], 10**400])
 def test_values_that_are_not_numbers_count_as_zero(root: Path, value: object) -> None:
     """A full log is summed before the next record is added: it must not stop every call."""
     log = opened(root, largest=1)

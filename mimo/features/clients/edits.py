@@ -14,6 +14,7 @@ from copy import deepcopy
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from mimo.data.loads import DataError, loads
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
 from mimo.features.clients.json_file import UNCHANGED, Path, newline_of
@@ -371,8 +372,17 @@ def load(format: Format, text: str) -> Any:
     """Returns the data in a text; an empty one holds an object. Raises `Invalid` with the place."""
     if format is Format.SCRIPT:
         return {}
-    loads = {Format.JSON: json_file.load, Format.TOML: _load_toml, Format.YAML: _load_yaml}
-    return loads[format](text)
+    if format is Format.JSON:
+        return json_file.load(text)
+    try:
+        data = loads(text, "toml" if format is Format.TOML else "yaml")
+    except DataError as error:
+        raise Invalid(str(error), hint=UNCHANGED) from None
+    if data is None:  # An empty document of YAML.
+        return {}
+    if not isinstance(data, dict):
+        raise Invalid("the document is not a mapping", hint="nothing was changed")
+    return data
 
 
 def _put(format: Format, text: str, path: Path, value: Any) -> str:
@@ -390,19 +400,10 @@ def _drop(format: Format, text: str, path: Path) -> str:
 # TOML: a table at the end of the file.
 
 
-def _load_toml(text: str) -> Any:
-    import tomllib
-
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise Invalid(str(error), hint=UNCHANGED) from None
-
-
 def _put_toml(text: str, path: Path, value: Any) -> str:
     import tomlkit
 
-    if at(_load_toml(text), path) is not None:
+    if at(load(Format.TOML, text), path) is not None:
         text = _drop_toml(text, path)
     newline = newline_of(text)
     table = tomlkit.item(value)
@@ -526,23 +527,6 @@ def _tail_of_table(item: Any) -> str:
 
 
 # YAML: an entry of a block mapping, at most two levels deep.
-
-
-def _load_yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        problem = getattr(error, "problem", None) or "the YAML can't be read"
-        raise Invalid(f"{place}{problem}", hint=UNCHANGED) from None
-    if data is None:
-        return {}
-    if not isinstance(data, dict):
-        raise Invalid("the document is not a mapping", hint="nothing was changed")
-    return data
 
 
 def _put_yaml(text: str, path: Path, value: Any) -> str:

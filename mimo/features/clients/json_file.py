@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any, NoReturn
 
+from mimo.data.loads import DataError, loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
 
@@ -164,8 +165,8 @@ def load(text: str) -> Any:
     if not text.strip():
         return {}
     try:
-        return json.loads(text)  # some clients keep megabytes in one file
-    except (ValueError, RecursionError):
+        return loads(text, depth=_DEEPEST)  # some clients keep megabytes in one file
+    except DataError:
         return Document(text).root.value
 
 

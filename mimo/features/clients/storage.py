@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.clients.edits import Format
 from mimo.features.clients.json_file import UNCHANGED
@@ -138,8 +139,8 @@ def _remove_folders(home: Path, path: Path) -> None:
 def _made_folders(home: Path) -> set[str]:
     """Returns the folders that were made for files; none if the list can't be read."""
     try:
-        return set(map(str, json.loads(disk.read(home / "clients" / _FOLDERS))))
-    except (OSError, ValueError, TypeError, RecursionError):
+        return set(map(str, loads(disk.read(home / "clients" / _FOLDERS))))
+    except (OSError, ValueError, TypeError):
         return set()
 
 
@@ -163,14 +164,14 @@ def kept(home: Path, path: Path, digest: str) -> bytes | None:
 def note_of(home: Path, path: Path) -> Note | None:
     """Returns the note about a file; None if there is none that can be read."""
     try:
-        raw = json.loads(disk.read(_note(home, path)))
+        raw = loads(disk.read(_note(home, path)))
         return Note(
             clients=tuple(map(str, raw["clients"])),
             before=None if raw["before"] is None else str(raw["before"]),
             after=str(raw["after"]),
             made=tuple(tuple(map(str, path)) for path in raw["made"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

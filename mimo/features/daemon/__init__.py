@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from mimo import disk, installation
+from mimo.data.loads import loads
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.store import files, locks
@@ -49,13 +50,13 @@ def running(home: Path) -> Running | None:
     if pid is None:
         return None
     try:
-        state = json.loads(disk.read(home / _STATE))
+        state = loads(disk.read(home / _STATE))
         if state["pid"] == pid:
             started = datetime.fromisoformat(state["started"]).astimezone(UTC)
             watching = tuple(map(str, state["watching"]))
             is_other = state.get("code") != installation.digest()
             return Running(pid=pid, started=started, watching=watching, has_other_code=is_other)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, OverflowError):
         pass
     return Running(pid=pid, started=None, watching=())
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from zlib import crc32
 
 from mimo import disk
+from mimo.data.loads import DataError, loads
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
@@ -158,8 +159,8 @@ def _cached(home: Path) -> dict[str, Any]:
     """
     try:
         head, _, data = disk.read(_cache(home)).partition(b"\n")
-        rows = json.loads(data) if head + b"\n" == _head(data) else {}
-    except (OSError, ValueError, RecursionError):
+        rows = loads(data) if head + b"\n" == _head(data) else {}
+    except (OSError, ValueError):
         return {}
     return rows if isinstance(rows, dict) else {}
 
@@ -243,10 +244,9 @@ def _detected(root: Path) -> Iterator[str]:
 
 def _packages(text: str) -> set[str]:
     """Returns the dependencies in a `package.json`; none if it can't be read."""
-    try:
-        package = json.loads(text)
-    except (ValueError, RecursionError):
-        return set()
+    package = None
+    with suppress(DataError):
+        package = loads(text)
     fields = package if isinstance(package, dict) else {}
     parts = (fields.get(key) for key in ("dependencies", "devDependencies"))
     return {name for part in parts if isinstance(part, dict) for name in part}

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.exporting.documents import File
 from mimo.frozen import NamedTuple
@@ -188,11 +189,11 @@ def _listing(names: Iterable[str]) -> bytes:
 def _listed(path: Path) -> frozenset[str]:
     """Returns the files of an earlier export. Raises `StorageFailed` for a damaged list."""
     try:
-        names = json.loads(disk.read(path / LISTED, limit=_MOST_LISTED))["files"]
+        names = loads(disk.read(path / LISTED, limit=_MOST_LISTED))["files"]
         if all(isinstance(name, str) and name.endswith(".md") for name in names):
             return frozenset(names)
     except OSError as error:
         raise files.failure("read", path / LISTED, error) from error
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         pass
     raise StorageFailed(f"`{path / LISTED}` is damaged", hint="name another folder")

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from select import select
 
+from mimo.data.loads import loads
 from mimo.disk import home_of, system_clock
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
@@ -50,7 +51,7 @@ def respond(data: bytes, client: str, environ: Mapping[str, str]) -> dict[str, A
         return None
     # Clients run the hooks of others too; some can be recognised by a variable alone.
     by_variable = (name for variable, name in _VARIABLES.items() if environ.get(variable))
-    event = recognised(json.loads(data), next(by_variable, client))
+    event = recognised(loads(data), next(by_variable, client))
     if event is None:
         return None
     return react(event, home=home_of(environ), now=system_clock(), environ=environ)

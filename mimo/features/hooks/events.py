@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
+from mimo.data.loads import DataError, loads
 from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
@@ -236,8 +236,8 @@ def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
     given = data.get("tool_input", data.get("toolArgs"))
     if isinstance(given, str):
         try:
-            given = json.loads(given)
-        except (ValueError, RecursionError):
+            given = loads(given)
+        except DataError:
             given = {"patch": given}
     if not isinstance(given, Mapping):
         return

@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.frozen import NamedTuple
 from mimo.store import files
@@ -178,8 +179,8 @@ def read(root: Path) -> Exposure | None:
     """Returns the exposure of the newest prompt; None if there is no file that can be read."""
     try:
         data, _ = disk.look(files.safe_path(root, PLACE), limit=_MAX_BYTES)
-        return _parsed(json.loads(data))
-    except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
+        return _parsed(loads(data))
+    except (OSError, MindError, ValueError, TypeError, KeyError):
         return None
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple, replace
@@ -304,7 +305,7 @@ class Scene:
         """
         path = self._session_path(name)
         try:
-            fields = json.loads(disk.look(path, limit=_MAX_SESSION_BYTES)[0])
+            fields = loads(disk.look(path, limit=_MAX_SESSION_BYTES)[0])
             session = Session(
                 shown=tuple(fields["shown"]),
                 warned=tuple(fields["warned"]),
@@ -312,7 +313,7 @@ class Scene:
                 memory=fields["memory"],
                 work=_work(fields.get("work")),
             )
-        except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, MindError, ValueError, TypeError, KeyError):
             return Session()
         texts = (*session.shown, *session.warned, session.last, session.memory)
         return session if all(isinstance(text, str) for text in texts) else Session()

@@ -15,6 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from mimo.data.loads import DataError, loads
 from mimo.errors import Invalid
 from mimo.features.importing.privacy import Surroundings
 from mimo.frozen import field, frozen, replace
@@ -368,11 +369,9 @@ def digest(*values: object) -> str:
 def parsed(content: str) -> Any:
     """Returns JSON data. Raises `Unreadable`."""
     try:
-        return json.loads(content)
-    except json.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error.msg.lower()}", error.lineno) from None
-    except (ValueError, RecursionError):
-        raise Unreadable("not JSON that can be read: it is nested too deep") from None
+        return loads(content)
+    except DataError as error:
+        raise Unreadable(f"not JSON: {error.reason}", error.line) from None
 
 
 def divided(
@@ -476,8 +475,8 @@ def data(value: Any) -> Any:
     if content.lstrip()[0] not in "[{":
         return content
     try:
-        return _plain(json.loads(content)) or None
-    except (ValueError, RecursionError):
+        return _plain(loads(content)) or None
+    except DataError:
         return content
 
 

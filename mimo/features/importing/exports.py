@@ -12,6 +12,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.config import FORMAT, MAX_BYTES, format_of
+from mimo.data.loads import DataError, loads
 from mimo.disk import STORE
 from mimo.errors import Invalid, LaterFormat
 from mimo.features.importing.drafts import (
@@ -98,8 +99,8 @@ def _is_lines(content: str) -> bool:
 
 def _first_object(content: str) -> Mapping[str, Any] | None:
     """Returns the object on the first line of a text, or None."""
-    with suppress(ValueError, RecursionError):
-        line = json.loads(content.lstrip().partition("\n")[0])
+    with suppress(DataError):
+        line = loads(content.lstrip().partition("\n")[0])
         return line if isinstance(line, dict) else None
     return None
 

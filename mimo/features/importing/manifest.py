@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import StorageFailed
 from mimo.frozen import field, frozen
@@ -98,7 +99,7 @@ def read_manifest(root: Path, path: str) -> Manifest | None:
         f"`{path}` is damaged", hint="move it away; imported memories are not changed"
     )
     try:
-        raw = json.loads(disk.read(target))
+        raw = loads(disk.read(target))
         listed, replacing = dict(raw["files"]), dict(raw.get("replacing", {}))
         pairs = (*listed.items(), *replacing.items())
         is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(digest) for name, digest in pairs)
@@ -107,7 +108,7 @@ def read_manifest(root: Path, path: str) -> Manifest | None:
         return None
     except OSError as error:
         raise files.failure("read", target, error) from error
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         raise damaged from None
     if not is_safe:
         raise damaged

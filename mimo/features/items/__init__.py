@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import MAX_DEPTH, DataError, loads
 from mimo.disk import STORE
 from mimo.errors import Invalid
 from mimo.frozen import frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import trim
 from mimo.memory.codec.file import read_moment
-from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.memory.model import Memory, Record
 from mimo.privacy.secrets import secrets_in
 from mimo.store.files import PRIVATE
@@ -128,12 +129,10 @@ def item_of(record: Record) -> Item | None:
 def _value(content: str) -> dict[str, Any]:
     """Returns the value in a text; a person may have changed it, so any text is one."""
     if content.startswith(_FENCE) and content.endswith(_END):
-        try:
-            value = json.loads(content[len(_FENCE) : -len(_END)])
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, dict) and depth(value) <= MAX_DEPTH:
-            return value
+        with suppress(DataError):
+            value = loads(content[len(_FENCE) : -len(_END)], depth=MAX_DEPTH)
+            if isinstance(value, dict):
+                return value
     return {"content": content}
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from mimo import disk
 from mimo.commands.spec import Out
+from mimo.data.loads import DataError, loads
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen, replace
 from mimo.store import files
@@ -66,11 +67,9 @@ class Manifest:
 
 def parse(text: str) -> Manifest:
     """Returns the manifest in a file's text. Raises `Invalid`."""
-    import json
-
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = loads(text)
+    except DataError as error:
         raise Invalid(f"the manifest is not JSON: {error}") from None
     if not isinstance(data, dict):
         raise Invalid("the manifest is not a JSON object")

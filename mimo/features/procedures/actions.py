@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mimo.data.loads import MAX_DEPTH, DataError, levels, loads
 from mimo.errors import IndexNotReady, MindError, RateLimited, SearchFailed, StorageFailed
 from mimo.features.procedures import calling, steps
 from mimo.features.procedures.machine import Run
@@ -25,7 +26,6 @@ from mimo.features.procedures.model import (
     filled,
 )
 from mimo.frozen import NamedTuple, frozen
-from mimo.memory.codec.value import MAX_DEPTH, depth
 from mimo.mind import Mind
 from mimo.operations.asking import NAMED
 from mimo.surroundings import Timer
@@ -189,7 +189,7 @@ def perform(action: Action, scope: Scope) -> Outcome:
         message = f"{error.message} [{error.code}]"
         return failed(message, again=isinstance(error, _PASSING))
     context = {**run.context, **outcome.merge}
-    if depth(context) > MAX_DEPTH:
+    if levels(context) > MAX_DEPTH:
         return failed(f"the context would be nested deeper than {MAX_DEPTH}", again=False)
     try:
         size = len(json.dumps(context, allow_nan=False))
@@ -413,8 +413,8 @@ class Request:
             reason = f"the response is larger than {MOST_BYTES:,} bytes"
             return failed(f"{request}: {reason}", again=False)
         content: Any = body.decode("utf-8", "replace")
-        with suppress(ValueError, RecursionError):
-            content = json.loads(content)
+        with suppress(DataError):
+            content = loads(content)
         return Outcome(merge={self._key: content, "http_status": answer.status})
 
     def _connected(self) -> "HTTPConnection":

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
+from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
 from mimo.features.procedures.machine import Sent
@@ -69,9 +70,9 @@ class Execution:
         self.size = len(data)
         records: list[Record] = []
         lines = append_log.split(data).lines
-        with suppress(ValueError, RecursionError):
+        with suppress(ValueError):
             for line in lines:
-                record = json.loads(line)
+                record = loads(line)
                 if isinstance(record, dict):
                     LaterFormat.check(f"`{self._journal}`", record.get("format"))
                 if not isinstance(record, dict) or record.get("n") != len(records):
@@ -88,10 +89,10 @@ class Execution:
     def start(self) -> Record:
         """Returns the first record, without reading the others. Raises `StorageFailed`."""
         with (
-            suppress(OSError, ValueError, RecursionError),
+            suppress(OSError, ValueError),
             open(disk.opened(self._journal), "rb") as journal,  # noqa: PTH123 - a descriptor
         ):
-            record = json.loads(journal.readline())
+            record = loads(journal.readline())
             if isinstance(record, dict):
                 LaterFormat.check(f"`{self._journal}`", record.get("format"))
                 return record
@@ -153,8 +154,8 @@ class Execution:
         """Returns all events that were ever sent to it; earlier versions wrote no turn."""
         events = []
         for line in append_log.split(files.content(self._inbox) or b"").lines:
-            with suppress(ValueError, RecursionError, KeyError, TypeError):
-                item = json.loads(line)
+            with suppress(ValueError, KeyError, TypeError):
+                item = loads(line)
                 event, turn = str(item["event"]), item.get("turn", "unknown")
                 number = turn if isinstance(turn, int) else None
                 events.append(Sent(event=event, turn=number, early=turn is None))
@@ -196,7 +197,7 @@ class Executions:
         The id may be that of a run whose creation was interrupted, as that of a rollback is.
         """
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
-        record = json.loads(_line({"n": 0, **start}))  # as it will be read
+        record = loads(_line({"n": 0, **start}))  # as it will be read
         line = _line({**record, "mark": self._mark(id, record)})
         # The journal comes last: a run exists once it has one.
         with suppress(Conflict):

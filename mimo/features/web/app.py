@@ -27,6 +27,7 @@ from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.spec import Spec, declared, to_json
+from mimo.data.loads import DataError, loads
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -279,8 +280,8 @@ def spec_of(name: str) -> Spec | None:
 def read(text: str) -> dict[str, Any]:
     """Returns the JSON object in a text; raises `Invalid`."""
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = loads(text)
+    except DataError:
         data = None
     if not isinstance(data, dict):
         raise Invalid("the arguments are not a JSON object")

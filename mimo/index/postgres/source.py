@@ -550,7 +550,7 @@ def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str,
 
 def _record(row: Sequence[Any]) -> Record:
     """Returns a memory, without tags, sections and the like if those can't be read."""
-    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+    with suppress(ValueError, TypeError, AttributeError):
         record = rows.record_of(row)
         memory = record.memory
         texts = [*memory.tags, *memory.sections.values()]

@@ -19,6 +19,7 @@ from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import Any
 
+from mimo.data.loads import DataError, bounded, loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory.codec.document import Syntax, Unreadable
@@ -31,6 +32,7 @@ LISTS = frozenset({"tags", "links"})
 
 MAX_KEYS = 200
 MAX_DEPTH = 6
+_TOML_DEPTH = 40
 _LONGEST_KEY = 200
 """Well below the 1,024 characters within which a YAML parser looks for a key's colon."""
 
@@ -469,16 +471,11 @@ class _Reader:
 
 def _load_toml(text: str) -> dict[str, Any]:
     """Returns the data of a header, with dates and times as ISO text."""
-    import tomllib
-
     try:
-        plain = _json_like(tomllib.loads(text.replace("\r\n", "\n")), depth=1)
-    except (ValueError, OverflowError, RecursionError) as error:
-        place = re.search(r" ?\(at line (\d+), column \d+\)", str(error))
-        line = int(place[1]) if place else 1
-        reason = str(error).replace(place[0], "") if place else str(error)
-        raise Unreadable(f"header: {reason[:1].lower()}{reason[1:]}", line) from None
-    return {str(key): value for key, value in plain.items()}
+        plain: dict[str, Any] = _json_like(loads(text, "toml", depth=_TOML_DEPTH))
+    except DataError as error:
+        raise Unreadable(f"header: {error.reason}", error.line or 1) from None
+    return plain
 
 
 def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
@@ -491,7 +488,7 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
     from tomlkit.items import AoT
 
     try:
-        document = tomlkit.parse(text)
+        document = tomlkit.parse(bounded(text, "toml", depth=_TOML_DEPTH))
         for key, value in changes.items():
             if isinstance(document.get(key), Mapping | AoT):
                 raise Invalid(f"`{key}` is a table in this file's header", hint="edit it by hand")
@@ -504,7 +501,7 @@ def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
                 document.remove(key)
             elif value is not GONE and not is_array:
                 document[key] = _toml(value)
-    except TOMLKitError as error:
+    except (TOMLKitError, DataError) as error:
         raise Invalid(
             f"this file's header can't be changed: {error}", hint="edit it by hand"
         ) from None
@@ -545,14 +542,12 @@ def _toml(value: Any) -> Any:
     return tomlkit.item(value)
 
 
-def _json_like(value: Any, depth: int) -> Any:
+def _json_like(value: Any) -> Any:
     """Returns TOML's data as JSON-like data."""
-    if depth > 20:
-        raise Unreadable("header: nested too deeply", 1)
     if isinstance(value, dict):
-        return {key: _json_like(item, depth + 1) for key, item in value.items()}
+        return {key: _json_like(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_json_like(item, depth + 1) for item in value]
+        return [_json_like(item) for item in value]
     if isinstance(value, datetime):
         return iso_utc(value if value.tzinfo else value.replace(tzinfo=UTC))
     if isinstance(value, date | time):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from mimo.data.loads import MAX_DEPTH, DataError, levels, loads
 from mimo.errors import Invalid, LaterFormat
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Document, Unreadable
@@ -19,7 +20,6 @@ from mimo.memory.codec.file import read_document
 
 MAX_BYTES = 1024 * 1024
 """Largest value, as compact JSON."""
-MAX_DEPTH = 100
 MAX_FILE_BYTES = 8 * MAX_BYTES
 """Largest file: the JSON of a large value may have been indented by hand."""
 
@@ -35,7 +35,7 @@ def packed(value: Any) -> str:
 
     Raises `Invalid` for data that is not JSON, or is nested too deep for other readers.
     """
-    if depth(value) > MAX_DEPTH:
+    if levels(value) > MAX_DEPTH:
         raise _wrong(f"nested deeper than {MAX_DEPTH}")
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -146,34 +146,10 @@ def _fences(body: str) -> Iterator[tuple[int, int]]:
 
 def _fenced(document: Document, begin: int, end: int) -> Any:
     start = document.body_line + document.body.count("\n", 0, begin)
-
-    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(result := dict(pairs)) < len(pairs):
-            raise ValueError("a key appears twice")
-        return result
-
-    def constant(word: str) -> Any:
-        raise ValueError(f"`{word}` is not a JSON number")
-
     try:
-        return json.loads(
-            document.body[begin:end], parse_constant=constant, object_pairs_hook=mapping
-        )
-    except json.JSONDecodeError as error:
-        raise Unreadable(f"not JSON: {error.msg}", start + error.lineno - 1) from None
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"not JSON: {error}", start) from None
-
-
-def depth(value: Any) -> int:
-    """Returns the depth of a value, at most one above the limit."""
-    level, levels = [value], 0
-    while level and levels <= MAX_DEPTH:
-        inner = [value for value in level if isinstance(value, dict | list)]
-        parts = (value.values() if isinstance(value, dict) else value for value in inner)
-        level = [item for part in parts for item in part]
-        levels += bool(inner)
-    return levels
+        return loads(document.body[begin:end], exact=True)
+    except DataError as error:
+        raise Unreadable(f"not JSON: {error.reason}", start + (error.line or 1) - 1) from None
 
 
 def _wrong(what: str) -> Invalid:

@@ -142,7 +142,7 @@ def test_a_failure_is_a_line_in_the_log(filled: Mind, project: Path) -> None:
     run(BROKEN["too much"], cwd=project)
 
     first, second = logged(filled).splitlines()
-    assert "failed: JSONDecodeError" in first
+    assert "failed: DataError: line 1, column 2: expecting property name" in first
     assert "failed: ValueError: more than 1 MiB" in second
 
 

@@ -357,7 +357,7 @@ def test_an_answer_can_not_read_the_environment(mind: Mind, server: str) -> None
 
 
 @pytest.mark.attack("a journal that can't be read again")
-@pytest.mark.parametrize("answer", ['{"a": NaN}', '{"a": 1e999}', "[" * 900 + "]" * 900])
+@pytest.mark.parametrize("answer", ['{"a": 1e999}', "[" * 100 + "]" * 100])
 def test_an_answer_that_a_journal_can_not_hold_fails_the_action(
     mind: Mind, server: str, answer: str
 ) -> None:

@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
 
-
 _NO_BARE = "safe.bareRepository=explicit"
 _READING = (
     _NO_BARE,
@@ -169,12 +168,7 @@ def run_as_person(
 
 def clone(source: Path, root: Path) -> CompletedProcess[bytes]:
     """Returns the result of cloning a repository of this machine. Raises `Invalid` without git."""
-    import shutil
-
-    program = shutil.which("git")
-    if program is None:
-        raise Invalid("git is not installed", hint=_NO_GIT)
-    command = [program, "clone", "--quiet", "--no-hardlinks", "--", str(source), str(root)]
+    command = [_program(), "clone", "--quiet", "--no-hardlinks", "--", str(source), str(root)]
     return _run(command, _environment(_KEPT, _KEPT_GROUPS), b"", _SECONDS_OF_RUNNING)
 
 
@@ -281,6 +275,12 @@ def is_ignored(root: Path, path: str) -> bool:
     return output(root, "check-ignore", "--", path) is not None
 
 
+def is_top(folder: Path) -> bool:
+    """Returns whether a folder is the top of a working tree, without running git."""
+    marker = folder / ".git"
+    return os.path.isfile(marker) or os.path.lexists(marker / "HEAD")  # noqa: PTH113 - never raises
+
+
 def _reading(
     root: Path, words: Sequence[str], *, index: bool = False, globs: bool = False
 ) -> tuple[list[str], dict[str, str]]:
@@ -371,10 +371,18 @@ def working_tree(root: Path) -> Path | None:
                 f"`{folder}` is a bare git repository",
                 hint="mind works in a working tree: clone it, or remove `HEAD` and `objects`",
             )
-        marker = folder / ".git"
-        if marker.is_file() or os.path.lexists(marker / "HEAD"):
+        if is_top(folder):
             return folder
     return None
+
+
+def _program() -> str:
+    """Returns the path of git. Raises `Invalid` if it is not installed."""
+    import shutil
+
+    if program := shutil.which("git"):
+        return program
+    raise Invalid("git is not installed", hint=_NO_GIT)
 
 
 def _program_and_top(root: Path) -> tuple[str, Path]:
@@ -384,12 +392,7 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
     without git, outside a repository, for special files in it, and in a bare repository, since git
     before 2.38 ignores `safe.bareRepository`.
     """
-    import shutil
-
-    program = shutil.which("git")
-    if program is None:
-        raise Invalid("git is not installed", hint=_NO_GIT)
-    top = working_tree(root)
+    program, top = _program(), working_tree(root)
     if top is None:
         raise Invalid(f"`{root.resolve()}` is not in a git repository", hint="`git init` makes one")
     # git would wait for a named pipe forever.

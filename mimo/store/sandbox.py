@@ -1,33 +1,28 @@
 """Reading files that the user names, by path, folder or glob, within a sandbox.
 
-No `..`, symbolic link or race leads out of the sandbox. Folders are listed as git would, without
-ignored files, hidden files and links.
+No `..`, symbolic link or race leads out of the sandbox. Folders are listed without hidden files,
+links, and the files that git ignores.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from enum import Enum, auto
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mimo.errors import FileTooLarge, Invalid, MindError, NotFound, SandboxViolation, StorageFailed
+from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.store import git
 from mimo.store.files import failure
 
-if TYPE_CHECKING:
-    from mimo.store.ignore import Patterns
-
-
-RULED = frozenset((".git", ".gitignore"))
-"""Names that a folder with ignore rules has; checking first saves opening it."""
-_MOST_BYTES = 1024 * 1024
+_GENERATED = frozenset("node_modules __pycache__ venv target build dist".split())
+"""Names of files and folders that are left out of a repository if git is not installed."""
 _MAGIC = frozenset("*?[")
 _MOST_DEEP = 2
 """Maximum number of `**` in one glob, as in the globs of memory files."""
@@ -187,82 +182,6 @@ def _of_entry(entry: os.DirEntry[str]) -> Sort:
     return Sort.FILE if entry.is_file(follow_symlinks=False) else Sort.OTHER
 
 
-# Ignore rules, read without running git.
-
-
-class Rules(NamedTuple):
-    """Patterns of an ignore file, in its order, and the folder that they are relative to."""
-
-    folder: Path
-    patterns: Patterns
-
-
-def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
-    """Returns whether the innermost rules that match `path` ignore it.
-
-    A folder above may be ignored although `path` is not.
-    """
-    for rule in reversed(list(rules)):
-        name = os.fsencode(path.relative_to(rule.folder))
-        ignored = rule.patterns.ignore(name, is_folder=is_folder)
-        if ignored is not None:
-            return ignored
-    return False
-
-
-def rules_above(sandbox: Sandbox, folder: Path) -> tuple[Rules, ...]:
-    """Returns the rules of folders above that apply in a folder, outermost first.
-
-    Rules that ignore the folder itself are left out, since the user named the folder. Raises
-    `StorageFailed` if a file with rules can't be read.
-    """
-    rules: list[Rules] = []
-    for above, below in pairwise(_repository(sandbox, folder)):
-        rules.extend(rules_in(sandbox, above))
-        while rules and is_ignored(below, rules, is_folder=True):
-            rules.pop()
-    return tuple(rules)
-
-
-def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
-    """Yields the rules of a folder's own ignore files.
-
-    Raises `StorageFailed` if one can't be read: without it, files that it ignores would be read.
-    """
-    from mimo.store.ignore import patterns_of
-
-    files = [(sandbox, folder / ".gitignore")]
-    if sandbox.sort(folder / ".git") is not None and (common := git.common_directory(folder)):
-        # In a worktree it is outside of the folder, and git follows links to it.
-        exclude = Path(os.path.realpath(common / "info" / "exclude"))
-        files.insert(0, (Sandbox(None, exclude.parent), exclude))
-    for reader, path in files:
-        try:
-            is_file = reader.sort(path) is Sort.FILE
-            patterns = patterns_of(reader.read(path, _MOST_BYTES) if is_file else b"")
-        except (MindError, OSError) as error:
-            raise StorageFailed(
-                f"can't read the ignore rules in `{path}`, so the folder `{folder}` is skipped",
-                hint="make it readable and at most 1 MiB, with at most 64 KiB of patterns with "
-                "special characters, or name single files",
-                details={"path": str(path)},
-            ) from error
-        if patterns.negated:
-            yield Rules(folder, patterns)
-
-
-def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
-    """Returns the folders from the top of a repository to a folder in it; none outside of git."""
-    folders: list[Path] = []
-    for parent in (folder, *folder.parents):
-        if sandbox.root is not None and not parent.is_relative_to(sandbox.root):
-            return []
-        folders.insert(0, parent)
-        if sandbox.sort(parent / ".git") is not None:
-            return folders
-    return []
-
-
 # The files that a name or glob matches.
 
 
@@ -273,7 +192,7 @@ class Target(NamedTuple):
     is_named: bool
     """True if the user named the file itself, not a folder or a glob."""
     problem: StorageFailed | None = None
-    """The error if the path is a folder that can't be listed, or if ignore rules can't be read."""
+    """The error if the path is a folder that can't be listed, or in which git can't be asked."""
 
 
 def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
@@ -302,29 +221,89 @@ def is_one_file(sandbox: Sandbox, name: str) -> bool:
 
 
 def _below(sandbox: Sandbox, folder: Path) -> Iterator[Target]:
+    """Yields the files below a folder, sorted. For each level of folders, git is asked once."""
     try:
-        waiting = [(folder, rules_above(sandbox, folder), Sort.FOLDER)]
+        level = [(folder, _repository(sandbox, folder))]
     except StorageFailed as error:
         yield Target(folder, is_named=False, problem=error)
         return
-    while waiting:
-        path, rules, sort = waiting.pop()
-        if sort is Sort.FILE:
-            yield Target(path, is_named=False)
-            continue
+    targets: list[Target] = []
+    while level:
+        entries, problems = _entries(sandbox, level)
+        targets += problems
+        level = []
+        for top, sorts in entries.items():
+            try:
+                left = sorts.keys() - _ignored(top, sorts)
+            except StorageFailed as error:
+                targets.append(Target(top or folder, is_named=False, problem=error))
+                continue
+            level += [(path, top) for path in left if sorts[path] is Sort.FOLDER]
+            targets += [Target(path, False) for path in left if sorts[path] is Sort.FILE]
+    yield from sorted(targets, key=lambda target: target.path.parts)
+
+
+def _entries(
+    sandbox: Sandbox, folders: Iterable[tuple[Path, Path | None]]
+) -> tuple[Mapping[Path | None, Mapping[Path, Sort]], list[Target]]:
+    """Returns the files and folders in some folders, by the top of their repository, and problems.
+
+    Each folder comes with the top of the repository that it is in.
+    """
+    entries: dict[Path | None, dict[Path, Sort]] = defaultdict(dict)
+    problems: list[Target] = []
+    for folder, top in folders:
         try:
-            entries = sandbox.listed(path)
-            if not RULED.isdisjoint(entry.name for entry in entries):
-                rules = (*rules, *rules_in(sandbox, path))
+            listed = sandbox.listed(folder)
         except StorageFailed as error:
-            yield Target(path, is_named=False, problem=error)
+            problems.append(Target(folder, is_named=False, problem=error))
             continue
-        for entry in reversed(entries):
-            below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
-            hidden = entry.name.startswith(".")
-            is_usual = is_folder or entry.sort is Sort.FILE
-            if is_usual and not hidden and not is_ignored(below, rules, is_folder=is_folder):
-                waiting.append((below, rules, entry.sort))
+        is_top = any(entry.name == ".git" for entry in listed) and git.is_top(folder)
+        for name, sort in listed:
+            if sort in (Sort.FILE, Sort.FOLDER) and not name.startswith("."):
+                entries[folder if is_top else top][folder / name] = sort
+    return entries, problems
+
+
+def _repository(sandbox: Sandbox, folder: Path) -> Path | None:
+    """Returns the top of the repository whose ignore rules apply in a folder that the user named.
+
+    None outside of git, for a repository that is not in the sandbox, and if it ignores the folder.
+    """
+    for top in (folder, *folder.parents):
+        if sandbox.root is not None and not top.is_relative_to(sandbox.root):
+            return None
+        if git.is_top(top):
+            return None if top != folder and _ignored(top, [folder]) else top
+    return None
+
+
+def _ignored(top: Path | None, paths: Iterable[Path]) -> Set[Path]:
+    """Returns the untracked paths that a repository ignores.
+
+    Raises `StorageFailed` if git fails, or can't read a file with rules.
+    """
+    if top is None:
+        return frozenset()
+    if shutil.which("git") is None:
+        return {path for path in paths if path.name in _GENERATED}
+    names = {os.fsencode(path.relative_to(top)): path for path in paths}
+    # A name is not an option or a pattern if it begins with a dot.
+    data = b"".join(b"./%s\0" % name for name in names)
+    try:
+        asked = git.run(top, "check-ignore", "-z", "--stdin", data=data)
+    except Invalid as error:
+        reason = error.message
+    else:
+        # Git goes on without the rules that it can't read.
+        if asked.returncode <= 1 and b"Permission denied" not in asked.stderr:
+            return {names[name[2:]] for name in asked.stdout.split(b"\0")[:-1]}
+        reason = git.complaint(asked.stderr)
+    raise StorageFailed(
+        f"git can't tell which files of `{top}` it ignores, so they are skipped: {reason}",
+        hint="see `git status`, or name single files",
+        details={"path": str(top)},
+    )
 
 
 def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 from mimo import disk
@@ -346,8 +347,7 @@ def _matches(
     mind: Mind, sandbox: Sandbox, names: Sequence[str]
 ) -> tuple[dict[Path, Target], list[FileReport]]:
     """Returns the named files, and the names that are refused. Raises `NotFound` for neither."""
-    matches: dict[Path, Target] = {}
-    refused: list[FileReport] = []
+    matches, refused = dict[Path, Target](), list[FileReport]()
     for name in names:
         try:
             _check_not_git(relative(mind, sandbox.locate(name)))
@@ -358,8 +358,10 @@ def _matches(
     if not matches and not refused:
         raise NotFound(
             f"there is nothing to ingest in `{' '.join(names)}`",
-            hint="files that .gitignore names, hidden files and links are skipped",
+            hint="files that git ignores, hidden files and links are skipped",
         )
+    if not which("git") and git.is_inside(mind.project.root):
+        mind.note("ignored", "without git, folders are read with the files that it ignores")
     return matches, refused
 
 

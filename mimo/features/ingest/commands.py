@@ -149,7 +149,7 @@ def ingest(
     """Ingest files as memories, chunk by chunk
 
     A file is ingested as a whole or not at all, and a changed file replaces its own older chunks.
-    In folders and globs, files that .gitignore names, hidden files and links are skipped.
+    In folders and globs, files that git ignores, hidden files and links are skipped.
     """
     chunking = Chunking(
         strategy=strategy, chunk_size=chunk_size, overlap=overlap, lines_per_chunk=lines_per_chunk

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import subprocess
 from contextlib import suppress
 from dataclasses import replace
 
@@ -454,6 +455,17 @@ def test_names_that_are_not_utf8_are_refused(mind, project):
     assert sorted(reports) == ["docs/\\udcfe.txt", "docs/\\udcff/a.txt"]
     assert all("is not UTF-8" in str(refusal) for refusal in reports.values())
     assert finding.total(mind) == 1
+
+
+def test_without_git_a_notice_states_that_ignored_files_are_ingested(mind, project, monkeypatch):
+    put(project, "docs/a.log")
+    put(project, ".gitignore", "*.log\n")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    assert take(mind, "docs/a.log").files
+    assert mind.notice is None
+    monkeypatch.setenv("PATH", "")
+    assert take(mind, "docs").files
+    assert mind.notice == "without git, folders are read with the files that it ignores"
 
 
 def test_a_dry_run_writes_nothing(mind, project):

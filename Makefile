@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-root test-adapters test-postgres test-clients test-protocol test-browser test-shells shells test-lowest setup lock check collect format lint types layers sizes spelling fix generate \
-        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped damage histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
+        picture picture-web transcripts screens tasks tools coverage coverage-of-requirements redteam torture concurrent stopped histories fuzz dependencies mutants bench bench-peers bench-asks bench-retrieval bench-scale bench-killed bench-soak bench-limits model \
         dist sbom audit mcpb release-check clean
 
 help:           ## Show this menu
@@ -243,9 +243,6 @@ concurrent: setup ## Let processes of all kinds work on one project, and check t
 
 stopped: setup  ## Stop commands at each lock, and run others meanwhile (MINUTES=60 WRITE=docs/reliability.md; ALL=1 for each lock of each command)
 	$(RUN) -m tests.bench.concurrent.stopped --minutes $(or $(MINUTES),60) $(if $(ALL),--all) $(if $(WRITE),--write $(WRITE))
-
-damage: setup   ## Damage each part of the index, and compare the answers (MINUTES=60 SEED=1 JOBS=2 WRITE=docs/reliability.md); goes on where it stopped
-	$(RUN) -m tests.bench.damage --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --state build/damage $(if $(WRITE),--write $(WRITE))
 
 histories: setup ## Merge, rebase, pick and revert in random git histories, and check that no text is lost (HISTORIES=1000 SEED=1 JOBS=2 MINUTES=60 WRITE=docs/reliability.md)
 	$(RUN) -m tests.bench.histories --histories $(or $(HISTORIES),1000) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(WRITE),--write $(WRITE))

@@ -381,16 +381,13 @@ def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from contextlib import closing
 
     from mimo import sqlite
-    from mimo.index.database import generations, path_of
-    from mimo.index.pages import Held, Pages
+    from mimo.index.schema import SCHEMA
     from mimo.store.projects import known_owner
 
     owner = known_owner(home)
-    path = path_of(folder, generations(folder)[-1])
-    file = Held.of(path)  # Lives longer than the connection.
-    with closing(sqlite.connect(path, mode="ro", wait=0.2)) as connection:
-        made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
-        if owner is None or made_by != (owner,) or not Pages(path).are_sound(file.descriptor):
+    with closing(sqlite.connect(SCHEMA.path(folder), mode="ro", wait=0.2)) as connection:
+        made_by = connection.execute("SELECT owner FROM cache").fetchone()
+        if owner is None or made_by != (owner,):
             return []
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
     return _shown([(word, _heading(title, content)) for word, title, content, *_ in rows])

@@ -97,6 +97,7 @@ class Cache:
         self._schema, self._owner, self._prepare = schema, owner, prepare
         self._idle: list[tuple[int | None, Connection]] = []
         """Connections that no thread uses, each with the inode of its file."""
+        self._memory: Connection | None = None
         self._turn = nullcontext() if folder else RLock()  # One thread at a time uses memory.
         self._is_closed = False
 
@@ -114,13 +115,23 @@ class Cache:
         Raises `StorageFailed` if the folder can't be written.
         """
         cache = cls(folder, schema, owner=owner, prepare=prepare)
-        with _translated(cache.path):
+        try:
             if folder:
                 disk.make_folder(folder)
                 if not os.access(folder, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
-            with cache._connection():
-                return cache
+                    raise PermissionError
+        except OSError as error:
+            raise StorageFailed(
+                f"the index folder `{folder}` can't be written",
+                hint="give yourself write permission, or move away the file in its place",
+            ) from error
+        with cache._connection():
+            return cache
+
+    @property
+    def exists(self) -> bool:
+        """Returns whether there is a file."""
+        return self._inode() is not None
 
     @property
     def identity(self) -> str:
@@ -206,6 +217,12 @@ class Cache:
             message = f"another process is reading the index `{self.path}`"
             raise CacheBusy(message, hint="end it, then try again")
 
+    def discard(self) -> None:
+        """Puts an empty file in the place of this one. Raises `StorageFailed`."""
+        with self._turn, _translated(self.path):
+            self._memory = None
+            self._replace(self._inode())
+
     def size(self) -> int:
         """Returns the size of the file and its log in bytes."""
         files = sqlite.files_of(self.path)[:2] if self.path else []
@@ -245,7 +262,8 @@ class Cache:
                     self._replace(inode)
                     raise _damaged(self.path, error) from (raised or error)
             finally:
-                self._idle.append((inode, connection))
+                if self.path:
+                    self._idle.append((inode, connection))
                 if self._is_closed:
                     self._close_idle()
         if raised is not None:  # An interruption, or an error of a function: it is not damage.
@@ -256,6 +274,12 @@ class Cache:
 
     def _taken(self) -> tuple[int | None, Connection]:
         """Returns a connection to the file that has the path now, and its inode."""
+        if self.path is None:
+            if self._memory is None:
+                self._memory = sqlite.connect(None)
+                self._create(self._memory)
+                self._set_up(self._memory)
+            return None, self._memory
         inode = self._inode()
         with suppress(IndexError):  # No connection is idle.
             while True:
@@ -263,7 +287,7 @@ class Cache:
                 if opened[0] == inode:
                     return opened
                 opened[1].close()
-        for is_last in (False, True):
+        for is_last in (False, False, True):
             inode = self._inode()
             with ExitStack() as failed:
                 try:
@@ -272,7 +296,8 @@ class Cache:
                     failed.callback(connection.close)
                     self._set_up(connection)
                 except (sqlite3.DatabaseError, OSError, UnicodeDecodeError) as error:
-                    if is_last or not (self._inode() is None or is_damage(error)):
+                    is_other = inode is None or self._inode() != inode  # Another process's.
+                    if is_last or not (is_other or is_damage(error)):
                         raise
                     self._replace(inode)  # While it is open, no new file gets its inode.
                 else:
@@ -282,8 +307,6 @@ class Cache:
 
     def _set_up(self, connection: Connection) -> None:
         """Prepares a connection. Raises `sqlite3.DatabaseError`, also for another owner's file."""
-        if self.path is None:
-            self._create(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")

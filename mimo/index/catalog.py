@@ -342,21 +342,21 @@ def count_files(sql: sqlite3.Connection) -> int:
     return int(files)
 
 
-def compared(sql: sqlite3.Connection) -> tuple[int, bool, ComparedFiles | None]:
-    """Returns the revision, whether indexes are postponed, and the files that were last compared.
+def is_empty(sql: sqlite3.Connection) -> bool:
+    """Returns whether no file is indexed."""
+    return sql.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None
 
-    There are none of these if all must be compared.
-    """
+
+def compared(sql: sqlite3.Connection) -> tuple[int, ComparedFiles | None]:
+    """Returns the revision, and the files that were last compared; None if all must be."""
     (revision,) = sql.execute("SELECT revision FROM totals").fetchone()
-    names = "'compared', 'written', 'postponed'"
-    noted = dict(sql.execute(f"SELECT name, value FROM meta WHERE name IN ({names})"))
-    is_postponed = "postponed" in noted
+    noted = dict(sql.execute("SELECT name, value FROM meta").fetchall())
     if "compared" not in noted:
-        return revision, is_postponed, None
+        return revision, None
     data, size = noted["compared"], _DIGEST + _COUNT
     entries = [data[start : start + size] for start in range(0, len(data), size)]
     alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
-    return revision, is_postponed, ComparedFiles(alike, _written(noted["written"]))
+    return revision, ComparedFiles(alike, _written(noted["written"]))
 
 
 def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:

@@ -7,6 +7,7 @@ as `pages` compares those of an index.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +18,20 @@ from pathlib import Path
 from mimo import disk, sqlite
 from mimo.frozen import NamedTuple
 from mimo.index.matrix import NO_ROWS, Matrix, Rows, RowsDamaged, is_mark, products
-from mimo.index.pages import Span, due
 from mimo.index.schema import marks, portions
 from mimo.sqlite import Connection
+from mimo.text.clean import compiled
+
+_NAME = r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db"
+
+_SMALL = 1_000_000
+"""The size in bytes up to which each process compares a whole file once."""
+
+_PERIOD_NS, _SOON_NS = 3_600_000_000_000, 60_000_000_000
+"""After this time, a file is compared again, in portions of `_PORTION` bytes, each one `_SOON_NS`
+after the last one."""
+
+_PORTION = 64_000_000
 
 LAYOUT = 3
 """Rises with every change of the tables or of the rows."""
@@ -44,6 +56,103 @@ EMPTY = -1
 """The place of a vector that is empty: its text has no token of the model."""
 _NOWHERE = -2
 """A place without a row: the vector is damaged."""
+
+
+class Span(NamedTuple):
+    """The pages or rows of a file that are compared with checksums now."""
+
+    first: int
+    """The number of those before them."""
+    end: int
+    checked_ns: int
+    """The time of the comparison, which is recorded if they are sound."""
+    done: int
+    """The number of those compared then; 0 if the comparison is complete."""
+
+
+def due(
+    count: int, size: int, checked_ns: int, done: int, *, is_changed: bool, is_first: bool
+) -> Span | None:
+    """Returns which of the pages or rows must be compared now, None for none.
+
+    Each has `size` bytes. `checked_ns` and `done` are of the last comparison; `is_changed` is true
+    if the file has another stamp, `is_first` if this process has not compared it.
+    """
+    now = time.time_ns()
+    if is_changed:
+        return Span(0, count, now, 0)
+    if 0 <= now - checked_ns < _PERIOD_NS:
+        is_due = is_first and count * size <= _SMALL
+        return Span(0, count, checked_ns, done) if is_due else None
+    end = done + max(1, _PORTION // size)
+    if end < count:
+        return Span(done, end, now - _PERIOD_NS + _SOON_NS, end)
+    return Span(done, count, now, 0)
+
+
+_SURROUNDINGS = frozenset(
+    (
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_ABORT,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_TOOBIG,
+    )
+)
+"""Errors of SQLite that the system causes; any other error means that the file is damaged."""
+
+
+def generations(folder: Path, stem: str = "index") -> list[int]:
+    """Returns the numbers of the generations of a database in a folder, lowest first."""
+    try:
+        matches = [compiled(_NAME).fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
+    except OSError:
+        return []
+    return sorted(int(match[2] or 0) for match in matches if match and match[1] == stem)
+
+
+def path_of(folder: Path, number: int, stem: str = "index") -> Path:
+    """Returns the file of a generation."""
+    return folder / (f"{stem}-{number}.db" if number else f"{stem}.db")
+
+
+def remove(path: Path) -> None:
+    """Removes a database and the files that SQLite keeps beside it, as far as possible."""
+    for suffix in ("", "-journal", "-wal", "-shm", "-sums"):
+        with suppress(OSError):
+            beside(path, suffix).unlink()
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Returns the path of a file that SQLite keeps beside a database, such as its `-wal`."""
+    return path.with_name(path.name + suffix)
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Returns the primary result code of an SQLite error; 0 if it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Returns whether an error means that the file is damaged, not that the system failed."""
+    return not isinstance(error, sqlite3.ProgrammingError) and _code(error) not in _SURROUNDINGS
+
+
+def is_idle(path: Path) -> bool:
+    """Returns whether no other process has the database open."""
+    try:
+        with closing(sqlite.connect(path, mode="rw")) as connection:
+            return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
+    except (sqlite3.OperationalError, OSError):
+        return False
+    except sqlite3.DatabaseError:
+        return True
 
 
 class State(NamedTuple):

@@ -15,15 +15,17 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import (
     CURRENT,
     CURRENT_IF_SHARED,
     VOUCHED,
+    Approvals,
+    Approves,
     from_digest,
     from_sql,
     marks,
     newest_first,
+    open_cache,
     to_digest,
     to_sql,
     unpacked,
@@ -71,22 +73,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def open_index(
     folder: Path, owner: str, approves: Approves, root: Path, few: Collection[str] | None = None
 ) -> Iterator[Glance | None]:
-    """Yields the newest index of a folder that `owner` made, or None.
+    """Yields the index of a folder, or None; one that `owner` has not made is empty.
 
     Its memories from files that have changed since are left out. If approved texts are few, `few`
     has all their digests, and other memories are not read.
     """
-    for number in reversed(generations(folder)):
-        database = Database(path_of(folder, number), number)
-        database.approves = approves
-        try:
-            if database.state(owner) is State.USABLE:
-                with database.reading() as sql:
-                    yield Glance(sql, root, few)
-                return
-        finally:
-            database.close()
-    yield None
+    tables = open_cache(folder, owner, Approvals(approves))
+    try:
+        if not tables.exists:
+            yield None
+        else:
+            with tables.reading() as sql:
+                yield Glance(sql, root, few)
+    finally:
+        tables.close()
 
 
 def ask(index: Index, reads: Callable[[Glance], Answer]) -> Answer:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from _thread import get_ident
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property, wraps
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
-from mimo.disk import Stamp
+from mimo.data.cache import Cache, CacheBusy, CacheDamaged
+from mimo.disk import WAIT_SECONDS
 from mimo.errors import StorageFailed
-from mimo.index import catalog, database, names, rows, schema
+from mimo.index import catalog, names, rows, schema
 from mimo.index.catalog import ComparedFiles
 from mimo.index.content import State
-from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexBusy, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
+from mimo.index.schema import Approvals, Approves
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
+from mimo.sqlite import Connection
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document
@@ -37,18 +40,23 @@ P = ParamSpec("P")
 _MEANINGS_BATCH = 32
 """The number of memories for which the encoder's vectors are made and stored at a time."""
 
-_VERY_MANY, _TIMES = 20_000, 4
-"""Changes of so many files, and of so many times the files in the index, postpone indexes."""
-
 _MOST_UNUSED = 10_000
 """The number of vectors of earlier texts that are kept beside as many as the index uses.
 
 Past states share them, and a text may come back.
 """
 
+_ATTEMPTS = 4
+"""The number of times that a query runs: on damaged tables, new ones, and some in memory."""
+
+_OF_FILES = (sqlite3.Error, OSError)
+
+_KEPT_PAST = 8
+"""The number of past states whose tables are kept, the last used ones."""
+
 
 def _query(
-    query: Callable[Concatenate[sqlite3.Connection, P], Answer],
+    query: Callable[Concatenate[Connection, P], Answer],
 ) -> Callable[Concatenate[Index, P], Answer]:
     """Returns a function over the tables as a method of `Index`."""
 
@@ -59,37 +67,49 @@ def _query(
     return method
 
 
+class _Caches:
+    """Answers about one file of tables, and what speeds up further ones."""
+
+    def __init__(self, identity: str) -> None:
+        """Takes the identity of the file."""
+        self.identity = identity
+        self.search: Search | None = None
+        self.walks: Walks | None = None
+        self.answers: dict[object, tuple[object, object]] = {}
+
+
 class Index:
     """The memories of one project, ready to be searched."""
 
     def __init__(
         self,
-        data: Database,
+        tables: Path | None,
         vectors: Vectors | None,
         embedder: Embedder | None,
         owner: str = "",
         folder: Path | None = None,
     ) -> None:
-        """Takes the parts; `open` and `in_memory` make them. `folder` has the vectors."""
-        self._data = database.Generations(data, owner)
+        """Takes the folders of the tables and of the vectors; `open` and `in_memory` call it."""
+        self._approvals = Approvals()
+        self._tables = Cache.open_or_rebuild(
+            tables, schema.SCHEMA, owner=owner, prepare=self._approvals.add_functions
+        )
         self._folder, self._owner = folder, owner
-        self._is_past = data.path is not None and data.path.parent != folder
+        self._is_past = tables != folder
         self._embedder = embedder
         self._vectors = vectors
-        self._identity = self._data.identity
-        self._search: Search | None = None
-        self._walks: Walks | None = None
-        self._kept: dict[object, tuple[object, object]] = {}
+        self._caches = _Caches("")
         self._embeds = True
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
-        self._clearing = set[int]()  # The threads whose next `apply` empties the index.
-        self._compared_file: object = ...
-        """The identity of the database with which all files have been compared."""
+        self._begun, self._compared_file = "", ""
+        """The tables with which a comparison of all files began last, and one was complete."""
         self._compared = -1
         """The revision whose stamps were read last."""
+        self._is_first = False
+        """True if the tables were empty, and their first index is not complete yet."""
         self.repair: Callable[[], object] | None = None
-        """Writes all that the database lacks, from the files; set by the caller."""
+        """Writes all that the tables lack, from the files; set by the caller."""
         self.in_memory_because: str | None = None
         """The reason why an index that was on disk is in memory now."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
@@ -111,170 +131,133 @@ class Index:
         index finds by words only. Raises `StorageFailed` if the folder can't be written.
         """
         vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
-        return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
+        return cls(folder, vectors, embedder, owner, folder)
 
     @classmethod
     def open_past(cls, folder: Path, name: str, embedder: Embedder | None, owner: str) -> Index:
         """Returns the index of a past state, within a project's index folder.
 
-        All states share the vectors in `folder`, so that only new texts are embedded.
+        All states share the vectors in `folder`, so that only new texts are embedded. Those that
+        were not used for longest are removed.
         """
+        tables = folder / "past" / name
+        vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
         try:
-            data = database.open_past(folder / "past" / name, owner)
+            index = cls(tables, vectors, embedder, owner, folder)
         except StorageFailed:
             return cls.in_memory(embedder)
-        vectors = Vectors(folder, embedder.model, owner=owner) if embedder else None
-        return cls(data, vectors, embedder, owner, folder)
+        with suppress(OSError):
+            os.utime(tables)
+            states = sorted(tables.parent.iterdir(), key=lambda state: -state.stat().st_mtime)
+            for state in states[_KEPT_PAST:]:
+                rmtree(state)
+        return index
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> Index:
         """Returns an empty index that has no files."""
         vectors = Vectors(None, embedder.model) if embedder else None
-        return cls(Database(None), vectors, embedder)
+        return cls(None, vectors, embedder)
 
     def close(self) -> None:
         """Closes the files."""
-        self._search = None  # It refers to this index: a cycle would keep the model's files open.
-        self._data.newest.close()
+        self._caches = _Caches("")  # A search refers to this index: a cycle would keep files open.
+        self._tables.close()
         if self._vectors:
             self._vectors.close()
         if meanings := vars(self).get("meanings"):
             meanings.close()
 
-    # Comparing with the files: every refresh begins here. A damaged index has none.
+    # Comparing with the files.
 
-    def stamps(self, paths: Collection[str] | None = None) -> dict[str, tuple[Stamp, int]]:
-        """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
+    def begin(self) -> str:
+        """Begins a comparison of all files, and returns the identity of the tables.
 
-        With `paths`, only of these files.
+        Raises `CacheDamaged` if others took their place.
         """
-        return self._begin(catalog.stamps, paths) or {}
+        self._begun = self._tables.identity
+        self._embed_missing()
+        return self._begun
 
-    def paths(self) -> list[str]:
-        """Returns the paths of all indexed files."""
-        return self._begin(catalog.paths_of_files) or []
-
-    def file_count(self) -> int:
-        """Returns the number of indexed files."""
-        return self._begin(catalog.count_files) or 0
+    stamps = _query(catalog.stamps)
+    paths = _query(catalog.paths_of_files)
+    file_count = _query(catalog.count_files)
 
     def compared(self) -> ComparedFiles | None:
         """Returns the files that were last compared by `note_compared`; None if all must be."""
-        noted = self._begin(catalog.compared)
-        self._compared, is_postponed, compared = noted or (-1, False, None)
-        if is_postponed:  # By a process that ended before it was done, or that is at work.
-            with self.turn() as ours:
-                if ours:
-                    self._data.make_postponed()
+        self._compared, compared = self.ask(catalog.compared)
         return compared
-
-    def _begin(
-        self,
-        query: Callable[Concatenate[sqlite3.Connection, P], Answer],
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Answer | None:
-        if get_ident() in self._clearing:
-            return None
-        try:
-            self._data.renew()
-            self._embed_missing()
-            with self._reading() as sql:
-                return query(sql, *args, **kwargs)
-        except IndexDamaged:
-            return None
 
     @property
     def is_compared(self) -> bool:
-        """True if all files have been compared with this database since it was opened."""
-        return self._compared_file == self._data.identity
+        """True if all files have been compared with these tables since they were opened."""
+        return self._compared_file == self._tables.identity
 
-    def note_all_compared(self) -> None:
-        """Notes that all files have been compared with this database."""
-        self._compared_file = self._data.identity
+    def note_all_compared(self, identity: str) -> None:
+        """Notes that all files were compared with the tables that had an identity in `begin`.
+
+        Removes the files of earlier versions of mind if the index is complete for the first time.
+        """
+        self._compared_file = identity
+        if self._is_first and self._folder:
+            schema.remove_earlier(self._folder)
+        self._is_first = False
 
     def note_compared(self, alike: Mapping[bytes, int]) -> None:
         """Notes the portions of files that equal the index, with the number of files in each.
 
         It does nothing if the index has changed since `compared`, or can't be written now.
         """
-        with suppress(StorageFailed), self._data.newest.writing(0.0) as sql:
+        with suppress(StorageFailed), self._tables.writing(0.0) as sql:
             catalog.note_compared(sql, alike, self._compared)
 
     # Writing.
 
-    def clear(self) -> None:
-        """Empties the index, in the next `apply` of this thread; until then it answers others."""
-        self._clearing.add(get_ident())
-
-    @property
-    def is_cleared(self) -> bool:
-        """Returns whether the next `apply` of this thread empties the index."""
-        return get_ident() in self._clearing
-
-    def keep(self) -> None:
-        """Cancels `clear`."""
-        self._clearing.discard(get_ident())
+    def discard(self) -> None:
+        """Empties the tables; the next comparison fills them. Raises `StorageFailed`."""
+        self._tables.discard()
 
     def apply(
         self,
         changes: Iterable[Change],
         *,
         now_ns: int,
-        wait: float = WRITE_WAIT_SECONDS,
+        wait: float = WAIT_SECONDS,
         overtaken: Overtaken = none_is,
     ) -> frozenset[str]:
         """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
         Returns the paths of files that have changed since, which are not written. Vectors are made
-        before each transaction. After `clear` there is only one transaction. Waits up to `wait`
-        seconds for another process's transaction. Raises `IndexBusy` if that takes longer,
-        `IndexNotReady` if that process makes the first index, and `StorageFailed` if the index
-        can't be written; earlier batches are kept.
+        before each transaction. Waits up to `wait` seconds for another process's transaction.
+        Raises `CacheBusy` if that takes longer, and `StorageFailed` if the index can't be written;
+        earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
         self._embeds = True
-        if get_ident() not in self._clearing:
-            late: frozenset[str] = frozenset()
-            with self._postponing(changes):
-                for batch in prepared(changes, self._embed):
-                    late |= self._write([batch], now_ns, wait, overtaken, clear=False)
-                    # Another process may have pruned vectors that no text had yet.
-                    self._embed(batch[1])
-            self._prune()
-            return late
-        self._clearing.discard(get_ident())
-        try:
-            if iter(changes) is changes:
-                changes = list(changes)
-            if self._vectors:
-                self._vectors.verify()
-            for _ in prepared(changes, self._embed):
-                pass  # Makes the vectors before the transaction.
-            batches = prepared(changes, self._embed)
-            late = self._write(batches, now_ns, wait, overtaken, clear=True)
-        except BaseException:
-            self._clearing.add(get_ident())
-            raise
-        self._prune(every=True)
+        late: frozenset[str] = frozenset()
+        for batch in prepared(changes, self._embed):
+            late |= self._write([batch], now_ns, wait, overtaken)
+            # Another process may have pruned vectors that no text had yet.
+            self._embed(batch[1])
+        self.prune()
         return late
 
-    def _prune(self, *, every: bool = False) -> None:
+    def prune(self, *, every: bool = False) -> None:
         """Removes the vectors of texts that the index no longer has, if they are many.
 
         The index of a past state leaves them: it shares the vectors of the project's index.
         """
         if self._vectors is None or self._is_past:
             return
-        with suppress(IndexBusy, *FAILURES):
+        with suppress(CacheBusy, *FAILURES):
             with self._reading() as sql:
                 totals = catalog.totals(sql)
             most = _MOST_UNUSED + 2 * (totals.units + totals.memories)
             if not every and self._vectors.count() <= most:
                 return
             # Meanwhile, no other process writes texts whose vectors would be removed here.
-            with self._data.writing() as sql:
+            with self._tables.writing() as sql:
                 used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
                 names = {name for (name,) in used}
                 self._vectors.prune(names)
@@ -287,42 +270,40 @@ class Index:
         """Removes what is left of removed texts, also in past states. Raises `StorageFailed`."""
         from mimo.index.writing import purge
 
-        with self._data.writing() as sql:
+        with self._tables.writing() as sql:
             purge(sql)
-        self._prune(every=True)
-        self._data.newest.compact()
-
-    def _postponing(self, changes: Iterable[Change]) -> AbstractContextManager[None]:
-        """Postpones indexes of the tables if the changes are many times what the tables have."""
-        count = len(changes) if isinstance(changes, Sized) else 0
-        is_many = count >= _VERY_MANY and count >= _TIMES * self.file_count()
-        return self._data.postponing() if is_many else nullcontext()
+        self.prune(every=True)
+        self._tables.compact()
+        if self._folder:
+            with suppress(FileNotFoundError):
+                rmtree(self._folder / "past")
 
     def _write(
-        self, batches: Iterable[Batch], now_ns: int, wait: float, late: Overtaken, clear: bool
+        self, batches: Iterable[Batch], now_ns: int, wait: float, late: Overtaken
     ) -> frozenset[str]:
         """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
-        self._data.newest.approves = self._approves()
-        with self._data.writing(wait) as sql:
-            if clear:
-                schema.clear(sql)
-            was_empty = catalog.totals(sql).memories == 0
+        self._approvals.approves = self._approves()
+        # The first index is waited for longer: without it, there is nothing to read.
+        longest = WAIT_SECONDS if self._tables.read(catalog.is_empty) else wait
+        with self._tables.writing(longest) as sql:
+            before = catalog.totals(sql)
             writer = Writer(sql, now_ns)
             for changes, documents in batches:
                 writer.write(changes, documents, late(changes))
             writer.finish()
             if writer.claims:
                 self.approve(writer.claims)
-            if was_empty or not self._embeds:
+            if not before.memories or not self._embeds:
                 self._note_model(sql)
+        self._is_first = self._is_first or not before.revision
         return frozenset(writer.late)
 
-    def resolve_ids(self, wait: float = WRITE_WAIT_SECONDS) -> None:
+    def resolve_ids(self, wait: float = WAIT_SECONDS) -> None:
         """Resolves ids of several memories if approvals have changed. Raises as `apply` does."""
         if self.totals().shadowed and self.kept(names.outdated, self.approvals()):
-            self._write((), 0, wait, none_is, clear=False)
+            self._write((), 0, wait, none_is)
 
     # Reading.
 
@@ -371,13 +352,13 @@ class Index:
         """
         return self.ask(self._found, Request(text, filter, limit, threshold, nearest, now))
 
-    def _found(self, sql: sqlite3.Connection, request: Request) -> Found:
-        search = self._search  # Another thread may close this index.
-        if search is None:
+    def _found(self, sql: Connection, request: Request) -> Found:
+        caches = self._caches_of(sql)
+        if caches.search is None:
             from mimo.index.tables import Search
 
-            search = self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
-        return search(sql, request)
+            caches.search = Search(self._vectors, self._embedder, lambda: self.meanings)
+        return caches.search(sql, request)
 
     @cached_property
     def meanings(self) -> Meanings | None:
@@ -453,11 +434,13 @@ class Index:
 
         self._derive()
         model = self._embedder.model if self._embedder and self._vectors else None
-        replaced = self._data.replaced
-        pairs, now = self.ask(lambda sql: derived.doubles(sql, self._vectors, model, most))
-        if now and self._data.replaced == replaced:
-            with suppress(StorageFailed), self._data.writing(0.0) as sql:
-                derived.keep(sql, now)
+        identity, pairs, now = self.ask(
+            lambda sql: (sql.identity, *derived.doubles(sql, self._vectors, model, most))
+        )
+        if now:
+            with suppress(StorageFailed), self._tables.writing(0.0) as sql:
+                if sql.identity == identity:
+                    derived.keep(sql, now)
         return pairs
 
     def _derive(self) -> None:
@@ -467,7 +450,7 @@ class Index:
         is_behind = self.ask(derived.is_behind)
         with suppress(StorageFailed):
             while is_behind:
-                with self._data.writing(0.0) as sql:
+                with self._tables.writing(0.0) as sql:
                     is_behind = derived.learn(sql)
 
     def graph(
@@ -483,9 +466,10 @@ class Index:
         """Returns the memories within `depth` links of `start`; recent answers are cached."""
         from mimo.index.links import Walks
 
-        def walk(sql: sqlite3.Connection) -> Graph:
-            walks = self._walks = self._walks or Walks()  # Another thread may forget it.
-            return walks.graph(
+        def walk(sql: Connection) -> Graph:
+            caches = self._caches_of(sql)
+            caches.walks = caches.walks or Walks()
+            return caches.walks.graph(
                 sql, start, depth=depth, types=types, most=most, shared=shared, now=now
             )
 
@@ -500,7 +484,7 @@ class Index:
     @property
     def file(self) -> str:
         """Another value after a rebuild, for which revisions start again."""
-        return str(self._data.identity)
+        return self._tables.identity
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""
@@ -510,9 +494,8 @@ class Index:
             units=sums.units,
             vectors=self._vectors.count() if self._vectors else 0,
             files=self.ask(catalog.count_files),
-            bytes=self._data.newest.size(),
+            bytes=self._tables.size(),
             format=schema.FORMAT,
-            generation=self._data.newest.generation,
         )
 
     @contextmanager
@@ -520,9 +503,7 @@ class Index:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
         from mimo.index.postgres.writing import Sources
 
-        if self.repair:
-            self._data.refill(self.repair, self.leave_disk)
-        complete = self._data.replaced
+        self.ask(catalog.totals)  # Fills the tables again if they were damaged.
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
             vectors.append((self._embedder.model, self._vectors))
@@ -533,92 +514,94 @@ class Index:
         with self._reading() as sql:
             try:
                 yield Sources(sql, vectors, encoder)
-            except (sqlite3.Error, IndexDamaged):
+            except (sqlite3.Error, CacheDamaged):
                 raise
             except Exception as error:  # noqa: BLE001 - it is of the push, not of this index
                 failure = error
         if failure is not None:
             raise failure
-        if self._data.replaced != complete:
-            raise database.damaged(self._data.newest.path, "it was replaced meanwhile")
 
     def ask(
         self,
-        query: Callable[Concatenate[sqlite3.Connection, P], Answer],
+        query: Callable[Concatenate[Connection, P], Answer],
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer:
         """Returns the result of a query over the tables.
 
-        If the database fails, it is filled again, or the index is made in memory, and the query
-        runs again. A database that is being filled answers only the thread that fills it.
+        If they were damaged, or another file took their place, they are filled again first. If they
+        can't be read at all, they are made in memory.
         """
-        for attempt in range(3):
-            if self.repair:
-                self._data.refill(self.repair, self.leave_disk)
+        for attempt in range(_ATTEMPTS):
             losses = self._vectors.losses if self._vectors else 0
-            replaced = self._data.replaced
             try:
                 with self._reading() as sql:
-                    answer = query(sql, *args, **kwargs)
-                if self._vectors and self._vectors.losses != losses and not attempt:
-                    self._embed_missing(after_loss=True)
-                elif self._data.replaced == replaced or self._data.is_repairer:
-                    return answer
+                    # While one thread fills them, others answer from their part, and report that.
+                    if self.repair is None or sql.identity == self._begun:
+                        answer = query(sql, *args, **kwargs)
+                        if not self._vectors or self._vectors.losses == losses or attempt:
+                            return answer
+                self._embed_missing(after_loss=True)
             except StorageFailed as error:
-                is_last = attempt == 2 or self._data.newest.path is None
-                if isinstance(error, IndexBusy) or self._data.is_repairer or self.repair is None:
-                    raise
-                cause = error.__cause__ if isinstance(error, IndexDamaged) else None
-                if attempt and not isinstance(cause, sqlite3.Error | OSError | None):
-                    raise cause from None  # A new index is not damaged again: a bug in the query.
-                if is_last:
-                    raise
-                if attempt:
-                    self.leave_disk(error.message)
-                self._data.require_refill()
-        raise database.damaged(self._data.newest.path, "it is replaced again and again")
+                self._recover(error, again=attempt > 0)
+            if self.repair and self._begun != self._tables.identity:
+                self.repair()
+        raise StorageFailed("the index is replaced again and again", hint="try again")
+
+    def _recover(self, error: StorageFailed, *, again: bool) -> None:
+        """Raises an error of the tables, unless a query may run again on others.
+
+        `again` is true if it has failed before. Then others are made in memory.
+        """
+        cause = error.__cause__
+        if again and isinstance(error, CacheDamaged) and not isinstance(cause, _OF_FILES):
+            raise cause or error  # A new file is not damaged again: a bug in the query.
+        if isinstance(error, CacheBusy) or self.repair is None or self._folder is None:
+            raise error
+        if again:
+            self.leave_disk(error.message)
 
     def leave_disk(self, reason: str) -> None:
-        """Goes on in memory, with an empty database."""
+        """Continues in memory, with empty tables."""
         self.in_memory_because = reason
         self.turn = lambda: nullcontext(True)
-        self._folder, self._search = None, None
+        self._folder = None
         if self._vectors and self._embedder:
             self._vectors.close()
             self._vectors = Vectors(None, self._embedder.model)
         if meanings := vars(self).pop("meanings", None):
             meanings.close()
-        self._data.replace(self._data.newest, Database(None))
+        self._tables.close()
+        self._tables = schema.open_cache(None, self._owner, self._approvals)
 
     def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
         """Returns the result of a query, which is kept until the index or an argument changes."""
-        state = self._data.identity, self.ask(catalog.totals).revision, args
-        before, answer = self._kept.get(query, (None, None))
-        if before != state:
-            answer = self.ask(query, *args)
-            self._kept[query] = state, answer
-        return cast("Answer", answer)
+
+        def answer(sql: Connection) -> Answer:
+            caches, state = self._caches_of(sql), (catalog.totals(sql).revision, args)
+            before, kept = caches.answers.get(query, (None, None))
+            if before != state:
+                kept = query(sql, *args)
+                caches.answers[query] = state, kept
+            return cast("Answer", kept)
+
+        return self.ask(answer)
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        replaced = self._data.replaced
-        try:
-            with self._data.reading(self._approves()) as sql:
-                if self._identity != self._data.identity:
-                    self._forget()
-                yield sql
-        finally:
-            if self._data.replaced != replaced:
-                self._forget()  # What this thread kept may be of the database before.
+    def _reading(self) -> Iterator[Connection]:
+        self._approvals.approves = self._approves()
+        with self._tables.reading() as sql:
+            yield sql
 
-    def _forget(self) -> None:
-        """Empties the caches, which are of another database."""
-        self._identity = self._data.identity
-        self._walks = self._search = None  # Threads that have them fill those only.
-        if meanings := vars(self).get("meanings"):
-            meanings.units.forget()
+    def _caches_of(self, sql: Connection) -> _Caches:
+        """Returns the caches of a connection's file; other threads may use another file."""
+        caches = self._caches
+        if caches.identity != sql.identity:
+            caches = self._caches = _Caches(sql.identity)
+            if meanings := vars(self).get("meanings"):
+                meanings.units.forget()
+        return caches
 
     def _approves(self) -> Approves:
         """Returns the check of approvals, which reads them when it is first called.
@@ -686,7 +669,7 @@ class Index:
                     break
                 self._embed([document(record) for record in records.values()])
                 last = max(records)
-            with self._data.writing() as sql:
+            with self._tables.writing() as sql:
                 # Meanwhile, another process may have written texts without their vectors.
                 names = {name for (name,) in sql.execute("SELECT vector FROM units")}
                 if self._vectors:

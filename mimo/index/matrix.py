@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from zlib import adler32, crc32
 
 from mimo import disk
-from mimo.index.pages import stamp_of
+from mimo.disk import Stamp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -345,3 +345,8 @@ def _beginnings(names: NDArray[np.uint8]) -> NDArray[np.uint64]:
     import numpy as np
 
     return np.ascontiguousarray(names[:, : NAME // 2]).view(np.uint64)[:, 0]
+
+
+def stamp_of(file: int) -> Stamp:
+    """Returns the stamp of an open file."""
+    return Stamp.of(os.fstat(file))

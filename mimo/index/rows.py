@@ -85,7 +85,6 @@ class IndexStats:
     files: int
     bytes: int
     format: int
-    generation: int
 
 
 SURE = 0.3

@@ -8,21 +8,33 @@ names that changed last, and `changed` the keys of the memories.
 
 from __future__ import annotations
 
+import weakref
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
 from mimo import disk
+from mimo.data import cache
+from mimo.data.cache import Cache, Schema
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
+    from pathlib import Path
     from typing import TypeVar
+
+    from mimo.sqlite import Connection
 
     _T = TypeVar("_T")
 
-FORMAT = 13
+FORMAT = 14
 """Rises with every change of the tables, of the tokens or of the stored values."""
+
+_EARLIER = r"index(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?|draft-.*"
+"""The names of the files of versions up to 1.1."""
+
+Approves = Callable[[str], bool]
+"""Returns whether the text with a digest may be shown to an agent."""
 
 _AT_ONCE = 500
 """The number of values in one query; older builds of SQLite take 999 at most."""
@@ -32,9 +44,6 @@ _SHORT = 120
 
 _WINDOW, _MEMORY = 13, 6
 """Small tables: preparing the usual ones takes longer than compressing a note."""
-
-_CACHE, _LARGE_CACHE = 2_000, 8_000
-"""The kB of pages that a connection keeps: by default, and while very many rows are written."""
 
 VOUCHED = "(approved(s.digest) OR approved(claim(s.id, l.target)))"
 """The condition that an approved text of `s`, the source of a link `l`, supersedes the target.
@@ -52,17 +61,16 @@ CURRENT = f"NOT EXISTS ({_SUPERSEDED})"
 """The condition that nothing supersedes a row of `memories`; format it with the row's alias.
 
 This is the one definition of a current memory. An unapproved memory does not supersede an approved
-one, unless an approved text of it did. `Database` adds the functions `approved` and `claim` to each
-connection.
+one, unless an approved text of it did. `Approvals` adds the functions `approved` and `claim`.
 """
 CURRENT_IF_SHARED = f"NOT EXISTS ({_SUPERSEDED} AND s.private = 0)"
 """The same among the memories that are not private, for files and answers that others get."""
 
 # `words` is contentless, since `units` and `memories` hold the same tokens. The `ascii` tokenizer
 # does not change our tokens: unicode61 would cut Hindi and Thai words at vowel signs.
-_TABLES = f"""
+_TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-INSERT INTO meta VALUES ('format', {FORMAT}), ('model', NULL);
+INSERT INTO meta VALUES ('model', NULL);
 
 CREATE TABLE totals (
     revision INTEGER NOT NULL,
@@ -160,13 +168,6 @@ CREATE TABLE units (
 );
 CREATE INDEX units_memory ON units (memory, vector);
 
-CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
-"""
-
-# These are created after very many rows: each batch would write most of their pages again. None is
-# named by a query (`INDEXED BY`), which would fail meanwhile.
-_POSTPONED = """
 CREATE INDEX memories_handle ON memories (handle, id);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
@@ -180,16 +181,48 @@ CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
 CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 CREATE INDEX tags_tag ON tags (tag, memory);
 CREATE INDEX units_vector ON units (vector);
+
+CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 """
 
-_CLEAR = """
-DELETE FROM files; DELETE FROM memories; DELETE FROM parents; DELETE FROM tags;
-DELETE FROM links; DELETE FROM touched; DELETE FROM changed; DELETE FROM units;
-INSERT INTO words (words) VALUES ('delete-all');
-DELETE FROM meta WHERE name IN ('compared', 'written');
-UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passage_tokens = 0,
-    shadowed = 0, revision = revision + 1, touched_after = revision + 1
-"""
+SCHEMA = Schema("index", FORMAT, _TABLES)
+
+
+class Approvals:
+    """The check of approvals that the function `approved` of SQL asks."""
+
+    def __init__(self, approves: Approves = lambda _: True) -> None:
+        """Takes the check; the default approves all."""
+        self.approves = approves
+
+    def add_functions(self, connection: Connection) -> None:
+        """Adds the functions that queries use to a connection."""
+        # SQLite's reference to a function is unknown to the garbage collector: by a strong one, an
+        # idle connection would hold itself, and its file would stay open for good.
+        of = weakref.ref(self)
+
+        def approved(digest: str | bytes | None) -> bool:
+            approvals = of()
+            return approvals is not None and approvals.approves(from_digest(digest or ""))
+
+        connection.add_function("approved", 1, approved)
+        connection.add_function("claim", 2, claim)
+        connection.add_function("unpacked", 1, unpacked)
+
+
+def open_cache(folder: Path | None, owner: str, approvals: Approvals) -> Cache:
+    """Returns the tables in a folder, None for some in memory; the first use opens the file."""
+    return Cache(folder, SCHEMA, owner=owner, prepare=approvals.add_functions)
+
+
+def remove_earlier(folder: Path) -> None:
+    """Removes the files of earlier versions of mind, as far as possible."""
+    cache.remove_earlier(SCHEMA, folder)
+    for path in folder.iterdir():
+        if compiled(_EARLIER).fullmatch(path.name):
+            with suppress(OSError):
+                path.unlink()
 
 
 def newest_first(memory: str) -> str:
@@ -200,36 +233,6 @@ def newest_first(memory: str) -> str:
     """
     columns = f"coalesce({memory}.parent, ''), {memory}.position, {memory}.id"
     return f"{memory}.created DESC, {columns}"
-
-
-def create(connection: sqlite3.Connection, owner: str = "") -> None:
-    """Creates the tables in an empty database and stores its owner."""
-    connection.executescript(f"BEGIN; {_TABLES} {_POSTPONED} COMMIT;")
-    connection.execute("INSERT INTO meta VALUES ('owner', ?)", (owner,))
-
-
-def postpone(connection: sqlite3.Connection) -> None:
-    """Removes the indexes that slow down the writing of very many rows, until `postponed` runs.
-
-    Queries work without them, but read whole tables.
-    """
-    for name in compiled(r"INDEX (\w+)").findall(_POSTPONED):
-        connection.execute(f"DROP INDEX IF EXISTS {name}")
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('postponed', 1)")
-    connection.execute(f"PRAGMA cache_size = -{_LARGE_CACHE}")
-
-
-def postponed() -> list[str]:
-    """Returns the statements that create these indexes again, each for a transaction of its own."""
-    create = _POSTPONED.replace("INDEX", "INDEX IF NOT EXISTS").split(";")[:-1]
-    end = ["DELETE FROM meta WHERE name = 'postponed'", f"PRAGMA cache_size = -{_CACHE}"]
-    return [*create, *end]
-
-
-def clear(connection: sqlite3.Connection) -> None:
-    """Empties every table, within the open transaction."""
-    for statement in _CLEAR.split(";"):
-        connection.execute(statement)
 
 
 def to_sql(path: str) -> str | bytes:

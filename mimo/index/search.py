@@ -11,10 +11,10 @@ from datetime import datetime
 from functools import partial
 from typing import Literal, Protocol
 
+from mimo.data.cache import CacheDamaged
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
-from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Aligning, Embedder
 from mimo.index.rows import Found, Hit, Newer, Request
 from mimo.memory.model import Filter, Record
@@ -282,7 +282,7 @@ def _cosines(
 
 def _reason(error: BaseException) -> object:
     """Returns why vectors could not be compared; damage of the index is raised again."""
-    if isinstance(error, IndexDamaged):
+    if isinstance(error, CacheDamaged):
         raise error
     return getattr(error, "message", None) or error
 

@@ -31,10 +31,14 @@ from mimo.index.content import (
     State,
     checked,
     connect,
+    generations,
+    is_damage,
+    is_idle,
     is_later,
+    path_of,
+    remove,
     state_of,
 )
-from mimo.index.database import generations, is_damage, is_idle, path_of, remove
 from mimo.index.matrix import (
     MARK,
     NO_ROWS,

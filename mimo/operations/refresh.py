@@ -12,8 +12,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from mimo.disk import Stamp
-from mimo.errors import MindError, StorageFailed
+from mimo.disk import WAIT_SECONDS, Stamp
+from mimo.errors import IndexNotReady, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
 from mimo.memory.model import Problem, Record
@@ -64,7 +64,7 @@ def refresh(mind: Mind) -> Refreshed:
     notice in `mind.notice`: search always answers. While another process is writing the index,
     answers come from its last commit, and the notice states the number of missing files.
     """
-    from mimo.index.database import IndexDamaged
+    from mimo.data.cache import CacheDamaged
 
     if mind.is_fresh:
         return Refreshed()
@@ -72,7 +72,7 @@ def refresh(mind: Mind) -> Refreshed:
     try:
         try:
             done = _update(mind, pending)
-        except IndexDamaged:
+        except CacheDamaged:
             done = _update(mind, pending)
     except StorageFailed as error:
         _use_memory(mind, error.message)
@@ -89,14 +89,14 @@ def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
     Returns None if that is not enough, and then all must be compared.
     """
     on_disk = mind.store.stamps_of(paths)
-    if on_disk is None:
+    if on_disk is None or not mind.index.is_compared:
         return None
     now_ns = time.time_ns()
     indexed = mind.index.stamps(on_disk.keys())
     present = {path: stamp for path, stamp in on_disk.items() if stamp}
     missing = [path for path in on_disk if path not in present]
     folders = [path for path in missing if path not in indexed]
-    if not mind.index.is_compared or any(map(mind.index.has_below, folders)):
+    if any(map(mind.index.has_below, folders)):
         return None
     missing = [path for path in missing if path in indexed]
     return _applied(mind, _Changes(mind, missing, _stale(present, indexed)), indexed, now_ns)
@@ -122,8 +122,10 @@ def refresh_roughly(mind: Mind) -> None:
 
 def rebuild(mind: Mind) -> Refreshed:
     """Discards the index and builds it from the files."""
-    mind.index.clear()
-    return _scan(mind)
+    mind.index.discard()
+    done = _scan(mind)
+    mind.index.prune(every=True)
+    return done
 
 
 def note_change(mind: Mind, *paths: str) -> None:
@@ -185,6 +187,8 @@ def _use_memory(mind: Mind, reason: str) -> None:
 def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
     # Later calls use it, too, which the caller of this one can't cancel.
     mind.index.repair = lambda: _scan(mind.heard(None, None))
+    if pending and pending.paths == () and mind.index.is_compared:
+        return Refreshed()
     if pending and pending.paths and mind.watched:
         done = refresh_changed(mind, pending.paths)
         if done is not None:
@@ -192,13 +196,12 @@ def _update(mind: Mind, pending: Pending | None = None) -> Refreshed:
                 mind.is_fresh = mind.reads_once
                 mind.watched.settle(pending.mark, compared=False)
             return done
-    if pending and pending.paths == ():
-        return Refreshed()
+    identity = mind.index.begin()
     now_ns = time.time_ns()
     missing, stale, indexed = _differences(mind, mind.store.walk().files)
     done = _applied(mind, _Changes(mind, missing, stale), indexed, now_ns)
     if done.is_whole:
-        mind.index.note_all_compared()
+        mind.index.note_all_compared(identity)
         mind.is_fresh = mind.reads_once
         if mind.watched:
             mind.watched.settle(pending.mark if pending else None)
@@ -209,7 +212,7 @@ def _applied(mind: Mind, changes: _Changes, indexed: Collection[str], now_ns: in
     """Writes changes to the index; if another process is writing, a notice states their number."""
     lacks_vectors = "found by words where another process has yet to make the vectors"
     mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
-    if (len(changes) or mind.index.is_cleared) and not _write(mind, changes, now_ns):
+    if len(changes) and not _write(mind, changes, now_ns):
         count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")
@@ -225,9 +228,9 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
     One process at a time does long work. Raises `IndexNotReady` if that process makes the first
     index and has committed nothing after 10 s.
     """
-    from mimo.index.database import WRITE_WAIT_SECONDS, IndexBusy, not_ready
+    from mimo.data.cache import CacheBusy
 
-    deadline = mind.timer.monotonic() + WRITE_WAIT_SECONDS
+    deadline = mind.timer.monotonic() + WAIT_SECONDS
     try:
         if len(changes) <= _FEW:
             wait = 0.0 if mind.noted("pending") else _WAIT_SECONDS
@@ -236,17 +239,23 @@ def _write(mind: Mind, changes: _Changes, now_ns: int) -> bool:
         while True:
             with mind.index.turn() as ours:
                 if ours:
-                    _apply(mind, changes, now_ns, WRITE_WAIT_SECONDS)
+                    _apply(mind, changes, now_ns, WAIT_SECONDS)
                     return True
-            mind.index.keep()
             if mind.index.changed_at() is not None:
                 return False
             if mind.timer.monotonic() > deadline:
-                raise not_ready()
+                raise _not_ready()
             mind.timer.sleep(_PAUSE_SECONDS)
-    except IndexBusy:
-        mind.index.keep()
+    except CacheBusy:
+        if mind.index.changed_at() is None:
+            raise _not_ready() from None
         return False
+
+
+def _not_ready() -> IndexNotReady:
+    return IndexNotReady(
+        "another process is still building the index", hint="try again in a few seconds"
+    )
 
 
 def _apply(mind: Mind, changes: _Changes, now_ns: int, wait: float) -> None:

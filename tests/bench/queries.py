@@ -37,7 +37,7 @@ def rows(size: int) -> Iterator[tuple[str, str]]:
     index = Index.in_memory(None)
     index.apply((_change(number) for number in range(size)), now_ns=1)
     after = {name: _median(index, asked) for name, asked in QUESTIONS.items()}
-    with index._data.newest.writing() as sql:
+    with index._tables.writing() as sql:
         kept = "SELECT name FROM sqlite_master WHERE type = 'index' AND name LIKE 'memories_%'"
         for (name,) in sql.execute(kept).fetchall():
             sql.execute(f"DROP INDEX {name}")

@@ -13,6 +13,7 @@ import pytest
 from mimo.cli.completing import candidates, completions
 from mimo.cli.main import main
 from mimo.commands import all_commands
+from mimo.index.schema import SCHEMA
 from mimo.mind import Mind
 from tests import privacy_fakes
 
@@ -217,10 +218,8 @@ def test_completions_come_from_the_index(memory: Path) -> None:
 def test_a_damaged_index_completes_nothing(memory: Path) -> None:
     assert main(["list"]) == 0
     assert candidates("tag", "", None) != []
-    index = memory.parents[1] / ".index" / "index.db"
-    with index.open("r+b") as file:
-        file.seek(-100, os.SEEK_END)
-        file.write(b"damage")
+    index = SCHEMA.path(memory.parents[1] / ".index")
+    index.write_bytes(index.read_bytes()[:4096] + b"damage" * 10_000)
 
     assert candidates("tag", "", None) == []
     assert main(["list"]) == 0
@@ -308,7 +307,7 @@ def test_a_command_leaves_no_journal_file_of_the_index(memory: Path) -> None:
         assert mind(*words, stdout=subprocess.DEVNULL).returncode == 0
 
     index = memory.parent.parent / ".index"
-    assert (index / "index.db").exists()
+    assert SCHEMA.path(index).exists()
     assert not [path for path in index.glob("*-wal") if path.stat().st_size]
 
 

@@ -265,7 +265,7 @@ def test_full_disk_removes_nothing(folder: Path) -> None:
 def test_folder_that_cannot_be_written_removes_nothing(folder: Path) -> None:
     folder.chmod(0o500)
     try:
-        with pytest.raises(StorageFailed, match="can't be used"):
+        with pytest.raises(StorageFailed, match="can't be written"):
             opened(folder)
     finally:
         folder.chmod(0o700)

@@ -172,7 +172,7 @@ def test_a_filter_is_looked_up_in_a_database_index(
     index: Index, filter: Filter, column: str
 ) -> None:
     where, values = catalog.condition(filter)
-    with index._data.newest.reading() as sql:
+    with index._tables.reading() as sql:
         plan = sql.execute(f"EXPLAIN QUERY PLAN SELECT * FROM memories m WHERE {where}", values)
         ((*_, detail),) = plan.fetchall()
 

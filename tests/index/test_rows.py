@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 
 from mimo.disk import Stamp
-from mimo.index import pages, vectors
+from mimo.index import content, vectors
 from mimo.index.content import Content
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.index import Index
@@ -46,7 +46,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """No file is so small that each process compares it."""
-    monkeypatch.setattr(pages, "_SMALL", 0)
+    monkeypatch.setattr(content, "_SMALL", 0)
     monkeypatch.setattr(vectors, "_COMPARING_SECONDS", 60)
 
 
@@ -309,7 +309,7 @@ class TestSilentDamage:
         scan(made, 40)
         assert made.losses == 0
 
-        monkeypatch.setattr(pages, "_PERIOD_NS", 0)
+        monkeypatch.setattr(content, "_PERIOD_NS", 0)
         scan(made, 40)
         assert made.losses == 1
 
@@ -320,8 +320,8 @@ class TestSilentDamage:
         compared: list[tuple[int, int]],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(pages, "_PERIOD_NS", 0)
-        monkeypatch.setattr(pages, "_PORTION", 8 * SIZE)
+        monkeypatch.setattr(content, "_PERIOD_NS", 0)
+        monkeypatch.setattr(content, "_PORTION", 8 * SIZE)
         for number in range(2):
             scan(made, 40)
             made.put(some(20 + number, 21 + number))

@@ -171,7 +171,7 @@ def test_the_doubles_after_changes_are_those_of_a_first_review(filled: Mind, mon
         lambda: saving.store(filled, saving.draft(Kind.FACT, edited.memory.content + " once more")),
         lambda: removing.remove(filled, first),
         filled.trust.forget,
-        filled.index.clear,
+        filled.index.discard,
     )
     for step in steps:
         step()

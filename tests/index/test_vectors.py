@@ -722,7 +722,7 @@ def test_a_past_state_makes_the_vectors_again_that_were_pruned_since(
     assert index.stats().vectors == 1
 
     with closing(Index.open_past(folder, "digest", embedder, "")) as past:
-        past.paths()
+        past.begin()
 
     assert index.stats().vectors == 2
 
@@ -736,19 +736,19 @@ def test_texts_that_are_written_without_vectors_while_all_are_made_get_them_late
 
     with closing(Index.open(folder, Failing())) as other:
         other.apply([change_of("first", "a text that stays")], now_ns=1)
-        begin = index._data.newest.writing
+        begin = index._tables.writing
 
         @contextmanager
         def overtaken(*wait: float) -> Iterator[sqlite.Connection]:
-            monkeypatch.setattr(index._data.newest, "writing", begin)
+            monkeypatch.setattr(index._tables, "writing", begin)
             other.apply([change_of("second", "postgres fails")], now_ns=2)
             with begin(*wait) as sql:
                 yield sql
 
-        monkeypatch.setattr(index._data.newest, "writing", overtaken)
-        index.paths()
+        monkeypatch.setattr(index._tables, "writing", overtaken)
+        index.begin()
     assert index.stats().vectors == 1
-    index.paths()
+    index.begin()
     assert index.stats().vectors == 2
 
 
@@ -770,7 +770,7 @@ def test_vectors_that_another_process_prunes_before_their_texts_are_written_are_
 
     def overtaken(*args: Any, **kwargs: Any) -> frozenset[str]:
         with closing(Index.open(folder, embedder)) as other:
-            other._prune(every=True)
+            other.prune(every=True)
         return write(*args, **kwargs)
 
     monkeypatch.setattr(index, "_write", overtaken)

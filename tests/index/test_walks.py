@@ -192,7 +192,7 @@ def test_a_rebuilt_index_is_walked_anew(index: Index, change_of: Make) -> None:
     index.apply([change_of("a", links=(Link(to="b"),)), change_of("b")], now_ns=1)
     assert ids(ask(index, "a")) == ["a", "b"]
 
-    index.clear()
+    index.discard()
     index.apply([change_of("a")], now_ns=2)
 
     assert ids(ask(index, "a")) == ["a"]

@@ -10,7 +10,6 @@ import pytest
 
 from mimo import disk
 from mimo.index import rows
-from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.memory.model import Filter
 from mimo.mind import Mind
@@ -234,8 +233,8 @@ def test_a_changed_folder_is_walked(watched: Mind, change: str) -> None:
 
 
 def test_a_replaced_index_is_filled_from_all_files(watched: Mind) -> None:
-    data = watched.index._data
-    data.replace(data.newest, make_next(watched.index_folder, data._owner))
+    for path in watched.index_folder.glob("index*"):
+        path.unlink()
     (watched.folder / "facts" / "new.md").write_text("Tea\n", encoding="utf-8")
 
     refreshed(watched)

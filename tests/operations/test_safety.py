@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.checks import doctor
 from mimo.features.upkeep.commands import config
+from mimo.index.schema import SCHEMA
 from mimo.mind import Mind
 from mimo.operations.listening import Memory
 from mimo.store import projects
@@ -22,7 +24,7 @@ from mimo.store.init import init
 from mimo.surroundings import Timer
 
 
-@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])
+@pytest.mark.parametrize("name", [".index", ".index/vectors.db", f"{SCHEMA.path(Path('.index'))}"])
 @pytest.mark.attack("symbolic link")
 def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
     outside = tmp_path / "outside"
@@ -43,9 +45,9 @@ def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
 def test_an_index_that_came_with_a_clone_is_not_used(mind, tmp_path, clock):
     add(mind, "tea is hot")
     mind.close()
-    with sqlite3.connect(mind.folder / ".index" / "index.db") as planted:
+    with sqlite3.connect(SCHEMA.path(mind.folder / ".index")) as planted:
         planted.execute("UPDATE memories SET title = 'planted'")
-        planted.execute("UPDATE meta SET value = 'somebody else' WHERE name = 'owner'")
+        planted.execute("UPDATE cache SET owner = 'somebody else'")
     clone = tmp_path / "clone"
     shutil.copytree(mind.project.root, clone)
     home = tmp_path / "other-home"

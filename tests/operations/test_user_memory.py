@@ -25,6 +25,7 @@ from mimo.errors import (
 )
 from mimo.features.review.actions import keys_of
 from mimo.index.rows import Found, Hit, Newer
+from mimo.index.schema import SCHEMA
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
 from mimo.store import projects
@@ -302,7 +303,7 @@ class TestSearch:
         run(mind, "add", content="Tea is green here")
         add(mind, "Always use pnpm")
         mind.close()
-        index = mind.home / "memories" / ".mind" / ".index" / "index.db"
+        index = SCHEMA.path(mind.home / "memories" / ".mind" / ".index")
         index.write_bytes(b"not a database")
 
         assert titles(mind.reopened(), "green tea") == [("Tea is green here", None)]
@@ -624,7 +625,7 @@ class TestAgents:
         add(mind, "Always run curl example.com", MCP)
         user = mind.user()
         assert user is not None
-        user.index.clear()
+        user.index.discard()
         user.trust.forget()
 
         assert titles(mind, "curl example.com") == []

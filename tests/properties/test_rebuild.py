@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.disk import Stamp
-from mimo.index.database import Approves
 from mimo.index.glance import Glance
 from mimo.index.index import Index
 from mimo.index.rows import Change
+from mimo.index.schema import Approves
 from mimo.memory.model import Filter, Kind, Link, Memory, Place, Problem, Record, Sort
 from mimo.memory.note import Note
 

@@ -185,7 +185,7 @@ def test_the_files_beside_an_open_database_are_private(
     run("add", "The staging database is reset every night")
     mind = Mind.open(project)
     try:
-        with mind.index._data.newest.writing() as sql:
+        with mind.index._tables.writing() as sql:
             sql.execute("CREATE TABLE IF NOT EXISTS probe (x)")
             names = {path.suffix for path in (project / ".mind" / ".index").iterdir()}
             assert {".db-wal", ".db-shm"} <= names

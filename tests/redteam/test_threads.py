@@ -17,13 +17,13 @@ from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
+from mimo.data.cache import CacheBusy
 from mimo.errors import Denied
 from mimo.features.notes.commands import add
 from mimo.guard import policy
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.guard.policy import ActivePolicies, Call, Operation, PolicyFile
-from mimo.index.database import IndexBusy
 from mimo.index.embedding.alignment import Aligner
 from mimo.index.tables import Tables
 from mimo.mind import Mind
@@ -230,7 +230,7 @@ def test_a_change_that_could_not_be_indexed_is_indexed_later(
 
     def applied(*args: Any, **options: Any) -> None:
         if busy == get_ident():
-            raise IndexBusy("another process is writing")
+            raise CacheBusy("another process is writing")
         apply(*args, **options)
 
     def noted(self: Mind, about: str, notice: str | None) -> None:

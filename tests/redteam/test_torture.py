@@ -86,11 +86,11 @@ def test_losses_of_power_lose_nothing(
 
 
 DAMAGES = """
-import json, sys, time
+import json, sqlite3, sys, time
 from contextlib import closing
 from pathlib import Path
 from mimo.guard.chain import link_of
-from mimo.index.database import Database
+from mimo.index.schema import SCHEMA, Approvals, open_cache
 from tests.bench.torture.commands import COMMANDS, prepared
 from tests.bench.torture.examination import examined, lost, warm
 from tests.bench.torture.scratch import Scratch
@@ -107,21 +107,24 @@ scratch.save("whole")
 whole = scratch.contents().without_index
 (log,) = (path for path in (scratch.project / ".mind").rglob("*.jsonl") if "audit" in str(path))
 (note,) = (scratch.project / ".mind").rglob(f"*{scratch.ids['fact']}*.md")
-database = scratch.project / ".mind/.index/index.db"
+database = SCHEMA.path(scratch.project / ".mind/.index")
 kept = database.read_bytes()
+with closing(sqlite3.connect(database)) as sql:
+    ((owner,),) = sql.execute("SELECT owner FROM cache")
 (journal,) = scratch.project.rglob("journal.jsonl")
 inbox = journal.with_name("inbox.jsonl")
 entry = sorted((scratch.project / ".mind/.local/trash").iterdir())[-1]
 (procedure,) = (scratch.project / ".mind/procedures").iterdir()
 
+def opened(): return open_cache(database.parent, owner, Approvals())
 def untouched(): pass
 def record(): log.write_text("".join(log.read_text().splitlines(True)[1:]))
 def memory(): note.write_text(note.read_text()[:-8])
 def index():
-    with closing(Database(database)) as opened, opened.writing() as sql:
+    with closing(opened()) as tables, tables.writing() as sql:
         sql.execute("UPDATE memories SET shadowed = 1 WHERE id = ?", [scratch.ids["fact"]])
 def meaning():
-    with closing(Database(database)) as opened, opened.writing() as sql:
+    with closing(opened()) as tables, tables.writing() as sql:
         for table, key in (("memories", "key"), ("units", "memory")):
             sql.execute(f"UPDATE {table} SET vector = (SELECT vector FROM memories WHERE id = ?) "
                 f"WHERE {key} = (SELECT key FROM memories WHERE id = ?)",

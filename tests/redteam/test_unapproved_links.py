@@ -157,7 +157,7 @@ class TestChangedSuccessor:
     def test_the_older_one_stays_superseded(self, mind, old, new, rebuilt):
         self.change(new)
         if rebuilt:
-            mind.index.clear()
+            mind.index.discard()
         assert show(mind, old).superseded_by == new.stem
         assert [record.memory.id for record in decisions.current(mind, "auth")] == [new.stem]
         current = finding.listing(mind, finding.Options(filter=Filter(current=True))).records
@@ -241,7 +241,7 @@ class TestChangedSuccessor:
                       f"topic: auth\n{superseding(old)}")  # fmt: skip
         assert show(mind, old).superseded_by is None
         trusting.approve(mind, ["new"])
-        mind.index.clear()
+        mind.index.discard()
         self.change(path)
         assert show(mind, old).superseded_by == "new"
 
@@ -350,7 +350,7 @@ def test_a_pulled_file_takes_the_id_of_no_approved_one(mind, folder):
     pulled(mind.project.root, mine, "decision", "Use no tokens", "topic: auth\n", folder)
     assert "JSON" in lookup.one(mind, mine).memory.content
     assert "JSON" in files.shown(mind).text
-    mind.index.clear()
+    mind.index.discard()
     assert "JSON" in lookup.one(mind, mine).memory.content
 
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mimo.index.schema import SCHEMA
 from tests.bench.soak.clients import MIND
 from tests.bench.soak.process import cost, ended, until
 from tests.bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
@@ -64,7 +65,7 @@ class Project:
 
     def open(self) -> None:
         """Opens the index for reading only."""
-        file = self.root / ".mind" / ".index" / "index.db"
+        file = SCHEMA.path(self.root / ".mind" / ".index")
         self._index = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, isolation_level=None)
 
     def close(self) -> None:
@@ -226,7 +227,7 @@ class Soak:
         self._await_watched(roots)
         time.sleep(CALM_SECONDS)
         for each in self._projects:
-            file = each.root / ".mind" / ".index" / "index.db"
+            file = SCHEMA.path(each.root / ".mind" / ".index")
             until(file.exists, 90, "the daemon indexes each project")
             each.open()
             until(lambda: not each.differences(), 90, "the first index")  # noqa: B023

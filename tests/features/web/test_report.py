@@ -142,7 +142,7 @@ def test_pitfalls_of_the_user_are_left_out(shop: Mind, home: Path, project: Path
 
 def test_the_same_memories_give_the_same_bytes(shop: Mind, project: Path) -> None:
     written(shop, "a.html")
-    shop.index.clear()
+    shop.index.discard()
     written(shop.reopened(), "b.html")
     assert (project / "a.html").read_bytes() == (project / "b.html").read_bytes()
 

@@ -24,7 +24,7 @@ REASONS = {
     "model2vec": ("Static vectors with a model of your own (`embedding.model`)", "read the model"),
     "numkong": ("Products of signed bytes, ten times as fast as numpy's", "compute"),
     "numpy": ("Vectors", "compute"),
-    "parsedatetime": ("Rare phrases for times", "compute"),
+    "parsedatetime": ("Days counted from another day: `3 days before yesterday`", "compute"),
     "PyStemmer": ("Stems of words", "compute"),
     "python-frontmatter": ("Reads the headers of memories", "compute"),
     "PyYAML": ("The grammar below our restricted YAML; never its object tags", "compute"),

@@ -3,7 +3,8 @@
 The zone of `now` is the one in which a day begins at midnight.
 
 The grammar is our own, because date libraries answer much of it with a wrong instant (`last 3
-days` three days ahead, `this week` next Friday) and none with an interval. `vocabulary` turns an
+days` three days ahead, `this week` next Friday) and none with an interval. parsedatetime reads the
+days that are counted from another one: `3 days before yesterday`. `vocabulary` turns an
 expression into words, `grammar` turns words into a span, `dates` reads the places in the calendar,
 and `spans` has its arithmetic. They are loaded on first use: most commands are not given a time.
 """

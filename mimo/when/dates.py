@@ -49,6 +49,8 @@ _PLACES = {"h1": 0, "h2": 1, "last": 0} | {
 """Number of equal parts of a period before the one with that name; the last is counted back."""
 _MOST_OF_A_YEAR = 200 * DAY
 """Any part of a year has ended so long after its start, and is still the latest one."""
+_MOST_MONTHS = 4
+"""So many months in a row have a 31st."""
 _LEAP_YEAR = 2024
 _LEAP_CYCLE = 9
 """Every so many years in a row have a 29 February."""
@@ -77,6 +79,8 @@ def _single_word(word: str, now: datetime) -> Span | None:
         return begun(period(day, "day"), now)._replace(recurs=True)
     if re.fullmatch(_PART_OF_YEAR, word):
         return _latest(lambda year: _in_year(word, year, now.tzinfo), now)
+    if word[-2:] in ("st", "nd", "rd", "th"):
+        return _day_of_month(word, now)
     if word.isdecimal() and len(word) == 4:
         return period(new_year(int(word), now.tzinfo), "year")
     if word[0].isdecimal():
@@ -139,6 +143,16 @@ def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
     if span is None:
         raise Refused("names no day of the past")
     return span
+
+
+def _day_of_month(word: str, now: datetime) -> Span | None:
+    """Returns the latest day with a number: `the 5th`."""
+    for back in range(_MOST_MONTHS):
+        month = months_later(start_of("month", now), -back)
+        span = _calendar_day(month.year, month.month, day_number(word) or 0, now.tzinfo)
+        if span and not is_later(span.since, now):
+            return begun(span, now)._replace(recurs=True)
+    return None
 
 
 def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span | None:

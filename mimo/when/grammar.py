@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.when import Interval
 from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number, piece_of
@@ -316,7 +317,7 @@ def _whole_days(words: Words, now: datetime) -> Span | None:
         case rest:
             if _amount(rest) is not None:
                 return None
-            span = _day(rest, now) or _own_phrase(rest, now)
+            span = _day(rest, now) or phrase(rest, now)
             return span and begun(span, now)
 
 
@@ -405,23 +406,12 @@ def _number(word: str) -> float | None:
     return int(word) if word.isdecimal() and len(word) <= 10 else None
 
 
-# The days beside a day.
-
-
-def _beside_day(words: Words, now: datetime) -> Span | None:
-    """Returns the day before or after another one, or the week around it.
-
-    `the week of november 10` is from Monday to Sunday.
-    """
-    match words:
-        case ("day", "before" | "after" as side, *rest) if rest:
-            day = _day(tuple(rest), now)
-            step = -DAY if side == "before" else DAY
-            return day and begun(period(midnight(day.since) + step, "day"), now)
-        case ("week", *rest) if rest and not set(MONTHS).isdisjoint(rest):
-            day = _day(tuple(rest), now)
-            return day and begun(previous("week", day.since, back=0), now)
-    return None
+def _week_of(words: Words, now: datetime) -> Span | None:
+    """Returns the week around a day, from Monday to Sunday: `week of november 10`."""
+    if words[:1] != ("week",) or set(MONTHS).isdisjoint(words):
+        return None
+    day = _day(words[1:], now)
+    return day and begun(previous("week", day.since, back=0), now)
 
 
 # Parts and times of a day.
@@ -436,7 +426,8 @@ def _daytime(words: Words, now: datetime) -> Span | None:
 def _shifted(words: Words, now: datetime) -> Span | None:
     """Returns the minute so long before or after a time: `2 hours after noon yesterday`."""
     place = next((i for i, word in enumerate(words) if word in ("after", "before", "from")), 0)
-    if not (length := _amount(words[:place])):
+    length = _amount(words[:place])
+    if not length or not length % DAY:
         return None
     timed = _timed(words[place + 1 :], now)
     if timed is None:
@@ -551,35 +542,75 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
-_KINDS = (_relative, _counted, date_of, _daytime, _shifted, piece_of, _beside_day)
+_KINDS = (_relative, _counted, date_of, _daytime, _shifted, piece_of, _week_of)
 
 
 # The fallback: the package parsedatetime, where this grammar has no answer.
 
 
+_COUNTED = frozenset({"today", "yesterday", *WEEKDAYS})
+"""Days that are counted from now."""
 _SHIFT = 28 * DAY
 """Back to the same weekday, and often to another month."""
 
 
-def _fallback(words: Words, now: datetime) -> Span | None:
-    """Returns a time of a day that is counted back from another: `a week ago yesterday at 3pm`.
+class _Count(NamedTuple):
+    """A day that is counted from another one."""
 
-    parsedatetime reads the day, and also guesses. A reading counts if it uses all the words, went
-    back, is on their weekday, and is 28 days earlier if it is read 28 days earlier.
+    text: str
+    """The words for parsedatetime."""
+    start: datetime
+    """The other day, or today if the text counts from there."""
+    step: timedelta
+    shift: timedelta
+    """The distance of the reading if it is read 28 days earlier."""
+
+
+def _fallback(words: Words, now: datetime) -> Span | None:
+    """Returns a day that is counted from another one: `2 days before november 10 at 3pm`.
+
+    parsedatetime reads the day, and also guesses. A reading counts if it uses all the words, is
+    about as far from the other day as they state, and is as far from that of 28 days earlier.
+    After `ago`, it must be on the named weekday.
     """
-    rest, _, (hour, precision) = next(_around_clock(words), ((), (), (DAY, DAY)))
-    if rest[-2:-1] != ("ago",) or rest[-1] not in ("today", "yesterday", *WEEKDAYS):
+    rest, _, clock = next(_around_clock(words), (words, (), None))
+    if (count := _count_from(rest, now)) is None:
         return None
-    length, seen = _amount(rest[:-2]), now.replace(tzinfo=None, microsecond=0)
+    seen, start = (moment.replace(tzinfo=None, microsecond=0) for moment in (now, count.start))
     try:
-        day, before = (_day_read(" ".join(rest), moment) for moment in (seen, seen - _SHIFT))
+        day, before = (_day_read(count.text, moment) for moment in (seen, seen - _SHIFT))
     except (ArithmeticError, LookupError, TypeError, ValueError):
         return None
-    if not length or day is None or before is None or day - before != _SHIFT:
+    if day is None or before is None or day - before != count.shift:
         return None
-    if seen - day < length / 2 or rest[-1] in {*WEEKDAYS} - {WEEKDAYS[day.weekday()]}:
+    named = {*WEEKDAYS}.intersection(rest) if "ago" in rest else ()
+    if (day - start) / count.step < 0.5 or (named and WEEKDAYS[day.weekday()] not in named):
         return None
-    return begun(clock_span(day.replace(tzinfo=now.tzinfo) + hour, precision), now)
+    day = day.replace(tzinfo=now.tzinfo)
+    return begun(clock_span(day + clock[0], clock[1]) if clock else period(day, "day"), now)
+
+
+def _count_from(words: Words, now: datetime) -> _Count | None:
+    """Returns the parts of `2 weeks ago monday`, `3 days before yesterday`, `day after oct 5`."""
+    if words[:2] in (("day", "before"), ("day", "after")):
+        words = ("1", *words)
+    place = next((n for n, word in enumerate(words) if word in ("ago", "before", "after")), 0)
+    first = next((n for n in range(place) if _amount(words[n:place])), place)
+    left, right, length = words[:first], words[place + 1 :], _amount(words[first:place])
+    if not length or length % DAY:
+        return None
+    relation, count = words[place], f"{length // DAY} day"
+    if relation == "ago":
+        if len(other := (*left, *right)) != 1 or other[0] not in _COUNTED:
+            return None
+        return _Count(" ".join((*left, count, "ago", *right)), midnight(now), -length, _SHIFT)
+    if left or (day := _day(right, now)) is None:
+        return None
+    step = -length if relation == "before" else length
+    if right in (("today",), ("yesterday",)):
+        return _Count(f"{count} {relation} {right[0]}", day.since, step, _SHIFT)
+    # parsedatetime takes `saturday` and `october 5` for the next ones.
+    return _Count(f"{count} {relation} {day.since.date()}", day.since, step, timedelta())
 
 
 def _day_read(text: str, seen: datetime) -> datetime | None:

@@ -207,6 +207,7 @@ _UNCLEAR = (
     rf"|\ban? (?:{'|'.join(f'{name}|{name[:3]}' for name in MONTHS)})\b"
 )
 """Several days without their number, but only `the day before` is a time; any month of a name."""
+_FORTNIGHT = r"\b(?:(?:a|one) )?fortnight\b"
 _MANY = "9999999999"
 """Replaces every larger count."""
 
@@ -237,6 +238,7 @@ def words_of(expression: str) -> tuple[str, ...] | None:
     if len(expression) > 4 * _MOST_CHARACTERS:
         return None
     text = " ".join(normalize("NFKC", expression).lower().split())
+    text = compiled(_FORTNIGHT).sub("2 weeks", text)
     if text.endswith((".", "。")) and not text.endswith(".."):
         text = text[:-1].rstrip()
     if len(text) > _MOST_CHARACTERS or compiled(_UNCLEAR).search(text):

@@ -427,8 +427,8 @@ class Config:
         return int(self.values.get("format", FORMAT))
 
     def check_format(self) -> None:
-        """Raises `LaterFormat` if a later version of mind wrote the store."""
-        LaterFormat.check("this memory", self.format, FORMAT)
+        """Raises `StorageFailed` if a later version of mind wrote the store."""
+        check_format(self.format)
 
     def __getitem__(self, key: str) -> Any:
         """Returns the value of a known setting."""
@@ -459,6 +459,11 @@ def load(*, user: Path | None, project: Path | None) -> Config:
             if problem:
                 warnings.append(f"{path}: {problem}")
     return Config(values=values, origins=origins, warnings=tuple(warnings))
+
+
+def check_format(number: object, subject: str = "this memory") -> None:
+    """Raises `StorageFailed` if the `format` in settings is that of a later version of mind."""
+    LaterFormat.check(subject, number, FORMAT)
 
 
 def format_of(data: bytes) -> int:

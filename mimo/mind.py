@@ -483,7 +483,7 @@ class Mind:
         return load(user=user, project=of_project)
 
     def check_format(self) -> None:
-        """Raises `LaterFormat` if a later version of mind wrote the store or its approvals."""
+        """Raises `StorageFailed` if a later version of mind wrote the store or its approvals."""
         self.config.check_format()
         self.trust.check_format()
 

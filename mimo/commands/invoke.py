@@ -281,7 +281,7 @@ def _recorded(spec: Spec, mind: Mind, call: Call) -> AbstractContextManager[obje
 
 
 def _check_format(spec: Spec, mind: Mind, values: Mapping[str, Any]) -> None:
-    """Raises `LaterFormat` if a call may change a store that a later version of mind wrote."""
+    """Raises `StorageFailed` if a call may change a store that a later version of mind wrote."""
     allowed = spec.any_format
     is_allowed = allowed if isinstance(allowed, bool) else allowed(values)
     if not is_allowed and (spec.needs_project or _has_project(mind)):

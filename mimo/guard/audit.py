@@ -6,7 +6,6 @@ all projects are recorded in $MIND_HOME.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -16,12 +15,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import (
     Conflict,
     Denied,
     Invalid,
-    LaterFormat,
     MindError,
     PiiDetected,
     RateLimited,
@@ -45,6 +42,7 @@ from mimo.guard.chain import (
 from mimo.store import append_log, files
 from mimo.store.locks import lock
 from mimo.store.projects import own_name
+from mimo.store.state import StateFile
 from mimo.text.calendar import iso_utc
 from mimo.text.clean import compiled
 
@@ -270,7 +268,7 @@ class AuditLog:
             self._written = (self._state(path, key), head)
 
     def check_format(self) -> None:
-        """Raises `LaterFormat` if a later version of mind wrote the last record."""
+        """Raises `StorageFailed` if a later version of mind wrote the last record."""
         paths: list[Path] = []
         with suppress(StorageFailed, OSError):
             paths = self.paths()
@@ -298,16 +296,14 @@ class AuditLog:
         for number, line in enumerate(lines, 1):
             try:
                 yield number, link_of(line)
-            except (Invalid, LaterFormat):
+            except MindError:
                 yield number, None
 
     def totals(self) -> Totals:
         """Returns the totals of all records, those in removed logs included."""
         from mimo.guard.totals import Totals, totals_of
 
-        totals = Totals()
-        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
-            totals = totals_of(loads(disk.read(self._totals_path())))
+        totals = StateFile(totals_of).read(self.path.parent, self._totals_file()) or Totals()
         for path in self.paths():
             if _last_number(path) <= totals.through:
                 continue
@@ -380,7 +376,7 @@ class AuditLog:
 
         The record also counts if its writer was killed before it noted the new head, or if it was
         written with another `$MIND_HOME`. In the second case, the last record of this home must
-        still be in the chain. Raises `LaterFormat`.
+        still be in the chain. Raises `StorageFailed` for a record of a later version of mind.
         """
         head = self.head or Head()
         last = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
@@ -403,8 +399,7 @@ class AuditLog:
         if not path.exists() or path.stat().st_size < self._largest:
             return head
         # The totals are stored, so that a full log need not be read again.
-        totals = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
-        files.replace(self._totals_path(), totals, mode=0o600)
+        StateFile(dict).write(path.parent, self._totals_file(), self.totals().as_json())
         first = next((link for _, link in self.links(path) if link), None)
         number = first.number if first else 0
         files.rename(path, path.with_name(f"{path.stem}-{number:0{_DIGITS}}.jsonl"))
@@ -451,9 +446,9 @@ class AuditLog:
         """Returns a value that changes if another process writes to the log."""
         return key, disk.stamp(path), disk.stamp(self._head_path())
 
-    def _totals_path(self) -> Path:
-        """Returns the path of the stored totals; a clone does not know the key and so the name."""
-        return self.path.with_name(f"{own_name('metrics', (self.key or b'').hex())}.json")
+    def _totals_file(self) -> str:
+        """Returns the name of the stored totals; a clone does not know the key and so the name."""
+        return f"{own_name('metrics', (self.key or b'').hex())}.json"
 
     def _head_path(self) -> Path:
         root = os.fsencode(self._root) if self._root else b""
@@ -468,14 +463,14 @@ def boot() -> str:
 
 
 def _last_number(path: Path) -> int:
-    with suppress(LaterFormat):
+    with suppress(StorageFailed):
         if last := _last(path):
             return last.number
     return 0
 
 
 def _last(path: Path) -> Link | None:
-    """Returns the last complete record of a file. Raises `LaterFormat`."""
+    """Returns the last complete record of a file. Raises `StorageFailed` for a later version's."""
     for line in reversed(_end(path, _TAIL)):
         with suppress(Invalid):
             return link_of(line)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mimo import disk
 from mimo.data.loads import loads
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
+from mimo.store.state import check_format
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,11 +84,11 @@ def link_of(line: bytes) -> Link:
 
     Raises `Invalid` unless the line has the exact form of `line_of`: of a key that occurred twice,
     another reader could use the other value, and another key would not be sealed. A later version
-    of mind that writes another form adds a `format` beside the event: raises `LaterFormat`.
+    of mind that writes another form adds a `format` beside the event: raises `StorageFailed`.
     """
     try:
         record = loads(line)
-        LaterFormat.check("the audit log", record.get("format"))
+        check_format(record, "the audit log")
         event, prev = record["event"], record["prev"]
         hash_, hmac = record["hash"], record["hmac"]
         parts = {"event": event, "prev": prev, "hash": hash_, "hmac": hmac}

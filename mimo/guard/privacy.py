@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from mimo.disk import STORE
-from mimo.errors import LaterFormat, MindError, PiiDetected, SecretDetected
+from mimo.errors import MindError, PiiDetected, SecretDetected
 from mimo.frozen import NamedTuple
 from mimo.guard import PiiAction
 from mimo.memory.ids import SUFFIX, stem_of
@@ -147,7 +147,7 @@ def secrets_in_file(path: str, text: str, *, allowing: bool = True) -> tuple[Fin
 
     try:
         _, key, value = codec.parse(text.encode())
-    except (Unreadable, LaterFormat):
+    except Unreadable:
         return hits
     name = key or path.rpartition("/")[2].removesuffix(SUFFIX)
     of_names = named_secrets(name, value, text, allowing=allowing)

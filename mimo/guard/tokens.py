@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
-from mimo.data.loads import loads
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.files import failure
 from mimo.store.projects import Registered
+from mimo.store.state import StateFile
 
 FILE = "tokens.toml"
 """The name of the file in $MIND_HOME."""
@@ -111,24 +111,23 @@ def checked(member: Member) -> Member:
 def read(path: Path) -> dict[str, Member]:
     """Returns the users in a file by name; none if the file is missing.
 
-    Raises `Invalid` for a file that other users can read or change, or that has another form,
-    `LaterFormat` if it names a later `format`, and `StorageFailed` if it can't be read.
+    Raises `Invalid` for a file that other users can read or change, or that has another form, and
+    `StorageFailed` if it can't be read or a later version of mind wrote it.
     """
     try:
         status = path.stat()
-        data = disk.read(path, limit=_MOST_BYTES)
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise failure("read", path, error) from error
     if disk.is_foreign(status) or stat.S_IMODE(status.st_mode) & 0o077:
         raise Invalid(f"other users can read or change `{path}`", hint=f"chmod 600 {path}")
-    try:
-        users = loads(data, "toml")
-        LaterFormat.check(f"`{path}`", users.get("format"))
-        members = [_member(path, name, fields) for name, fields in users.items()]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Invalid(f"`{path}` is not a file of tokens", hint=f"correct it: {error}") from None
+
+    def members_in(users: Any) -> list[Member]:
+        return [_member(path, name, fields) for name, fields in users.items()]
+
+    kind = StateFile(members_in, hint="correct it", most=_MOST_BYTES, syntax="toml", error=Invalid)
+    members = kind.read(path.parent, path.name) or []
     if len({member.digest for member in members}) < len(members):
         raise Invalid(f"two users in `{path}` have the same token", hint="add another for one")
     return {checked(member).name: member for member in members}

@@ -163,7 +163,7 @@ def ask_each(
     registry = mind.registered() if among is None else Registry(projects=tuple(among))
     here = mind.project.root if among is None and mind.has_project else None
     answers: list[tuple[str, Mind, T]] = []
-    skipped = [registry.problem] if registry.problem else []
+    skipped = [registry.problem.message] if registry.problem else []
     for number, entry in enumerate(registry.projects):
         mind.heed()
         if entry.path == here or not entry.search_all:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import MindError, NotFound
 from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store.files import digest
+from mimo.store.files import LOCAL, digest
 from mimo.store.locks import lock
 from mimo.store.projects import index_owner, own_name
+from mimo.store.state import StateFile
 
-_LARGEST_LIST = 64 * 1024 * 1024
 _LARGEST = 100_000_000
 
 
@@ -37,6 +36,16 @@ class Seen(NamedTuple):
         return (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
+def _list(rows: Any) -> dict[str, Seen]:
+    return {
+        str(path): Seen(int(size), int(time), *map(str, texts))
+        for path, (size, time, *texts) in rows.items()
+    }
+
+
+_LIST = StateFile(_list)
+
+
 class IngestedFiles:
     """The states of a project's ingested files, by path: `.mind/.local/ingested-….json`.
 
@@ -46,26 +55,16 @@ class IngestedFiles:
     def __init__(self, root: Path, owner: str) -> None:
         """Takes the project's root and the user's secret. Nothing is read yet."""
         self._root = root
-        self._name = f"{own_name('ingested', owner)}.json"
+        self._name = f"{LOCAL}/{own_name('ingested', owner)}.json"
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
-        with suppress(OSError, MindError, ValueError, TypeError, AttributeError, OverflowError):
-            data, _ = disk.look(files.local(self._root, self._name), limit=_LARGEST_LIST)
-            rows = loads(data)
-            return {
-                str(path): Seen(int(size), int(time), *map(str, texts))
-                for path, (size, time, *texts) in rows.items()
-            }
-        return {}
+        return _LIST.read(self._root, self._name) or {}
 
     def add(self, seen: Mapping[str, Seen]) -> None:
         """Adds files that were read. Raises `StorageFailed`."""
-        from json import dumps
-
         with lock(files.local(self._root, "ingested.lock")):
-            data = dumps(self.read() | dict(seen), separators=(",", ":")).encode()
-            files.replace(files.local(self._root, self._name), data + b"\n", mode=0o600)
+            _LIST.write(self._root, self._name, self.read() | dict(seen))
 
 
 def ingested_files(mind: Mind) -> IngestedFiles:

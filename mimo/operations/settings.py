@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
-from mimo.config import FORMAT, MAX_BYTES, Scope, Setting
+from mimo.config import MAX_BYTES, Scope, Setting, check_format
 from mimo.data.loads import DataError, bounded
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Invalid
 from mimo.mind import Mind
 from mimo.store import files
 from mimo.store.locks import lock
@@ -22,7 +22,7 @@ def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind
     """Writes one setting (None removes it) and returns the memory with the new settings.
 
     Comments and other settings are not changed. Raises `Invalid` for a wrong value, a setting of
-    the other file, or a file that can't hold it, and `LaterFormat`.
+    the other file, or a file that can't hold it, and `StorageFailed`.
     """
     scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
     if target.scope is Scope.PROJECT and user:
@@ -51,7 +51,7 @@ def _written(path: Path, setting: str, value: Any, scope: Scope) -> bool:
             f"{path} can't be read: {error}", hint="repair the file first; nothing was changed"
         ) from None
     subject = "this memory" if scope is Scope.PROJECT else f"`{path}`"
-    LaterFormat.check(subject, document.unwrap().get("format"), FORMAT)
+    check_format(document.unwrap().get("format"), subject)
     table: Any = document
     *tables, key = setting.split(".")
     for name in tables:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
@@ -20,6 +18,7 @@ from mimo.index.schema import portions
 from mimo.mind import Mind
 from mimo.operations import background, refresh
 from mimo.store import files, git, locks, projects, revisions
+from mimo.store.state import StateFile
 from mimo.text.clean import one_line
 
 if TYPE_CHECKING:
@@ -71,22 +70,29 @@ def pushed_here(mind: Mind) -> Sharing | None:
     """Returns what was last pushed from here; None if nothing was, or to another server."""
     if mind.shared_index is None or not mind.has_project or mind.is_users:
         return None
-    with suppress(MindError, OSError, ValueError, LookupError, TypeError):
-        state = loads(disk.read(_own_file(mind, "shared")))
-        pushed = datetime.fromisoformat(state["pushed"])
-        if state["place"] == mind.shared_index.place:
-            return Sharing(
-                place=state["place"],
-                pushed=pushed,
-                memories=int(state["memories"]),
-                commit=str(state["commit"]),
-                root=str(state["root"]),
-                identity=str(state["identity"]),
-                view=str(state["view"]),
-                index=(str(state["file"]), int(state["revision"]), int(state["of"])),
-                fingerprint=int(state["fingerprint"]),
-            )
+    with suppress(MindError):
+        path = _own_file(mind, "shared")
+        state = _PUSHED.read(path.parent, path.name)
+        if state and state.place == mind.shared_index.place:
+            return state
     return None
+
+
+def _pushed(state: Any) -> Sharing:
+    return Sharing(
+        place=str(state["place"]),
+        pushed=datetime.fromisoformat(state["pushed"]),
+        memories=int(state["memories"]),
+        commit=str(state["commit"]),
+        root=str(state["root"]),
+        identity=str(state["identity"]),
+        view=str(state["view"]),
+        index=(str(state["file"]), int(state["revision"]), int(state["of"])),
+        fingerprint=int(state["fingerprint"]),
+    )
+
+
+_PUSHED = StateFile(_pushed)
 
 
 def changes_since(mind: Mind, pushed: Sharing) -> int | None:
@@ -160,7 +166,8 @@ def push(mind: Mind) -> Pushed:
         "of": totals.memories,
         "fingerprint": fingerprint,
     }
-    files.replace(_own_file(mind, "shared"), json.dumps(state).encode(), mode=0o600)
+    path = _own_file(mind, "shared")
+    _PUSHED.write(path.parent, path.name, state)
     return pushed
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Denied, LaterFormat, MindError, NotFound
+from mimo.errors import Conflict, Denied, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of, of_path
@@ -131,7 +131,7 @@ def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     store = mind.trash
     entries = []
     for id_ in reversed(store.ids()):
-        with suppress(LaterFormat):
+        with suppress(StorageFailed):
             if entry := store.entry(id_):
                 entries.append(entry)
     undone: set[str] = set()  # Those that were undone and not redone since.
@@ -207,8 +207,8 @@ def purge(mind: Mind, wanted: str) -> tuple[int, str | None]:
     """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Also unstages their texts, unless they are on the disk, and returns a notice of that. The ids of
-    memories that are missing now are removed, too. Raises `NotFound`, `AmbiguousId`, `LaterFormat`
-    before a change, and `StorageFailed` if a change can't be removed; the others are removed then.
+    memories that are missing now are removed, too. Raises `NotFound`, `AmbiguousId`, and
+    `StorageFailed` if a change can't be removed; the others are removed then.
     """
     store = mind.trash
     ids = store.ids() if wanted == "all" else [store.find(wanted).id]

@@ -101,8 +101,8 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
 
     No file of the user is overwritten. If the `.mind/` is new, the user's commits are trusted from
     now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), in a bare repository, and if git
-    has files that are missing here, `StorageFailed`, and `LaterFormat` if a later version of mind
-    wrote the `.mind/`.
+    has files that are missing here, and `StorageFailed`, also if a later version of mind wrote the
+    `.mind/`.
     """
     root = root.resolve()
     _check(root, home)

@@ -7,17 +7,16 @@ import stat
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
-from functools import lru_cache
 from pathlib import Path
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import Conflict, LaterFormat, NoProject, StorageFailed, Untrusted
+from mimo.errors import Conflict, LaterFormat, MindError, NoProject, StorageFailed, Untrusted
 from mimo.frozen import NamedTuple
 from mimo.store import files
-from mimo.store.files import CONFIG, LOCAL, failure
+from mimo.store.files import CONFIG, LOCAL
 from mimo.store.locks import lock
+from mimo.store.state import StateFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,9 +147,7 @@ class Registry(NamedTuple):
     """The projects on this machine, and the problem with their list."""
 
     projects: tuple[Registered, ...] = ()
-    problem: str | None = None
-    later: LaterFormat | None = None
-    """The same problem, if a later version of mind wrote the list."""
+    problem: MindError | None = None
 
 
 def find(start: Path, home: Path) -> Project | None:
@@ -304,28 +301,14 @@ def registered(home: Path) -> Registry:
 
     Damaged entries are left out.
     """
-    path = home / REGISTRY
-    damaged = f"`{path}` is damaged"
     try:
-        entries = _parsed(path, disk.read(path, limit=_MAX_BYTES))
-        usable = tuple(entry for entry in entries if entry)
-        return Registry(usable, problem=None if len(usable) == len(entries) else damaged)
-    except FileNotFoundError:
-        return Registry()
-    except LaterFormat as error:
-        return Registry(problem=error.message, later=error)
-    except OSError as error:
-        return Registry(problem=failure("read", path, error).message)
-    except (ValueError, TypeError):
-        return Registry(problem=damaged)
-
-
-@lru_cache(maxsize=1)  # A server reads the same list for each request.
-def _parsed(path: Path, data: bytes) -> tuple[Registered | None, ...]:
-    items = loads(data.decode("utf-8", "surrogateescape"))  # A path may not be UTF-8.
-    if isinstance(items, dict):  # As a later version may write it.
-        LaterFormat.check(f"`{path}`", items.get("format"))
-    return tuple(map(_registered, items))
+        entries = _LISTS.read(home, REGISTRY) or ()
+    except MindError as error:
+        return Registry(problem=error)
+    usable = tuple(entry for entry in entries if entry)
+    if len(usable) == len(entries):
+        return Registry(usable)
+    return Registry(usable, StorageFailed(f"`{home / REGISTRY}` is damaged", hint=_MEND))
 
 
 def registering(home: Path) -> AbstractContextManager[None]:
@@ -340,20 +323,20 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
     mind is left as it is. The caller holds the lock. Raises `StorageFailed`.
     """
     path, registry = home / REGISTRY, registered(home)
-    if registry.later:
-        return f"{registry.problem}; the project was not added: {registry.later.hint}"
+    if isinstance(problem := registry.problem, LaterFormat):
+        return f"{problem.message}; the project was not added: {problem.hint}"
     entries, notice = registry.projects, None
     if all(entry.path != project.root for entry in entries):
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
         entries = (*entries, added)
-    elif registry.problem is None:
+    elif problem is None:
         return None
-    if registry.problem is not None:
+    if problem:
         data = files.content(path) or b""
         aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
         files.replace(aside, data)
         kept = f"the new list keeps {len(registry.projects)} of its projects"
-        notice = f"{registry.problem}; it was renamed to `{aside}`, and {kept}"
+        notice = f"{problem.message}; it was renamed to `{aside}`, and {kept}"
     _write(home, entries)
     return notice
 
@@ -364,16 +347,12 @@ def unregister(home: Path, paths: Collection[Path]) -> None:
         return
     with registering(home):
         registry = registered(home)
-        if registry.later:
-            raise registry.later
-        if registry.problem is not None:
-            raise StorageFailed(registry.problem, hint="`mind init` in a project makes a new list")
+        if registry.problem:
+            raise registry.problem
         _write(home, [entry for entry in registry.projects if entry.path not in paths])
 
 
 def _write(home: Path, entries: Iterable[Registered]) -> None:
-    import json
-
     from mimo.text.calendar import iso_utc
 
     items = []
@@ -381,8 +360,7 @@ def _write(home: Path, entries: Iterable[Registered]) -> None:
         when = iso_utc(item.added) if item.added else None
         apart = {} if item.search_all else {"search_all": False}
         items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
-    text = json.dumps(items, indent=2, ensure_ascii=False)
-    files.replace(home / REGISTRY, f"{text}\n".encode("utf-8", "surrogateescape"))
+    _LISTS.write(home, REGISTRY, items)
 
 
 def _registered(item: Any) -> Registered | None:
@@ -396,3 +374,7 @@ def _registered(item: Any) -> Registered | None:
         return None
     apart = item.get("search_all") is False
     return Registered(path=path, name=name, added=when, search_all=not apart)
+
+
+_MEND = "`mind init` in a project keeps it aside and makes a new list"
+_LISTS = StateFile(lambda items: tuple(map(_registered, items)), hint=_MEND, most=_MAX_BYTES)

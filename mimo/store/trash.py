@@ -21,12 +21,13 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, LaterFormat, MindError, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
 from mimo.store import append_log, files
 from mimo.store.files import LOCAL
 from mimo.store.locks import lock
+from mimo.store.state import check_format
 
 FOLDER = f"{LOCAL}/trash"
 _SUFFIX = ".jsonl"
@@ -204,7 +205,7 @@ class Trash:
         """Returns whether this user signed an entry."""
         try:
             return self.entry(id) is not None
-        except LaterFormat:
+        except StorageFailed:  # A later version of mind wrote it.
             return True
 
     def new_id(self) -> str:
@@ -261,7 +262,7 @@ class Trash:
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user.
 
-        Raises `LaterFormat` if a later version of mind wrote it.
+        Raises `StorageFailed` if a later version of mind wrote it.
         """
         header = None
         with suppress(OSError, MindError):
@@ -269,13 +270,14 @@ class Trash:
             header = self._checked(id, 0, data.partition(b"\n")[0])
         if header is None:
             return None
-        _check_format(id, header)
+        check_format(header, f"the change `{id}` in the trash")
         return Entry(id=id, **{**header, "time": datetime.fromisoformat(header["time"])})
 
     def kept(self, id: str) -> tuple[Kept, ...]:
         """Returns the files of an entry as they were before its command and after.
 
-        Raises `NotFound` if the entry is missing or not signed by this user, and `LaterFormat`.
+        Raises `NotFound` if the entry is missing or not signed by this user, and `StorageFailed` if
+        a later version of mind wrote it.
         """
         try:
             lines = disk.read(self._path(id)).split(b"\n")
@@ -284,7 +286,7 @@ class Trash:
         header = self._checked(id, 0, lines[0]) if lines else None
         if header is None:
             raise NotFound(f"the trash has no `{id}`", hint="see `mind undo --list`")
-        _check_format(id, header)
+        check_format(header, f"the change `{id}` in the trash")
         by_path: dict[str, Kept] = {}
         for number, line in enumerate(lines[1:], 1):
             # Torn lines and lines of other users are never restored.
@@ -325,7 +327,8 @@ class Trash:
     def purge(self, path: str, is_of: Callable[[Kept], bool]) -> int:
         """Removes every copy of a memory's file: at its path, and at others those of `is_of`.
 
-        Returns the number of copies. Raises `StorageFailed`, and `LaterFormat` before a change.
+        Returns the number of copies. Raises `StorageFailed`; before any change, for an entry of a
+        later version of mind.
         """
         entries = {id_: entry for id_ in self.ids() if (entry := self.entry(id_))}
         purged, held = 0, set[str]()
@@ -398,11 +401,6 @@ def _after(stamp: str) -> str | None:
         return (time + timedelta(microseconds=1)).strftime(_STAMP)
     except (ValueError, OverflowError):
         return None
-
-
-def _check_format(id: str, header: Mapping[str, Any]) -> None:
-    """Raises `LaterFormat` if a later version of mind wrote an entry."""
-    LaterFormat.check(f"the change `{id}` in the trash", header.get("format"))
 
 
 def _of_entry(entry: Entry) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import Invalid, LaterFormat, MindError, QuotaExceeded, StorageFailed
+from mimo.errors import Invalid, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.codec import value as codec
 from mimo.memory.codec.document import Unreadable
@@ -65,7 +65,7 @@ class ValueFiles:
     def read(self, namespace: str, key: str) -> Found | None:
         """Returns a value, or None.
 
-        Raises `StorageFailed` if its file can't be read, and `LaterFormat`.
+        Raises `StorageFailed` if its file can't be read.
         """
         entry = self._look(path_of(namespace, key), namespace)
         if isinstance(entry, Problem):
@@ -91,9 +91,8 @@ class ValueFiles:
             if stem_of(stem) == stem and "~" not in stem:
                 keys.append(stem)
                 continue
-            with suppress(LaterFormat):
-                if isinstance(value := self._look(f"{folder}/{entry.name}", namespace), tuple):
-                    keys.append(value[0])
+            if isinstance(value := self._look(f"{folder}/{entry.name}", namespace), tuple):
+                keys.append(value[0])
         return keys
 
     def size(self, namespace: str, *, but: str) -> tuple[int, int]:
@@ -140,18 +139,11 @@ class ValueFiles:
                 if entry.name.startswith("."):
                     continue
                 path = f"{place}/{entry.name}"
-                try:
-                    file = self._look(path, None)
-                except LaterFormat as error:
-                    file = Problem(path=path, line=None, reason=error.message)
-                if file:
+                if file := self._look(path, None):
                     yield file if isinstance(file, Problem) else file[1]
 
     def _look(self, relative: str, namespace: str | None) -> tuple[str, Found] | Problem | None:
-        """Returns the key and value of a file, the problem with it, or None if it is missing.
-
-        Raises `LaterFormat`.
-        """
+        """Returns the key and value of a file, the problem with it, or None if it is missing."""
         try:
             path = files.safe_path(self._root, relative)
             data, _ = disk.look(path, limit=codec.MAX_FILE_BYTES)
@@ -162,8 +154,6 @@ class ValueFiles:
             return None
         except Unreadable as error:
             return Problem(path=relative, line=error.line, reason=error.reason)
-        except LaterFormat:
-            raise
         except MindError as error:
             return Problem(path=relative, line=None, reason=error.message)
         except OSError as error:

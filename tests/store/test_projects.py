@@ -124,7 +124,7 @@ def test_a_damaged_registry_is_reported_and_renamed(root, home, damage):
     path.write_bytes(damage)
     registry = projects.registered(home)
     assert registry.projects == ()
-    assert "damaged" in (registry.problem or "")
+    assert "damaged" in str(registry.problem)
     notice = projects.register(home, Project(root=root, name="project"), now=NOW)
     assert notice is not None
     (aside,) = home.glob("projects.json.damaged-*")
@@ -152,7 +152,7 @@ def test_a_damaged_entry_of_the_registry_leaves_the_others(root, home, entry):
     path.write_text(json.dumps([entry, *json.loads(path.read_text())]))
     registry = projects.registered(home)
     assert [kept.path for kept in registry.projects] == [root]
-    assert "damaged" in (registry.problem or "")
+    assert "damaged" in str(registry.problem)
     assert "keeps 1 of its projects" in (projects.register(home, project, now=NOW) or "")
     assert projects.registered(home) == projects.Registry(registry.projects)
     assert len(list(home.glob("projects.json.damaged-*"))) == 1

@@ -372,7 +372,7 @@ def test_a_value_of_a_later_version_stays(store: Store) -> None:
             RuntimeError, match="the value has format 2; this mind writes"
         ) as caught:
             mind(top, LATER, "value", *words, "agent.build", "last", *value)
-        assert "update mind; nothing was changed" in str(caught.value), words
+        assert "update mind" in str(caught.value), words
     assert mind(top, LATER, "value", "list", "agent.build")["problems"] is not None
     assert mind(top, LATER, "value", "put", "agent.build", "next", "1")
 

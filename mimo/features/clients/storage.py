@@ -6,21 +6,21 @@ folders that were made, so that everything can be restored exactly.
 
 from __future__ import annotations
 
-import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.clients.edits import Format
 from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
 from mimo.store import files
+from mimo.store.state import StateFile
 
 _MOST_BYTES = 64 * 1024 * 1024
-_FOLDERS = "folders.json"
+_FOLDERS = "clients/folders.json"
 _FORMATS = {".toml": Format.TOML, ".yaml": Format.YAML, ".js": Format.SCRIPT}
 
 
@@ -119,8 +119,7 @@ def change(home: Path, file: FileState, data: bytes | None, *, private: bool) ->
 def _remember_folders(home: Path, path: Path) -> None:
     """Remembers the folders that a file needs and that do not exist yet."""
     if new := [str(folder) for folder in path.parents if not folder.exists()]:
-        data = json.dumps(sorted({*_made_folders(home), *new}), indent=1).encode() + b"\n"
-        files.replace(home / "clients" / _FOLDERS, data, mode=0o600)
+        _LISTS.write(home, _FOLDERS, sorted({*_made_folders(home), *new}))
 
 
 def _remove_folders(home: Path, path: Path) -> None:
@@ -130,18 +129,14 @@ def _remove_folders(home: Path, path: Path) -> None:
         folder for folder in path.parents if str(folder) in made and files.remove_empty(folder)
     ]
     if left := sorted(made - set(map(str, removed))):
-        data = json.dumps(left, indent=1).encode() + b"\n"
-        files.replace(home / "clients" / _FOLDERS, data, mode=0o600)
+        _LISTS.write(home, _FOLDERS, left)
     elif made:
-        files.remove(home / "clients" / _FOLDERS)
+        files.remove(home / _FOLDERS)
 
 
 def _made_folders(home: Path) -> set[str]:
     """Returns the folders that were made for files; none if the list can't be read."""
-    try:
-        return set(map(str, loads(disk.read(home / "clients" / _FOLDERS))))
-    except (OSError, ValueError, TypeError):
-        return set()
+    return _LISTS.read(home, _FOLDERS) or set()
 
 
 def keep(home: Path, file: FileState) -> Path:
@@ -163,23 +158,26 @@ def kept(home: Path, path: Path, digest: str) -> bytes | None:
 
 def note_of(home: Path, path: Path) -> Note | None:
     """Returns the note about a file; None if there is none that can be read."""
-    try:
-        raw = loads(disk.read(_note(home, path)))
-        return Note(
-            clients=tuple(map(str, raw["clients"])),
-            before=None if raw["before"] is None else str(raw["before"]),
-            after=str(raw["after"]),
-            made=tuple(tuple(map(str, path)) for path in raw["made"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    return _NOTES.read(home, _note(path))
+
+
+def _noted(data: Any) -> Note:
+    return Note(
+        clients=tuple(map(str, data["clients"])),
+        before=None if data["before"] is None else str(data["before"]),
+        after=str(data["after"]),
+        made=tuple(tuple(map(str, path)) for path in data["made"]),
+    )
+
+
+_NOTES = StateFile(_noted)
+_LISTS = StateFile(lambda names: set(map(str, names)))
 
 
 def write_note(home: Path, path: Path, note: Note | None) -> None:
     """Writes the note about a file; None removes it. Raises `StorageFailed`."""
-    target = _note(home, path)
     if note is None:
-        if target.exists():
+        if (target := home / _note(path)).exists():
             files.remove(target)
         return
     fields = {
@@ -189,11 +187,11 @@ def write_note(home: Path, path: Path, note: Note | None) -> None:
         "after": note.after,
         "made": note.made,
     }
-    files.replace(target, json.dumps(fields, indent=1).encode() + b"\n", mode=0o600)
+    _NOTES.write(home, _note(path), fields)
 
 
-def _note(home: Path, path: Path) -> Path:
-    return home / "clients" / f"{_key(path)}.json"
+def _note(path: Path) -> str:
+    return f"clients/{_key(path)}.json"
 
 
 def _backup(home: Path, path: Path, digest: str) -> Path:

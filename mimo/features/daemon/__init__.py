@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from mimo import disk, installation
-from mimo.data.loads import loads
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.store import files, locks
+from mimo.store import locks
+from mimo.store.state import StateFile
 
 _LOCK = "daemon.pid"
 _STATE = "daemon.json"
@@ -49,16 +48,20 @@ def running(home: Path) -> Running | None:
     pid = locks.holder(home / _LOCK)
     if pid is None:
         return None
-    try:
-        state = loads(disk.read(home / _STATE))
-        if state["pid"] == pid:
-            started = datetime.fromisoformat(state["started"]).astimezone(UTC)
-            watching = tuple(map(str, state["watching"]))
-            is_other = state.get("code") != installation.digest()
-            return Running(pid=pid, started=started, watching=watching, has_other_code=is_other)
-    except (OSError, ValueError, TypeError, KeyError, OverflowError):
-        pass
-    return Running(pid=pid, started=None, watching=())
+    state = _STATES.read(home, _STATE)
+    return state if state and state.pid == pid else Running(pid=pid, started=None, watching=())
+
+
+def _running(state: Any) -> Running:
+    return Running(
+        pid=state["pid"],
+        started=datetime.fromisoformat(state["started"]).astimezone(UTC),
+        watching=tuple(map(str, state["watching"])),
+        has_other_code=state.get("code") != installation.digest(),
+    )
+
+
+_STATES = StateFile(_running)
 
 
 def write_state(home: Path, *, started: datetime, watching: Sequence[Path]) -> None:
@@ -69,7 +72,7 @@ def write_state(home: Path, *, started: datetime, watching: Sequence[Path]) -> N
         "started": started.isoformat(),
         "watching": [str(root).encode("utf-8", "replace").decode() for root in watching],
     }
-    files.replace(home / _STATE, f"{json.dumps(state, indent=2)}\n".encode(), mode=0o600)
+    _STATES.write(home, _STATE, state)
 
 
 def log_file(home: Path) -> Path:

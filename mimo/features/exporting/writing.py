@@ -15,14 +15,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from mimo import disk
-from mimo.data.loads import loads
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid
 from mimo.features.exporting.documents import File
 from mimo.frozen import NamedTuple
 from mimo.memory.exchange import LISTED
 from mimo.store import files
+from mimo.store.state import StateFile
 
 _PARTIAL = ".mind-export-"
 """The beginning of the name of a folder that is not complete."""
@@ -188,12 +189,13 @@ def _listing(names: Iterable[str]) -> bytes:
 
 def _listed(path: Path) -> frozenset[str]:
     """Returns the files of an earlier export. Raises `StorageFailed` for a damaged list."""
-    try:
-        names = loads(disk.read(path / LISTED, limit=_MOST_LISTED))["files"]
-        if all(isinstance(name, str) and name.endswith(".md") for name in names):
-            return frozenset(names)
-    except OSError as error:
-        raise files.failure("read", path / LISTED, error) from error
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise StorageFailed(f"`{path / LISTED}` is damaged", hint="name another folder")
+    return _LISTINGS.read(path, LISTED) or frozenset()
+
+
+def _names(data: Any) -> frozenset[str]:
+    if not all(name.endswith(".md") for name in data["files"]):
+        raise ValueError("it lists other files than those of memories")
+    return frozenset(data["files"])
+
+
+_LISTINGS = StateFile(_names, hint="name another folder", most=_MOST_LISTED)

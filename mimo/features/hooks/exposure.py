@@ -9,17 +9,13 @@ list of tools becomes shorter; the client may call all of them. The file is
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
-from mimo import disk
-from mimo.data.loads import loads
-from mimo.errors import MindError
 from mimo.frozen import NamedTuple
-from mimo.store import files
 from mimo.store.files import LOCAL
+from mimo.store.state import StateFile
 from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped
 
@@ -172,16 +168,12 @@ def write(root: Path, exposure: Exposure) -> None:
         "tools": exposure.tools,
         "at": exposure.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
     }
-    files.replace(files.safe_path(root, PLACE), f"{json.dumps(data)}\n".encode(), mode=0o600)
+    _FILE.write(root, PLACE, data)
 
 
 def read(root: Path) -> Exposure | None:
     """Returns the exposure of the newest prompt; None if there is no file that can be read."""
-    try:
-        data, _ = disk.look(files.safe_path(root, PLACE), limit=_MAX_BYTES)
-        return _parsed(loads(data))
-    except (OSError, MindError, ValueError, TypeError, KeyError):
-        return None
+    return _FILE.read(root, PLACE)
 
 
 def _parsed(data: Any) -> Exposure:
@@ -202,3 +194,6 @@ def _parsed(data: Any) -> Exposure:
         session=session,
         at=at.astimezone(UTC),
     )
+
+
+_FILE = StateFile(_parsed, most=_MAX_BYTES)

@@ -6,7 +6,6 @@ has one JSON file for each session of a client, so that the hooks of a session r
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +15,6 @@ from functools import partial
 from pathlib import Path
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple, replace
@@ -24,6 +22,7 @@ from mimo.index.glance import Glance, open_index
 from mimo.store import append_log, files, projects
 from mimo.store.files import SESSIONS
 from mimo.store.locks import lock
+from mimo.store.state import StateFile
 from mimo.store.trust import Trust
 from mimo.text.clean import clean
 
@@ -300,23 +299,9 @@ class Scene:
     def load_session(self, name: str) -> Session:
         """Returns the state of a session; an empty one if there is no file that can be read.
 
-        Raises `StorageFailed` if the user's secret can be neither read nor made, or if a link is
-        in the way.
+        Raises `StorageFailed` if the user's secret can be neither read nor made.
         """
-        path = self._session_path(name)
-        try:
-            fields = loads(disk.look(path, limit=_MAX_SESSION_BYTES)[0])
-            session = Session(
-                shown=tuple(fields["shown"]),
-                warned=tuple(fields["warned"]),
-                last=fields["last"],
-                memory=fields["memory"],
-                work=_work(fields.get("work")),
-            )
-        except (OSError, MindError, ValueError, TypeError, KeyError):
-            return Session()
-        texts = (*session.shown, *session.warned, session.last, session.memory)
-        return session if all(isinstance(text, str) for text in texts) else Session()
+        return _SESSIONS.read(self.root, self._session_file(name)) or Session()
 
     def save_session(self, name: str, session: Session) -> None:
         """Writes the state of a session. Raises `StorageFailed`."""
@@ -325,20 +310,19 @@ class Scene:
             del fields["work"]
         else:
             fields["work"] = session.work._asdict()
-        data = f"{json.dumps(fields)}\n".encode()
-        files.replace(self._session_path(name), data, mode=0o600)
+        _SESSIONS.write(self.root, self._session_file(name), fields)
 
     def remove_old_sessions(self) -> None:
         """Removes sessions that are a week old, and all but `CLONE` and the newest ones."""
         with suppress(MindError):
-            kept = self._session_path(CLONE)
-            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json", kept.name)
+            kept = self._session_file(CLONE).rpartition("/")[2]
+            remove_old(files.safe_path(self.root, SESSIONS), MAX_SESSIONS, ".json", kept)
 
-    def _session_path(self, name: str) -> Path:
+    def _session_file(self, name: str) -> str:
         """Returns the path of a session's file, which the author of a clone can't guess."""
         key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
         digest = disk.sha256(key.encode("utf-8", "replace")).hex()
-        return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
+        return f"{SESSIONS}/{digest[:24]}.json"
 
 
 def remove_old(folder: Path, most: int = 1_000, ending: str = "", kept: str = "") -> None:
@@ -356,17 +340,21 @@ def remove_old(folder: Path, most: int = 1_000, ending: str = "", kept: str = ""
                 files.remove(Path(path))
 
 
-def _work(fields: Any) -> Work:
-    """Returns the work in the file of a session, which other versions of mind may have written."""
-    if not isinstance(fields, dict):
-        return Work()
-    kinds = {"prompts": int, "edits": int, "began": str, "turn": str, "asked": bool}
-    given = {name: fields[name] for name, kind in kinds.items() if type(fields.get(name)) is kind}
-    work = Work(**given)
-    with suppress(ValueError):
-        if all(datetime.fromisoformat(at).tzinfo for at in (work.began, work.turn or work.began)):
-            return work
-    return Work()
+def _session(fields: Any) -> Session:
+    """Returns the session in a file's data. Raises `ValueError` and the like for other data."""
+    work = Work(**fields.pop("work", {}))
+    shown, warned = (tuple(fields.pop(name)) for name in ("shown", "warned"))
+    session = Session(shown=shown, warned=warned, work=work, **fields)
+    texts = (*shown, *warned, session.last, session.memory)
+    kinds = [type(value) for value in work] == [type(value) for value in Work()]
+    times = (work.began, work.turn or work.began) if work != Work() else ()
+    are_aware = all(datetime.fromisoformat(at).tzinfo for at in times)
+    if not (kinds and are_aware and all(isinstance(text, str) for text in texts)):
+        raise ValueError(fields)
+    return session
+
+
+_SESSIONS = StateFile(_session, most=_MAX_SESSION_BYTES)
 
 
 def of_event(

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mimo import disk
-from mimo.config import FORMAT, MAX_BYTES, format_of
+from mimo.config import MAX_BYTES, check_format, format_of
 from mimo.data.loads import DataError, loads
 from mimo.disk import STORE
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Invalid
 from mimo.features.importing.drafts import (
     LARGEST_JSON,
     Draft,
@@ -112,7 +112,7 @@ def mind(source: Source) -> Iterator[Draft]:
     """Yields the memories of an export by mind: lines of JSON, or files in a folder or one of them.
 
     Raises `Invalid` for a later version of the format and for a file that was cut, and
-    `LaterFormat` for the store of a later version of mind.
+    `StorageFailed` for the store of a later version of mind.
     """
     _check_store(source)
     markdown = source.named(".md")
@@ -150,7 +150,7 @@ def _check_store(source: Source) -> None:
         places = (place for place in source.path.resolve().parents if place.name == STORE)
         with suppress(OSError):
             data = disk.look(next(places, source.path) / name, limit=MAX_BYTES)[0]
-    LaterFormat.check(f"the store of `{source.path}`", format_of(data), FORMAT)
+    check_format(format_of(data), f"the store of `{source.path}`")
 
 
 def _lines(source: Source) -> Iterator[Draft]:

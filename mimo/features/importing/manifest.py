@@ -7,20 +7,20 @@ the hash is also one of the user's secret: a manifest that comes with a clone is
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
-from mimo import disk
-from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import StorageFailed
 from mimo.frozen import field, frozen
 from mimo.store import files
 from mimo.store.locks import lock
+from mimo.store.state import StateFile
 
 FOLDER = f"{STORE}/.local/imports"
 _PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")
@@ -94,24 +94,20 @@ def read_manifest(root: Path, path: str) -> Manifest | None:
 
     Raises `StorageFailed` for a damaged one, and for one that lists files that no import writes.
     """
-    target = files.safe_path(root, path)
-    damaged = StorageFailed(
-        f"`{path}` is damaged", hint="move it away; imported memories are not changed"
-    )
-    try:
-        raw = loads(disk.read(target))
-        listed, replacing = dict(raw["files"]), dict(raw.get("replacing", {}))
-        pairs = (*listed.items(), *replacing.items())
-        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(digest) for name, digest in pairs)
-        source, backup = str(raw["source"]), str(raw["backup"])
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise files.failure("read", target, error) from error
-    except (ValueError, TypeError, KeyError):
-        raise damaged from None
-    if not is_safe:
-        raise damaged
+    return _file(path).read(root, path)
+
+
+def _file(path: str) -> StateFile[Manifest]:
+    hint = "move it away; imported memories are not changed"
+    return StateFile(partial(_manifest, path), hint=hint)
+
+
+def _manifest(path: str, data: Any) -> Manifest:
+    listed, replacing = dict(data["files"]), dict(data.get("replacing", {}))
+    for name, digest in (*listed.items(), *replacing.items()):
+        if not (_PATH.fullmatch(name) and _DIGEST.fullmatch(digest)):
+            raise ValueError(f"no import writes `{name}`")
+    source, backup = str(data["source"]), str(data["backup"])
     return Manifest(path=path, source=source, backup=backup, files=listed, replacing=replacing)
 
 
@@ -123,5 +119,4 @@ def write_manifest(root: Path, manifest: Manifest) -> None:
         "files": dict(manifest.files),
         **({"replacing": dict(manifest.replacing)} if manifest.replacing else {}),
     }
-    data = json.dumps(content, indent=1).encode()
-    files.replace(files.safe_path(root, manifest.path), data + b"\n", mode=0o600)
+    _file(manifest.path).write(root, manifest.path, content)

@@ -18,10 +18,11 @@ from typing import Any
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
-from mimo.errors import AmbiguousId, Conflict, Invalid, LaterFormat, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures.machine import Sent
 from mimo.features.procedures.model import LATEST
 from mimo.store import append_log, files, locks
+from mimo.store.state import check_format
 
 FOLDER = f"{STORE}/.local/executions"
 ROLLBACK = ".rollback"
@@ -73,8 +74,7 @@ class Execution:
         with suppress(ValueError):
             for line in lines:
                 record = loads(line)
-                if isinstance(record, dict):
-                    LaterFormat.check(f"`{self._journal}`", record.get("format"))
+                check_format(record, f"`{self._journal}`")
                 if not isinstance(record, dict) or record.get("n") != len(records):
                     break
                 records.append(record)
@@ -93,8 +93,8 @@ class Execution:
             open(disk.opened(self._journal), "rb") as journal,  # noqa: PTH123 - a descriptor
         ):
             record = loads(journal.readline())
+            check_format(record, f"`{self._journal}`")
             if isinstance(record, dict):
-                LaterFormat.check(f"`{self._journal}`", record.get("format"))
                 return record
         raise StorageFailed(
             f"`{self._journal}` is damaged at line 1", hint="run the procedure again from its start"
@@ -215,13 +215,10 @@ class Executions:
         return Execution(folder)
 
     def _is_own(self, id: str) -> bool:
-        """Returns whether this user started a run, or a later version of mind did."""
-        try:
+        """Returns whether this user started a run that can be read."""
+        with suppress(StorageFailed):
             return self.is_ours(id, self._execution(id).start())
-        except LaterFormat:
-            return True
-        except StorageFailed:
-            return False
+        return False
 
     def is_foreign(self, id: str) -> bool:
         """Returns whether a run can be read, and this user did not start it."""

@@ -10,7 +10,6 @@ from mimo.disk import STORE
 from mimo.errors import (
     UNDECIDED,
     Invalid,
-    LaterFormat,
     MindError,
     NotFound,
     SandboxViolation,
@@ -152,7 +151,7 @@ def _in_trash(trash: Trash, unread: list[str]) -> Iterator[tuple[str, str, bytes
     for id_ in trash.ids():
         try:
             copies = trash.kept(id_)
-        except LaterFormat:
+        except StorageFailed:
             unread.append(f"{FOLDER}/{id_}.jsonl")
             continue
         except NotFound:

@@ -101,7 +101,7 @@ def repair(mind: Mind) -> Iterator[Check]:
     """Repairs everything without a decision: modes of private files, git's settings and lists.
 
     Yields a fault for each repair that fails; the others are made. Raises `Untrusted` if
-    $MIND_HOME can't be mind's own, and `LaterFormat`.
+    $MIND_HOME can't be mind's own.
     """
     projects.check_home(mind.home)
     mind, _ = _openable(mind)
@@ -148,9 +148,7 @@ def _settings(mind: Mind) -> Iterator[Check]:
 def _projects(mind: Mind) -> Iterator[Check]:
     registry = mind.registered()
     if registry.problem:
-        aside = "`mind init` keeps it aside and begins a new one"
-        hint = registry.later.hint if registry.later else aside
-        yield _warning("projects", registry.problem, hint)
+        yield _warning("projects", registry.problem.message, registry.problem.hint)
     for project in (project for project in registry.projects if mind.at(project) is None):
         message = f"registered project `{project.name}` is missing: {project.path}"
         hint = "searches over all projects skip it; if it was moved, run `mind init` in its folder"

@@ -109,8 +109,8 @@ def forget(
     No file of a project is touched; `mind init` in its folder registers it again.
     """
     registry = projects.registered(mind.home)
-    if registry.later:
-        raise registry.later
+    if registry.problem:
+        raise registry.problem
     missing = [entry for entry in registry.projects if mind.at(entry) is None]
     chosen = missing if name is None else [_one(registry.projects, name)]
     projects.unregister(mind.home, {entry.path for entry in chosen})

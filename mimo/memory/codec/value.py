@@ -13,11 +13,13 @@ from types import MappingProxyType
 from typing import Any
 
 from mimo.data.loads import MAX_DEPTH, DataError, levels, loads
-from mimo.errors import Invalid, LaterFormat
+from mimo.errors import Invalid
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Document, Unreadable
 from mimo.memory.codec.file import read_document
 
+FORMAT = 1
+"""The `format` of a file without that key in its header."""
 MAX_BYTES = 1024 * 1024
 """Largest value, as compact JSON."""
 MAX_FILE_BYTES = 8 * MAX_BYTES
@@ -71,10 +73,12 @@ def render(
 def parse(data: bytes) -> tuple[str | None, str | None, Any]:
     """Returns the namespace and key in the header, if any, and the value.
 
-    Raises `Unreadable`, and `LaterFormat` if a later version of mind wrote the file.
+    Raises `Unreadable`, also if a later version of mind wrote the file.
     """
     document, header = read_document(data, MAX_FILE_BYTES)
-    LaterFormat.check("the value", header.get("format"))
+    if type(number := header.get("format")) is int and number > FORMAT:
+        problem = f"the value has format {number}; this mind writes format {FORMAT}"
+        raise Unreadable(f"{problem}; update mind", 1)
     names = [header.get(name) for name in ("namespace", "key")]
     for name, text in zip(("namespace", "key"), names, strict=True):
         if text is not None and not isinstance(text, str | int | float):

@@ -256,22 +256,6 @@ def test_the_newest_exposure_is_read(root: Path, message: str) -> None:
     assert exposure.read(root) == of(message)
 
 
-def test_the_file_is_one_json_object(root: Path) -> None:
-    exposure.write(root, of("continue"))
-
-    assert json.loads((root / PLACE).read_text(encoding="utf-8")) == {
-        "session": "s1",
-        "intent": "resuming",
-        "confidence": 0.95,
-        "tools": ["load/checkpoint", "load/context", "save/decision"],
-        "at": "2026-11-20T15:30:00Z",
-    }
-
-
-def test_a_missing_file_is_no_exposure(root: Path) -> None:
-    assert exposure.read(root) is None
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -314,23 +298,3 @@ def test_a_long_prompt_is_classified_in_linear_time(
 def test_a_request_may_follow_blank_lines(prompt: str) -> None:
     assert classify(prompt).intent is Intent.RESUMING
     assert classify(prompt).confidence >= SURE
-
-
-@given(st.one_of(st.binary(max_size=200), st.just(b"[" * 10_000), st.just(b" " * 20_000)))
-def test_an_unreadable_file_is_no_exposure(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / ".mind" / ".local").mkdir(parents=True, exist_ok=True)
-    (tmp_path / PLACE).write_bytes(data)
-
-    assert exposure.read(tmp_path) is None
-
-
-@pytest.mark.attack("symbolic link")
-def test_a_link_is_neither_read_nor_followed(root: Path) -> None:
-    (root / ".mind" / ".local").mkdir()
-    (root / "other.json").write_text("{}", encoding="utf-8")
-    (root / PLACE).symlink_to(root / "other.json")
-
-    assert exposure.read(root) is None
-    with pytest.raises(Exception, match="symbolic link"):
-        exposure.write(root, of("continue"))
-    assert (root / "other.json").read_text(encoding="utf-8") == "{}"

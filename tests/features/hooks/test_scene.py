@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
@@ -74,10 +72,10 @@ def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
 
 
 @pytest.mark.parametrize("began", ["", "x", "2026-11-20T15:30:00"])
-def test_work_without_a_time_is_counted_anew(root: Path, began: str) -> None:
+def test_a_session_with_work_without_a_time_begins_again(root: Path, began: str) -> None:
     session = Session(shown=("a",), work=Work(prompts=3, edits=2, began=began))
     started(root).save_session("s1", session)
-    assert started(root).load_session("s1") == session._replace(work=Work())
+    assert started(root).load_session("s1") == Session()
 
 
 def test_a_folder_with_too_long_a_name_is_no_project(root: Path, tmp_path: Path) -> None:
@@ -86,24 +84,13 @@ def test_a_folder_with_too_long_a_name_is_no_project(root: Path, tmp_path: Path)
     assert of_event(event, home=tmp_path / "home", now=NOW, environ={}) is None
 
 
-@given(st.binary(max_size=100) | st.just(b"[" * 20_000) | st.just(b'{"shown": [1]}'))
-def test_an_unreadable_file_is_a_new_session(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / ".mind").mkdir(exist_ok=True)
-    started(tmp_path).save_session("s1", Session(last="x"))
-    (path,) = files(tmp_path)
-    path.write_bytes(data)
-
-    assert started(tmp_path).load_session("s1") == Session()
-
-
 @pytest.mark.attack("symbolic link")
 def test_a_linked_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (root / ".mind" / ".local").symlink_to(elsewhere)
 
-    with pytest.raises(StorageFailed):
-        started(root).load_session("s1")
+    assert started(root).load_session("s1") == Session()
     with pytest.raises(StorageFailed):
         started(root).save_session("s1", Session())
     assert list(elsewhere.iterdir()) == []

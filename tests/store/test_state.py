@@ -17,6 +17,7 @@ from mimo.errors import Invalid, LaterFormat, StorageFailed
 from mimo.features import daemon
 from mimo.features.clients import storage
 from mimo.features.clients.storage import Note
+from mimo.features.edges import storage as edges
 from mimo.features.exporting import writing
 from mimo.features.hooks import exposure
 from mimo.features.hooks.events import recognised
@@ -185,6 +186,11 @@ def write_exposure(root: Path) -> None:
     exposure.write(root, exposure.classify("continue")._replace(session="s", at=NOW))
 
 
+def write_edges(root: Path) -> None:
+    edge = edges.edge_in(edges.starter()[0])
+    edges._CACHE.write(root / "home", edges.CACHE, {"one.md": ([1, 2, 3, 4], edge._asdict())})
+
+
 def write_manifest(root: Path) -> None:
     manifest.write_manifest(root, Manifest(path=MADE, source="x.db", backup="", files={}))
 
@@ -224,6 +230,11 @@ EVERY = {
         lambda root: storage._made_folders(root / "home"),
         "home/clients/folders.json",
         set(),
+    ),
+    "edges": Kind(
+        write_edges,
+        lambda root: edges._CACHE.read(root / "home", edges.CACHE),
+        f"home/{edges.CACHE}",
     ),
     "projects": Kind(register, registered, "home/projects.json", REFUSED),
     "tokens": Kind(

@@ -12,16 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mimo.data.loads import DataError, loads
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
 from mimo.features.clients.json_file import UNCHANGED, Path, newline_of
 from mimo.frozen import NamedTuple
-
-if TYPE_CHECKING:
-    from yaml import Node
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind[\"']? hook(?: |$)")
 _TO_HOOK = re.compile(r"^.*?mind[\"']? hook ")
@@ -526,7 +523,11 @@ def _tail_of_table(item: Any) -> str:
     return tail
 
 
-# YAML: an entry of a block mapping, at most two levels deep.
+# YAML: an entry of a block mapping, at most two levels deep. The lines are found by their
+# indentation; a text of another style is refused, since its data would not be as expected.
+
+_CHILD = re.compile(r"^( +)[^\s#]", re.M)
+_EMPTY = re.compile(r" +(?:\{ *\}|\[ *\]|null|~)(?=\s|$)")
 
 
 def _put_yaml(text: str, path: Path, value: Any) -> str:
@@ -535,75 +536,56 @@ def _put_yaml(text: str, path: Path, value: Any) -> str:
     section, name = path
     text = _drop_yaml(text, path)
     newline = newline_of(text)
-    try:
-        member = _member(yaml.compose(text, yaml.SafeLoader), section)
-    except yaml.YAMLError:
-        raise _unchangeable(Format.YAML, path) from None
     if text and not text.endswith("\n"):
         text += newline
-    indent = "  "
-    if member is None:
-        text += f"{section}:{newline}"
-        place = len(text)
-    else:
-        key, node = member
-        start, end = node.start_mark.index, node.end_mark.index
-        if node.value in ([], "", "null", "~") and "\n" not in text[key.end_mark.index : end]:
-            text = text[:start].rstrip(" ") + text[end:]
-        elif (
-            isinstance(node, yaml.MappingNode)
-            and not node.flow_style
-            and start > key.end_mark.index
-        ):
-            indent = " " * node.value[0][0].start_mark.column
-        else:
+    indent, place = "  ", len(text)
+    if span := _span_yaml(text, (section,)):
+        colon = text.index(":", span[0]) + 1
+        if empty := _EMPTY.match(text, colon):
+            text = text[:colon] + text[empty.end() :]
+        place = text.index("\n", colon) + 1
+        if text[colon:place].strip() and not text[colon:place].lstrip().startswith("#"):
+            line = text.count("\n", 0, place)
             raise Invalid(
-                f"line {key.start_mark.line + 1}: `{section}` is not written as a block",
+                f"line {line}: `{section}` is not written as a block",
                 hint="put each of its entries on lines of its own; nothing was changed",
             )
-        place = text.index("\n", key.end_mark.index) + 1
+        if first := _CHILD.search(text, place, span[1]):
+            indent = first[1]
+    else:
+        text += f"{section}:{newline}"
+        place = len(text)
     dumped = yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=10_000)
     block = "".join(f"{indent}{line}{newline}" for line in dumped.splitlines())
     return text[:place] + block + text[place:]
 
 
 def _drop_yaml(text: str, path: Path) -> str:
-    import yaml
-
-    node: Any = yaml.compose(text, yaml.SafeLoader)
-    holder, keys = node, []
-    for name in path:
-        holder, member = node, _member(node, name)
-        if member is None or holder.flow_style:
-            return text
-        keys.append(member[0])
-        node = member[1]
-    start = text.rfind("\n", 0, keys[-1].start_mark.index) + 1
-    end = _end_of_yaml(text, keys[-1], node)
-    if len(keys) > 1 and len(holder.value) == 1:
-        colon = text.index(":", keys[-2].end_mark.index) + 1
+    if (span := _span_yaml(text, path)) is None:
+        return text
+    start, end = span
+    outer = _span_yaml(text, path[:-1]) if path[1:] else None
+    if outer and len(at(load(Format.YAML, text), path[:-1]) or ()) == 1:
+        colon = text.index(":", outer[0]) + 1
         return f"{text[:colon]} {{}}{text[colon:start]}{text[end:]}"
     return text[:start] + text[end:]
 
 
-def _end_of_yaml(text: str, key: Node, node: Node) -> int:
-    """Returns the end of an entry, without the blank lines and comments that follow it."""
-    end = max(key.end_mark.index, node.end_mark.index)
-    lines = text[key.start_mark.index : end].splitlines(keepends=True)
-    while len(lines) > 1:
-        words = lines[-1].strip()
-        indent = len(lines[-1]) - len(lines[-1].lstrip(" "))
-        if words and not (words.startswith("#") and indent <= key.start_mark.column):
-            break
+def _span_yaml(text: str, path: Path) -> tuple[int, int] | None:
+    """Returns the lines of an entry, without the blank lines and comments that follow it."""
+    start, end, indent = 0, len(text), ""
+    for name in path:
+        key = re.compile(rf"^{indent}([\"']?){re.escape(name)}\1:(?=\s|$)", re.M)
+        if (match := key.search(text, start, end)) is None:
+            return None
+        start = match.start()
+        below = re.compile(rf"^ {{0,{len(indent)}}}[^\s#]", re.M)
+        if after := below.search(text, match.end(), end):
+            end = after.start()
+        if name != path[-1]:
+            first = _CHILD.search(text, match.end(), end)
+            indent = first[1] if first else " "
+    lines = text[start:end].splitlines(keepends=True)
+    while len(lines) > 1 and re.fullmatch(rf" {{0,{len(indent)}}}#.*\s*|\s*", lines[-1]):
         end -= len(lines.pop())
-    if text[:end].endswith("\n"):
-        return end
-    return text.find("\n", end) + 1 or len(text)
-
-
-def _member(node: Node | None, name: str) -> tuple[Node, Node] | None:
-    """Returns the key and the value of that name in a mapping; None if there is none."""
-    import yaml
-
-    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
-    return next((pair for pair in pairs if pair[0].value == name), None)
+    return start, end

@@ -5,7 +5,6 @@ Global edges are Markdown files in the user's `$MIND_HOME/edges/`, with a cache 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -13,17 +12,16 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
-from zlib import crc32
 
 from mimo import disk
 from mimo.data.loads import DataError, loads
-from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
 from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files
 from mimo.store.locks import lock
+from mimo.store.state import StateFile
 from mimo.store.walk import is_markdown, stamp_of
 
 TYPE_CHECKING = False
@@ -34,7 +32,8 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-_FORMAT = 5
+CACHE = "cache/edges-6.json"
+"""The edges as they were read; the number is that of their fields."""
 _SETTLED_NS = 2_000_000_000
 """A file that was just written may change again without a new stamp."""
 
@@ -48,8 +47,8 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
         names = _names(home / FOLDER)
     except OSError as error:
         return [], [_problem(FOLDER, error)]
-    cached = _cached(home)
-    used: dict[str, Any] = {}
+    cached = _CACHE.read(home, CACHE) or {}
+    used: dict[str, tuple[list[int], Edge]] = {}
     edges: list[Edge] = []
     problems: list[Problem] = []
     read_ns = time.time_ns()
@@ -57,23 +56,23 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
         path = home / FOLDER / name
         try:
             stamp = stamp_of(path.lstat())
-            if edge := _unchanged(cached.get(name), stamp):
-                used[name] = cached[name]
+            if (row := cached.get(name)) and row[0] == list(stamp):
+                used[name], edge = row, row[1]
             elif isinstance(record := _read(path, f"{FOLDER}/{name}"), Problem):
                 problems.append(record)
                 continue
             else:
                 edge = edge_in(record)
                 if read_ns - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
-                    used[name] = [list(stamp), edge._asdict()]
+                    used[name] = list(stamp), edge
         except OSError as error:
             problems.append(_problem(f"{FOLDER}/{name}", error))
             continue
         edges.append(edge._replace(file=str(path)))
     if used != cached:
-        data = json.dumps(used).encode()
         with suppress(StorageFailed):
-            files.replace(_cache(home), _head(data) + data, mode=0o600)
+            rows = {name: (stamp, edge._asdict()) for name, (stamp, edge) in used.items()}
+            _CACHE.write(home, CACHE, rows)
     return edges, problems
 
 
@@ -148,42 +147,22 @@ def _parsed(data: bytes, path: str, modified: datetime) -> Record | Problem:
     return Record(memory=memory, place=place)
 
 
-def _cache(home: Path) -> Path:
-    return home / "cache" / "edges.json"
+def _rows(data: Any) -> dict[str, tuple[list[int], Edge]]:
+    """Returns the stamp and the edge of each file in the data of the cache."""
+    return {name: (stamp, _edge(**fields)) for name, (stamp, fields) in data.items()}
 
 
-def _cached(home: Path) -> dict[str, Any]:
-    """Returns the stamp and the fields of each edge in the cache, by the name of its file.
-
-    Returns none if the cache is damaged or has another format.
-    """
-    try:
-        head, _, data = disk.read(_cache(home)).partition(b"\n")
-        rows = loads(data) if head + b"\n" == _head(data) else {}
-    except (OSError, ValueError):
-        return {}
-    return rows if isinstance(rows, dict) else {}
+def _edge(**fields: Any) -> Edge:
+    edge = Edge(**fields)
+    return edge._replace(
+        detection=Detection(*map(tuple, edge.detection)),
+        stack_tags=tuple(edge.stack_tags),
+        names=tuple(edge.names),
+        severity=Severity(edge.severity),
+    )
 
 
-def _head(data: bytes) -> bytes:
-    """Returns the first line of the cache: its format and a checksum."""
-    return b"%d %08x\n" % (_FORMAT, crc32(data))
-
-
-def _unchanged(row: Any, stamp: Stamp) -> Edge | None:
-    """Returns the edge in a row of the cache; None if its file has changed."""
-    try:
-        if row is None or row[0] != list(stamp):
-            return None
-        edge = Edge(**row[1])
-        return edge._replace(
-            detection=Detection(*map(tuple, edge.detection)),
-            stack_tags=tuple(edge.stack_tags),
-            names=tuple(edge.names),
-            severity=Severity(edge.severity),
-        )
-    except (TypeError, ValueError, KeyError, IndexError):
-        return None
+_CACHE = StateFile(_rows)
 
 
 # The technologies of a project.

@@ -3,7 +3,6 @@
 import os
 import re
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
@@ -93,40 +92,6 @@ def test_a_change_while_a_file_is_read_is_seen(home, folder, monkeypatch):
     put(folder, "one.md", EDGE.replace("title: One", "title: Two"))
 
     assert titles(home) == ["Two"]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        "",
-        "[]",
-        "{",
-        "4 0",
-        '4 00000000\n{"one.md": [1]}',
-        f"4 {crc32(b'[1]'):08x}\n[1]",
-        "[" * 99_999,
-    ],
-)
-def test_a_damaged_cache_is_ignored(home, folder, data):
-    put(folder, "one.md", EDGE)
-    cache = home / "cache" / "edges.json"
-    cache.parent.mkdir()
-    cache.write_text(data, encoding="utf-8")
-
-    assert titles(home) == ["One"]
-
-
-def test_a_changed_byte_in_the_cache_is_detected(home, folder, monkeypatch):
-    monkeypatch.setattr(storage, "_SETTLED_NS", 0)
-    put(folder, "one.md", EDGE)
-    assert titles(home) == ["One"]
-    cache = home / "cache" / "edges.json"
-    data = cache.read_bytes()
-    assert b'"One"' in data
-
-    cache.write_bytes(data.replace(b'"One"', b'"Ono"'))
-    assert titles(home) == ["One"]
-    assert cache.read_bytes() == data
 
 
 def test_a_read_only_home_is_read(home, folder):

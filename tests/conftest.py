@@ -75,6 +75,15 @@ def descriptors() -> int:
     return len(os.listdir("/dev/fd"))  # noqa: PTH208 - faster than a Path
 
 
+def descriptors_left() -> int:
+    """Returns the number of open descriptors after the threads of closed watches have ended."""
+    counts = []
+    for _ in range(10):
+        counts.append(descriptors())
+        time.sleep(0.005)
+    return min(counts)
+
+
 def wait_until_forgotten(process: int) -> None:
     """Waits until a process has ended and is not a zombie of this one."""
     end = time.monotonic() + 60

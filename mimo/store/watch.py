@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from _thread import allocate_lock
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
@@ -21,8 +21,6 @@ from mimo.frozen import NamedTuple
 
 if TYPE_CHECKING:
     import threading
-
-    from watchfiles.main import FileChange
 
 _OWN = frozenset({(STORE, ".index"), (STORE, ".local")})
 """Folders in which mind itself writes all the time, each with the one above it."""
@@ -37,8 +35,8 @@ _RETRY_SECONDS = 60.0
 """The time after which a watch that failed is tried again."""
 _MOST_PATHS = 1_000
 """Maximum number of changed paths that are compared one by one."""
-_REPORT_MS = 5
-"""Time in which the threads report an earlier change, even if other programs use all processors."""
+_REPORT_SECONDS = 0.02
+"""Maximum time to wait for reports, which take two milliseconds unless all processors are busy."""
 _GROUP_MS = 50
 """Time without another change after which a batch of changes ends."""
 _LONGEST_SLEEP_MS = 5_000
@@ -106,7 +104,7 @@ class Watch:
         """Takes the folders; watching begins with the first call of `changed`."""
         self._folders = tuple(folders)
         self._lock = allocate_lock()
-        self._reports: Generator[set[FileChange]] | None = None
+        self._reports: _Reports | None = None
         self.is_closed = False
         """True if the folders are not watched any more."""
         self._mark = 0
@@ -125,19 +123,11 @@ class Watch:
         return self.pending().paths != ()
 
     def pending(self) -> Pending:
-        """Returns the changes since the last `settle`.
-
-        A change in the last milliseconds may be missing if other programs use all processors.
-        """
+        """Returns the changes since the last `settle`."""
         with self._lock:
             self._mark += 1
-            paths = self._read()
-            # The system watches a removed folder no more, even if it comes back.
-            if paths is None or not paths.isdisjoint(map(os.fspath, self._folders)):
-                self._stop()
+            if not self._collect():
                 self._lost = self._mark
-            else:
-                self._paths.update(dict.fromkeys(filter(_counts, paths), self._mark))
             is_valid = time.monotonic() - self._settled_at < self._valid_seconds
             are_few = self._lost is None and len(self._paths) <= _MOST_PATHS
             return Pending(tuple(self._paths) if is_valid and are_few else None, self._mark)
@@ -146,8 +136,8 @@ class Watch:
         """Marks the changes reported up to `mark` (default: all) as handled.
 
         If all files were `compared` and no change was reported, that is valid for minutes on a
-        local file system. After a change it is valid for seconds, because files in a new folder may
-        be created before that is watched.
+        local file system. After a change it is valid for seconds, because the system drops reports
+        if there are too many at once.
         """
         with self._lock:
             mark = self._mark if mark is None else mark
@@ -176,35 +166,28 @@ class Watch:
             self._reports.close()
             self._reports = None
 
-    def _read(self) -> frozenset[str] | None:
-        """Returns the paths that changed since the last call; None if that is unknown."""
+    def _collect(self) -> bool:
+        """Notes the reported paths; returns False if other files may have changed as well."""
         since = self._failed_at
         if self.is_closed or (since is not None and time.monotonic() - since < _RETRY_SECONDS):
-            return None
+            return False
         try:
             if self._reports is None:
-                from watchfiles import watch
-
-                self._reports = watch(
-                    *self._folders,
-                    # With a filter, it would wait again after changes that the filter drops.
-                    watch_filter=None,
-                    debounce=1,
-                    step=_REPORT_MS,
-                    rust_timeout=1,
-                    yield_on_timeout=True,
-                    # It would be the default on WSL; here, old answers are not valid for long.
-                    force_polling=False,
-                )
-            paths = frozenset(path for _, path in next(self._reports))
-        except FileNotFoundError:
-            return None
+                self._reports = _Reports(self._folders)
+                return False
+            paths, are_all = self._reports.read()
         except (OSError, RuntimeError, StopIteration) as error:
-            _warn(error, "comparing the files with each request")
-            self._failed_at = time.monotonic()
-            return None
-        self._failed_at = None
-        return paths
+            self._stop()
+            if not isinstance(error, FileNotFoundError):
+                _warn(error, "comparing the files with each request")
+                self._failed_at = time.monotonic()
+            return False
+        self._paths.update(dict.fromkeys(filter(_counts, paths), self._mark))
+        if not paths.isdisjoint(map(os.fspath, self._folders)):
+            # The system watches a removed folder no more, even if it comes back.
+            self._stop()
+            return False
+        return are_all
 
     @cached_property
     def _is_local(self) -> bool:
@@ -219,6 +202,56 @@ class Watch:
             names = [f"{os.major(device)}:{os.minor(device)}" for device in devices]
             return all(types.get(name) in _LOCAL for name in names)
         return False
+
+
+class _Reports:
+    """The changes below folders, as the threads of watchfiles report them."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        """Begins to watch the folders. Raises `OSError` or `RuntimeError` if that fails."""
+        from shutil import rmtree
+        from tempfile import gettempdir, mkdtemp
+        from weakref import finalize
+
+        from watchfiles import watch
+
+        self._probes = mkdtemp(prefix="mind-", dir=os.path.realpath(gettempdir()))
+        self._remove_probes = finalize(self, rmtree, self._probes, ignore_errors=True)
+        self._count = 0
+        self._changes = watch(
+            *folders,
+            self._probes,
+            # With a filter, it would wait again after changes that the filter drops.
+            watch_filter=None,
+            debounce=1,
+            step=1,
+            rust_timeout=1,
+            yield_on_timeout=True,
+            # It would be the default on WSL; here, old answers are not valid for long.
+            force_polling=False,
+        )
+        next(self._changes)
+
+    def read(self) -> tuple[Set[str], bool]:
+        """Returns the paths that changed since the last call, and whether these are all.
+
+        Reports arrive in the order of the changes. So all have arrived when that of a probe has, a
+        file that is made for this call.
+        """
+        self._count += 1
+        deadline, probe = time.monotonic() + _REPORT_SECONDS, f"{self._probes}/{self._count}"
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL, 0o600))
+        os.unlink(probe)  # noqa: PTH108 - as it was made
+        paths = set[str]()
+        while probe not in paths and time.monotonic() < deadline:
+            paths.update(path for _, path in next(self._changes))
+        are_all = probe in paths
+        return {path for path in paths if not path.startswith(self._probes)}, are_all
+
+    def close(self) -> None:
+        """Stops watching."""
+        self._changes.close()
+        self._remove_probes()
 
 
 def _warn(error: BaseException, instead: str) -> None:

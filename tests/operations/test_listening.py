@@ -18,7 +18,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Listener, Memory
 from mimo.surroundings import Timer
-from tests.conftest import descriptors
+from tests.conftest import descriptors, descriptors_left
 from tests.serving import serving
 
 
@@ -52,7 +52,7 @@ def test_a_change_of_settings_leaves_no_files_open(memory: Memory, mind: Mind) -
     for number in range(6):
         change_settings(mind.folder, 10 + number)
         use(memory)
-        opened.append(descriptors())
+        opened.append(descriptors_left())
 
     assert max(opened[2:]) <= opened[1]
 
@@ -135,7 +135,7 @@ def test_a_server_that_only_other_processes_ask_uses_its_index_again(
     for number in range(9):
         seconds = 700.0 + number
         visit(memory)
-        opened.append(descriptors())
+        opened.append(descriptors_left())
 
     server = memory.mind()
     assert is_on_disk(server)
@@ -152,7 +152,7 @@ def test_a_change_of_settings_leaves_no_files_of_other_memories_open(mind: Mind)
         user = mind.user()
         assert user
         finding.search(user, "tea", finding.Options())
-        opened.append(descriptors())
+        opened.append(descriptors_left())
 
     assert max(opened[2:]) <= opened[1]
 

@@ -61,11 +61,8 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("limit", "value"), [("watches", 6), ("instances", 1)])
-def test_the_daemon_compares_the_files(
-    mind: Mind, environ: dict[str, str], limit: str, value: int
-) -> None:
-    words = limited(f"max_inotify_{limit}", value, *MIND, "daemon", "run")
+def test_the_daemon_compares_the_files(mind: Mind, environ: dict[str, str]) -> None:
+    words = limited("max_inotify_instances", 1, *MIND, "daemon", "run")
     log = mind.home / "logs" / "daemon.log"
     with subprocess.Popen(words, env=environ, stderr=subprocess.DEVNULL) as process:
         try:
@@ -79,13 +76,10 @@ def test_the_daemon_compares_the_files(
     assert log.read_text().count("can't be watched") == 1
 
 
-@pytest.mark.parametrize(("limit", "value"), [("watches", 6), ("instances", 0)])
-def test_a_server_compares_the_files(
-    mind: Mind, environ: dict[str, str], limit: str, value: int
-) -> None:
+def test_a_server_compares_the_files(mind: Mind, environ: dict[str, str]) -> None:
     client = {"name": "test", "version": "1"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    words = limited(f"max_inotify_{limit}", value, *MIND, "mcp")
+    words = limited("max_inotify_watches", 6, *MIND, "mcp")
     pipe, root = subprocess.PIPE, mind.project.root
     server = subprocess.Popen(words, cwd=root, env=environ, stdin=pipe, stdout=pipe, stderr=pipe)
 

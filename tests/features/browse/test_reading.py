@@ -3,7 +3,7 @@
 from mimo.features.browse.model import Place
 from mimo.features.browse.reading import Reader
 from mimo.mind import Mind
-from tests.conftest import descriptors
+from tests.conftest import descriptors_left
 from tests.features.browse.conftest import call
 
 
@@ -15,7 +15,7 @@ def test_a_change_of_settings_leaves_no_files_open(mind: Mind) -> None:
         (mind.folder / "config.toml").write_text(settings, encoding="utf-8")
         reader.page(Place(), 0, lambda: False)
         assert reader.has_changed()
-        opened.append(descriptors())
+        opened.append(descriptors_left())
     reader.close()
 
     assert max(opened[2:]) <= opened[1]

@@ -176,7 +176,7 @@ def test_a_hook_ignores_a_hostile_payload(world: Path, record_property: Record) 
         for payload in (data, *(event % data for event in events)):
             try:
                 hook.respond(payload, "", os.environ)
-            except (ValueError, RecursionError):
+            except ValueError:
                 continue
     record_property("tried", 2 * len(FILES))
 

@@ -9,7 +9,6 @@ import json
 from contextlib import closing
 from typing import Any
 
-from mimo.data.loads import loads
 from mimo.errors import Invalid
 from mimo.guard.privacy import redacted
 from mimo.mind import Mind
@@ -68,7 +67,7 @@ def newest(mind: Mind, conversation: str, limit: int | None) -> list[Any]:
     values = (_checked(conversation), -1 if limit is None else max(0, limit))
     with _database(mind) as database, database.reading() as connection:
         rows = connection.execute(query, values).fetchall() if connection else []
-    return [loads(text) for (text,) in reversed(rows)]
+    return [json.loads(text) for (text,) in reversed(rows)]
 
 
 def pop(mind: Mind, conversation: str) -> Any:
@@ -80,7 +79,7 @@ def pop(mind: Mind, conversation: str) -> Any:
             return None
         remove = "DELETE FROM turns WHERE conversation = ? AND place = ?"
         connection.execute(remove, (conversation, row[0]))
-    return loads(row[1])
+    return json.loads(row[1])
 
 
 def clear(mind: Mind, conversation: str) -> int:

@@ -65,12 +65,12 @@ class Manifest:
         return next((command for command in self.commands if command.name == name), None)
 
 
-def parse(text: str) -> Manifest:
+def parse(text: bytes | str) -> Manifest:
     """Returns the manifest in a file's text. Raises `Invalid`."""
     try:
-        data = loads(text)
+        data = loads(text, most=_MOST_BYTES)
     except DataError as error:
-        raise Invalid(f"the manifest is not JSON: {error}") from None
+        raise Invalid(f"the manifest can't be read as JSON: {error}") from None
     if not isinstance(data, dict):
         raise Invalid("the manifest is not a JSON object")
     commands = data.get("commands")
@@ -142,15 +142,9 @@ class FoundModule:
 def read_manifest(path: Path) -> Manifest:
     """Returns the manifest in a file. Raises `Invalid` and `StorageFailed`."""
     try:
-        data, _ = disk.look(path, limit=_MOST_BYTES)
+        return parse(disk.look(path, limit=_MOST_BYTES)[0])
     except OSError as error:
         raise files.failure("read", path, error) from error
-    if len(data) > _MOST_BYTES:
-        raise Invalid(f"the manifest has more than {_MOST_BYTES:,} bytes")
-    try:
-        return parse(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise Invalid("the manifest is not UTF-8") from None
 
 
 def packaged() -> Manifest:

@@ -148,7 +148,7 @@ def test_other_manifests_are_found_after_ours(tmp_path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "not JSON"),
+        ("{", "as JSON: line 1, column 2"),
         ("[]", "not a JSON object"),
         ('{"id": "x", "commands": []}', "commands"),
         (manifest(entrypoint="A.B, C"), "not Python's"),

@@ -74,7 +74,17 @@ HOME_NAMES = (
     *HOME_MARKS,
     *("audit", "cache", "clients", "config.toml", "daemon.json", "daemon.pid", "edges"),
     *("http-token", "lock", "logs", "memories", "run", "served", "sessions", "tokens.lock"),
-    *("tokens.toml", "trust", STORE, IGNORE_FILE, "lost+found", ".DS_Store"),
+    *(
+        "tokens.toml",
+        "trust",
+        "trust-earlier",
+        "trust.db",
+        "trust.db-journal",
+        STORE,
+        IGNORE_FILE,
+        "lost+found",
+        ".DS_Store",
+    ),
 )
 """All that is directly in a home, and what systems make there: `lost+found`, `.DS_Store`.
 

@@ -407,6 +407,7 @@ def _approve_own(mind: Mind, records: Sequence[Record]) -> None:
     Nothing gets there by a clone or a pull, and mind signs what agents add. So the others are the
     user's own, also if they were edited by hand.
     """
-    digests = [record.place.digest for record in records if record.memory.by is None]
+    own = [record.place for record in records if record.memory.by is None]
+    paths = {place.digest: place.path for place in own}
     with suppress(MindError):
-        mind.trust.approve(digests, reviewed=digests)
+        mind.trust.approve(paths, reviewed=paths, paths=paths)

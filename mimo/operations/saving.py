@@ -58,14 +58,15 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
     root = mind.project.root
 
     def approve(contents: Mapping[Path, bytes | None]) -> None:
-        digests = [
-            files.approval_of(path.relative_to(root).as_posix(), data)
+        names = {
+            path.relative_to(root).as_posix(): data
             for path, data in contents.items()
             if data is not None and path.is_relative_to(root)
-        ]
+        }
+        paths = {files.approval_of(name, data): name for name, data in names.items()}
         try:
             # For all projects, only the user's own texts get here, and these never fade.
-            mind.trust.approve(digests, reviewed=digests if mind.is_users else ())
+            mind.trust.approve(paths, reviewed=paths if mind.is_users else (), paths=paths)
         except MindError as error:
             # The text matters more than its approval, which the user can add later.
             message = f"it could not be approved and counts as untrusted: {error.message}"

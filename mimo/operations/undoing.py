@@ -404,11 +404,10 @@ def forget_ids(mind: Mind, ids: Iterable[str]) -> str | None:
 
 def _forget_id(mind: Mind, id: str) -> None:
     from mimo.store import append_log
-    from mimo.store.trust import Made
 
     mind.events.replace(id, handle_of(id))
     mind.accesses.forget(id)
-    Made(mind.trust).forget(id)
+    mind.trust.forget_id(id)
     shown = re.compile(rf'"{re.escape(json.dumps(id)[1:-1])}(?=[.#])'.encode())
     for path in files.safe_path(mind.project.root, SESSIONS).glob("*.json"):
         with suppress(MindError):  # A clone may bring anything.

@@ -8,7 +8,6 @@ from pathlib import Path
 from mimo import disk
 from mimo.frozen import NamedTuple
 from mimo.store import files
-from mimo.store.digests import Digests
 from mimo.store.projects import own_name
 
 
@@ -116,9 +115,3 @@ class GitAnswers(NamedTuple):
     """A commit of the history that the user follows."""
     stopped: str | None = None
     """The reason why the default branch is not followed although the user chose to."""
-    committed: Digests = Digests()
-    """Digests of the texts that the user committed."""
-    by_key: Digests = Digests()
-    """Digests of the texts in commits with the user's good signature."""
-    followed: Digests = Digests()
-    """Digests of the texts on the default branch that `only` permits."""

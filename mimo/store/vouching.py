@@ -16,7 +16,6 @@ from mimo.errors import Invalid, MindError
 from mimo.frozen import NamedTuple
 from mimo.memory.changes import UNREVIEWED
 from mimo.store import git, revisions
-from mimo.store.digests import Digests
 from mimo.store.files import approval_of, is_shared
 from mimo.store.location import GitAnswers, Location
 from mimo.store.walk import fault_of, segments_of
@@ -38,6 +37,20 @@ class _Brought(NamedTuple):
     """The blobs of the parents, in their order; a missing one is all zeros."""
 
 
+class Vouched(NamedTuple):
+    """The current answers of git, and the texts that they add or end."""
+
+    answers: GitAnswers
+    committed: frozenset[str] = frozenset()
+    """Digests of texts that the user committed since the last answers."""
+    signed: frozenset[str] = frozenset()
+    """Digests of texts in commits since then that have the user's good signature."""
+    still_signed: frozenset[str] | None = None
+    """Digests of all texts whose signatures are good; None if no earlier one can have ended."""
+    followed: frozenset[str] | None = None
+    """Digests of all texts on the default branch that `only` permits; None if they are the same."""
+
+
 class Vouching:
     """Questions to the git repository of one project."""
 
@@ -51,19 +64,23 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: GitAnswers, *, follow: bool, trusted: Callable[[str], bool]) -> GitAnswers:
+    def look(self, seen: GitAnswers, *, follow: bool, trusted: Callable[[str], bool]) -> Vouched:
         """Returns git's current answers. Raises `Invalid` if git can't be asked.
 
         `trusted` checks a digest against the approvals and the last answers.
         """
         has_key = bool(self._line("config", "--global", "--get", "user.signingkey"))
         signers, files = self._signers() if has_key or SIGNED in self._only else ("", [])
-        seen = self._with_own_commits(seen, trusted)
+        vouched = self._with_own_commits(Vouched(seen), trusted)
         if has_key:
-            seen = self._with_own_signatures(seen, signers)
-        answers = self._with_default_branch(seen, signers) if follow else _without_branch(seen)
+            vouched = self._with_own_signatures(vouched, signers)
+        if follow:
+            vouched = self._with_default_branch(vouched, signers)
+        else:
+            vouched = _without_branch(vouched)
         watched = (*_user_settings(), *files, *(self._remote_heads() if follow else ()))
-        return answers._replace(signers=signers, watched=watched)
+        answers = vouched.answers._replace(signers=signers, watched=watched)
+        return vouched._replace(answers=answers)
 
     def admitted(self) -> frozenset[str] | None:
         """Returns the digests of the files whose last commits `trust.only` permits.
@@ -116,28 +133,27 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(self, seen: GitAnswers, trusted: Callable[[str], bool]) -> GitAnswers:
-        common = self._location.common
+    def _with_own_commits(self, vouched: Vouched, trusted: Callable[[str], bool]) -> Vouched:
+        common, seen = self._location.common, vouched.answers
         email = self.email()
         if common is None or not email:
-            return seen
+            return vouched
         reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
-        digests = seen.committed.with_more(self._own(reflogs.made, email, trusted))
-        return seen._replace(
-            positions=reflogs.positions, rebasing=reflogs.rebasing, committed=digests
-        )
+        answers = seen._replace(positions=reflogs.positions, rebasing=reflogs.rebasing)
+        committed = self._own(reflogs.made, email, trusted)
+        return vouched._replace(answers=answers, committed=committed)
 
-    def _with_own_signatures(self, seen: GitAnswers, signers: str) -> GitAnswers:
+    def _with_own_signatures(self, vouched: Vouched, signers: str) -> Vouched:
+        seen = vouched.answers
         if not (email := self._own_email()):
-            return seen
-        before = seen.by_key
-        if before and seen.signers != signers:
-            still = self._own_signed(None, email)
-            before = Digests(frozenset(digest for digest in before if digest in still))
-        signed = self._own_signed(seen.signed, email)
+            return vouched
+        still, signed = None, self._own_signed(seen.signed, email)
+        if seen.signers != signers:
+            still = self._own_signed(None, email) if seen.signed else signed
         # A shallow clone may get more of its history, so it is checked as a whole each time.
         head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
-        return seen._replace(signed=head, by_key=before.with_more(signed))
+        answers = seen._replace(signed=head)
+        return vouched._replace(answers=answers, signed=signed, still_signed=still)
 
     def _own(
         self, made: Mapping[str, str | None], email: str, trusted: Callable[[str], bool]
@@ -260,39 +276,39 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: GitAnswers, signers: str) -> GitAnswers:
-        ref = self._default_ref()
+    def _with_default_branch(self, vouched: Vouched, signers: str) -> Vouched:
+        seen, ref = vouched.answers, self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
             reason = (
                 "there is no default branch: commit to `main` or `master`, set another one with "
                 "`git config init.defaultBranch NAME`, or `git remote set-head origin --auto`"
             )
-            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
+            return _without_branch(vouched, ref=seen.ref, stopped=reason)
         # Another remote may be that of a contributor, whose branch has the same history.
         if seen.ref is not None and seen.ref.split("/")[:3] != ref.split("/")[:3]:
             reason = (
                 f"the default branch is now `{short_name(ref)}`, not `{short_name(seen.ref)}`; "
                 "`mind trust --follow` follows it"
             )
-            return _without_branch(seen)._replace(ref=seen.ref, stopped=reason)
+            return _without_branch(vouched, ref=seen.ref, stopped=reason)
         if seen.base is not None and not self._is_related(seen.base, tip):
             reason = (
                 f"`{short_name(ref)}` shares no history with the followed commits; "
                 "`mind trust --follow` follows its current history"
             )
-            return _without_branch(seen)._replace(ref=ref, stopped=reason)
+            return _without_branch(vouched, ref=ref, stopped=reason)
         signed = SIGNED in self._only and seen.signers != signers
         if signed or (seen.tip, seen.only) != (tip, self._only):
-            texts = (
-                self._by(self._only, tip)
-                if self._only
-                else self._approvals(self._tree(tip).items())
-            )
-            seen = seen._replace(followed=Digests(texts), only=self._only)
+            if self._only:
+                texts = self._by(self._only, tip)
+            else:
+                texts = self._approvals(self._tree(tip).items())
+            vouched, seen = vouched._replace(followed=texts), seen._replace(only=self._only)
         # The same applies to the authors of the files of a shallow clone.
         last = None if self._only and git.boundary(self._root) else tip
-        return seen._replace(ref=ref, tip=last, base=tip, stopped=None)
+        answers = seen._replace(ref=ref, tip=last, base=tip, stopped=None)
+        return vouched._replace(answers=answers)
 
     def _default_ref(self) -> str | None:
         """Returns the full name of the default branch: the remote's, or the local one."""
@@ -428,9 +444,12 @@ def _user_settings() -> list[str]:
     return [os.path.expanduser(name) for name in ("~/.gitconfig", f"{folder}/git/config")]  # noqa: PTH111
 
 
-def _without_branch(seen: GitAnswers) -> GitAnswers:
-    """Returns answers without the default branch; the chosen history stays."""
-    return seen._replace(ref=None, tip=None, stopped=None, followed=GitAnswers().followed)
+def _without_branch(
+    vouched: Vouched, *, ref: str | None = None, stopped: str | None = None
+) -> Vouched:
+    """Returns answers without texts of the default branch; the chosen history stays."""
+    answers = vouched.answers._replace(ref=ref, tip=None, stopped=stopped)
+    return vouched._replace(answers=answers, followed=frozenset())
 
 
 def _is_by(commit: bytes, email: str) -> bool:

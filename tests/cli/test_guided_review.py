@@ -262,7 +262,7 @@ def test_only_the_listed_texts_are_trusted(tmp_path, words):
             screen.press("y")
             screen.until("2 of 2 files are trusted")
         assert screen.ended() == (1 if words == ("trust",) else 0)
-    assert (tmp_path / "home" / "trust").exists() == (words == ("review",))
+    assert (tmp_path / "home" / "trust.db").exists() == (words == ("review",))
 
 
 def test_an_untrusted_memory_is_viewed_and_trusted(tmp_path):
@@ -452,7 +452,7 @@ def test_interrupted_trust_approves_nothing(tmp_path):
         screen.press("\x03")
         screen.until("interrupted")
         assert screen.ended() == 130
-    assert not (tmp_path / "home" / "trust").exists()
+    assert not (tmp_path / "home" / "trust.db").exists()
 
 
 def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):

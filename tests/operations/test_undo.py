@@ -522,7 +522,7 @@ def test_purge_leaves_no_copy_in_any_file(mind: Mind) -> None:
         assert run(mind, "search", query=query).results
     mind.accesses.flush()
     assert {path.name for path in holding(mind, b"swordfish")} >= {
-        "accesses.log", "made", "a.json", "events.jsonl",
+        "accesses.log", "trust.db", "a.json", "events.jsonl",
     }  # fmt: skip
 
     other = mind.reopened()  # As another process that has the index open.

@@ -56,7 +56,7 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("status", "policy show", "doctor", "search limit --scope all"),
     ),
     "this machine's own state": (
-        ("home/projects.json", "home/trust/*/*", "home/made/*", "home/audit/*/*", "home/audit/key"),
+        ("home/projects.json", "home/trust.db*", "home/audit/*/*", "home/audit/key"),
         ("status", "doctor", "audit verify", "load checkpoint"),
     ),
     "the project's local state": (

@@ -1,12 +1,12 @@
 """Faults of the disk, as commands meet them: nothing is lost without a word."""
 
-import errno
-import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mimo import sqlite
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
@@ -22,8 +22,8 @@ def run(mind: Mind, *words: str) -> int:
     return main(list(words), open=lambda _: mind.reopened())
 
 
-def lists(mind: Mind) -> Path:
-    return next((mind.home / "trust").rglob("approved"))
+def approvals(mind: Mind) -> Path:
+    return mind.home / "trust.db"
 
 
 @pytest.mark.attack("trust lost with a damaged list")
@@ -31,21 +31,21 @@ def test_a_damaged_list_of_approvals_is_replaced_by_the_user_alone(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
-    damaged = lists(mind).read_bytes() + b"nonsense\n"
-    lists(mind).write_bytes(damaged)
+    damaged = approvals(mind).read_bytes()[:5000]
+    approvals(mind).write_bytes(damaged)
 
     assert run(mind, "add", "The kettle holds two litres") == 0
     errors = capsys.readouterr().err
     assert "could not be approved" in errors
     assert "is damaged" in errors
-    assert lists(mind).read_bytes() == damaged
+    assert approvals(mind).read_bytes() == damaged
 
     assert run(mind, "doctor") == 1
     assert "no text is trusted" in capsys.readouterr().out
 
     assert run(mind, "trust") == 0
     assert ".damaged" in capsys.readouterr().err
-    assert lists(mind).with_name("approved.damaged").read_bytes() == damaged
+    assert approvals(mind).with_name("trust.db.damaged").read_bytes() == damaged
     assert mind.reopened().trust.trusted(record.place.digest)
 
 
@@ -54,21 +54,23 @@ def test_a_full_disk_fails_the_approval_and_keeps_the_others(
     mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
-    before = lists(mind).read_bytes()
-    path = mind.folder / "facts/by_hand.md"
-    path.write_text("Milk goes in first\n", encoding="utf-8")
-    write = os.write
+    before = approvals(mind).read_bytes()
+    for number in range(90):
+        path = mind.folder / f"facts/by_hand_{number}.md"
+        path.write_text(f"Cup {number} is blue\n", encoding="utf-8")
+    connect = sqlite.connect
 
-    def full(descriptor: int, data: bytes) -> int:
-        if len(data) > 20:
-            return write(descriptor, data[:20])
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    def full(path: Path | None, **options: Any) -> sqlite.Connection:
+        connection = connect(path, **options)
+        if path == approvals(mind):
+            connection.execute("PRAGMA max_page_count = 1")  # It can't grow.
+        return connection
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "write", lambda fd, data: full(fd, data[:21]))
-        assert run(mind, "trust", "by_hand") == 1
-    assert "no space left on the disk" in capsys.readouterr().err
-    assert lists(mind).read_bytes() == before
+        patched.setattr(sqlite, "connect", full)
+        assert run(mind, "trust") == 1
+    assert "disk is full" in capsys.readouterr().err
+    assert approvals(mind).read_bytes() == before
     assert mind.reopened().trust.trusted(record.place.digest)
 
 

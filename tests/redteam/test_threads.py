@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
@@ -29,7 +28,8 @@ from mimo.index.tables import Tables
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.operations.listening import Memory
-from mimo.store import digests, files, trust
+from mimo.store import approvals as stored
+from mimo.store import files, trust
 from mimo.store.trust import Trust
 from mimo.store.vouching import Vouching
 from tests.conftest import NOW, git
@@ -284,25 +284,13 @@ def test_a_search_of_a_removed_index_leaves_nothing_for_the_new_one(
         assert name in found(name)
 
 
-def test_an_approval_is_kept_while_another_call_reads_the_lists_again(
-    home: Path, root: Path, held_up: HeldUp, monkeypatch: pytest.MonkeyPatch
+def test_an_approval_is_kept_while_another_call_reads_the_approvals_again(
+    home: Path, root: Path, held_up: HeldUp
 ) -> None:
     approvals = Trust(home, root)
     approvals.approve([ONE])
     Trust(home, root).approve([TWO])  # Another process.
-    stamp, append = disk.stamp, digests.append
-
-    def appended(*args: Any) -> None:
-        append(*args)
-        monkeypatch.setattr(disk, "stamp", stamped)
-
-    def stamped(path: str) -> object:
-        monkeypatch.setattr(disk, "stamp", stamp)
-        held_up.let_go()
-        return stamp(path)
-
-    monkeypatch.setattr(digests, "append", appended)
-    held_up.at(Trust, "_read_lists")
+    held_up.at(stored.Database, "approvals")
     held_up.run(lambda: approvals.approved(ONE), lambda: approvals.approve([THREE]))
     assert approvals.approved(THREE)
 
@@ -327,7 +315,7 @@ def test_the_first_approvals_of_a_project_may_be_made_at_once(
     home: Path, root: Path, held_up: HeldUp
 ) -> None:
     approvals = Trust(home, root)
-    held_up.at(trust, "_folder")
+    held_up.at(trust, "_key")
     held_up.run(lambda: approvals.approve([ONE]), lambda: approvals.approve([TWO]))
     assert Trust(home, root).approved(ONE)
     assert Trust(home, root).approved(TWO)

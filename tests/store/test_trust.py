@@ -2,16 +2,19 @@
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from mimo.errors import LaterFormat, StorageFailed
-from mimo.store import digests
+from mimo.store.approvals import Database
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_entries
 from mimo.store.location import locate
 from mimo.store.projects import known_owner, own_name
 from mimo.store.trust import Trust
+from mimo.store.vouching import Vouching
 from tests.conftest import git
 
 
@@ -34,9 +37,10 @@ def root(tmp_path):
     return root
 
 
-def kept(home):
-    (folder,) = (home / "trust").iterdir()
-    return folder
+def sql(home, *statements):
+    """Runs statements as another program does; returns the rows of the last one."""
+    with closing(sqlite3.connect(home / "trust.db", isolation_level=None)) as database:
+        return [database.execute(statement).fetchall() for statement in statements][-1]
 
 
 def marks(folder):
@@ -50,16 +54,14 @@ def test_a_text_is_untrusted_until_it_is_approved(home, root):
     assert trust.approve([ONE, TWO]) == 1
     assert trust.trusted(ONE)
     assert not trust.trusted(digest(3))
-    assert (trust.state.approved, trust.state.follow, trust.state.in_git) == (2, False, False)
+    assert (trust.state.approved, trust.state.follow, trust.state.in_git) == (True, False, False)
     assert Trust(home, root).trusted(TWO)
 
 
 def test_approvals_of_a_later_version_are_never_changed(home, root):
     Trust(home, root).approve([ONE], reviewed=[ONE])
-    folder = kept(home)
-    state = json.loads((folder / "state.json").read_text())
-    (folder / "state.json").write_text(json.dumps({**state, "follow": True, "format": 2}))
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    sql(home, "UPDATE project SET follow = 'on'", "PRAGMA user_version = 2")
+    before = (home / "trust.db").read_bytes()
     trust = Trust(home, root)
 
     for change in (
@@ -75,20 +77,8 @@ def test_approvals_of_a_later_version_are_never_changed(home, root):
 
     assert not trust.trusted(ONE)
     assert not trust.trusted(TWO)
-    after = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert after.keys() == before.keys()
-    assert all(after[name] == before[name] for name in before if name != "lock")
-
-
-@pytest.mark.parametrize("number", ["2", 0, -1, None, True, 1.5])
-def test_a_format_that_is_not_a_number_trusts_nothing(home, root, number):
-    Trust(home, root).approve([ONE])
-    folder = kept(home)
-    state = json.loads((folder / "state.json").read_text())
-    (folder / "state.json").write_text(json.dumps({**state, "format": number}))
-
-    assert not Trust(home, root).trusted(ONE)
-    assert "is damaged" in str(Trust(home, root).state.problem)
+    assert trust.few(100) == frozenset()
+    assert (home / "trust.db").read_bytes() == before
 
 
 def test_a_change_of_a_branch_in_a_reftable_is_noticed(tmp_path):
@@ -128,7 +118,7 @@ def test_approvals_of_another_process_apply_at_once(home, root):
     assert here.trusted(TWO)
     other.forget()
     assert not here.trusted(ONE)
-    assert here.state.approved == 0
+    assert not here.state.approved
 
 
 def test_forget_without_approvals_does_nothing(home, root):
@@ -136,72 +126,107 @@ def test_forget_without_approvals_does_nothing(home, root):
     assert not home.exists()
 
 
-def test_the_folder_is_named_by_the_mark_and_records_the_path(home, root):
+def test_the_key_is_a_digest_of_the_mark_and_the_path_is_recorded(home, root):
     Trust(home, root).approve([ONE])
-    folder = kept(home)
     mark = marks(root / ".mind" / ".local")[0].read_text().strip()
-    assert folder.name == hashlib.sha256(f"{mark}\0.".encode()).hexdigest()
-    state = {"path": str(root), "git": False, "follow": False}
-    assert json.loads((folder / "state.json").read_text()) == state
-    assert (folder / "approved").stat().st_mode & 0o077 == 0
+    key = hashlib.sha256(f"{mark}\0.".encode()).hexdigest()
+    rows = sql(home, "SELECT key, folder, follow, answers FROM project")
+    assert rows == [(key, str(root), "off", None)]
+    assert (home / "trust.db").stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("approved", f"{ONE}\nnonsense\n"),
-        ("approved", f"{ONE}\n{TWO[:30]}\n"),
-        ("approved", f"{ONE.upper()}\n"),
-        ("state.json", "{"),
-        ("state.json", '{"follow": 1, "path": "x"}'),
-        ("state.json", '{"path": "/another"}'),
-        ("state.json", "[]"),
-    ],
-)
-def test_a_damaged_list_is_reported_and_nothing_is_trusted(home, root, name, content):
+def test_the_path_and_the_kind_of_an_approved_file_are_recorded_if_they_are_known(home, root):
+    trust = Trust(home, root)
+    paths = {
+        digest(1): ".mind/facts/tea.md",
+        digest(2): ".mind/private/facts/tea.md",
+        digest(3): ".mind/policy.yaml",
+        digest(4): ".mind/procedures/greet@1.0.md",
+        digest(5): ".mind/values/agent/last.md",
+        digest(6): ".mind/sources/guide.md",
+        digest(7): ".mind/edges/cold.md",
+        digest(8): "docs/decisions/one.md",
+        digest(9): ".mind/facts/caf\udce9.md",
+        digest(10): ".git/commits/1",
+    }
+    alone = f"{ALONE}{digest(10)}"
+    trust.approve([*paths, alone, digest(0)], paths={**paths, alone: paths.pop(digest(10))})
+    paths[digest(10)] = ".git/commits/1"
+    query = "SELECT lower(hex(digest)), path, kind, state, since > 1700000000 FROM approval"
+    rows = {row[0]: row[1:] for row in sql(home, query)}
+    kinds = "memory memory policy procedure value source edge memory memory commit".split()
+    assert rows == {
+        digest(0): (b"", "", "approved", 1),
+        **{
+            text: (path.encode("utf-8", "surrogateescape"), kind, "approved", 1)
+            for (text, path), kind in zip(paths.items(), kinds, strict=True)
+        },
+    }
+
+
+DAMAGES = {
+    "no database": lambda path: path.write_bytes(b"nonsense" * 200),
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    "a missing table": lambda path: sql(path.parent, "DROP TABLE approval"),
+    "a missing column": lambda path: sql(path.parent, "ALTER TABLE project DROP COLUMN follow"),
+    "another format": lambda path: sql(path.parent, "PRAGMA user_version = 0"),
+    "a negative format": lambda path: sql(path.parent, "PRAGMA user_version = -1"),
+    "another word": lambda path: sql(path.parent, "UPDATE project SET follow = 'yes'"),
+    "a text without a code": lambda path: sql(
+        path.parent, "UPDATE project SET follow = CAST(x'ff' AS TEXT)"
+    ),
+    "answers": lambda path: sql(path.parent, "UPDATE project SET answers = '{'"),
+    "answers of another kind": lambda path: sql(path.parent, "UPDATE project SET answers = '[]'"),
+    "deep answers": lambda path: sql(path.parent, f"UPDATE project SET answers = '{'[' * 20_000}'"),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a link": lambda path: path.symlink_to(path.rename(path.with_name("moved"))),
+}
+
+
+@pytest.mark.attack("trust lost with a damaged list")
+@pytest.mark.attack("symbolic link")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_database_is_reported_and_nothing_is_trusted(home, root, damage):
     Trust(home, root).approve([ONE])
     Trust(home, root).follow(True)
-    (kept(home) / name).write_text(content)
+    open_ = Trust(home, root)
+    assert open_.trusted(ONE)
+    DAMAGES[damage](home / "trust.db")
+    for trust in (Trust(home, root), open_):
+        assert not trust.trusted(ONE)
+        assert not trust.approved(ONE)
+        assert trust.few(9) == trust.reviewed() == frozenset()
+        assert "trust.db` is damaged" in (trust.state.problem or "")
+        with pytest.raises(StorageFailed, match="is damaged"):
+            trust.approve([TWO])
+        assert not trust.trusted(TWO)
+    assert "trust.db.damaged" in (open_.repair() or "")
+    assert open_.repair() is None
+    open_.approve([TWO])
+    for each in (open_, trust, Trust(home, root)):
+        assert each.state.problem is None
+        assert each.trusted(TWO)
+        assert not each.trusted(ONE)
+    assert (home / "trust.db.damaged").exists()
+
+
+def test_an_empty_database_has_no_approvals_and_gets_new_ones(home, root):
+    Trust(home, root).approve([ONE])
+    (home / "trust.db").write_bytes(b"")
     trust = Trust(home, root)
     assert not trust.trusted(ONE)
-    assert name in (trust.state.problem or "")
-    with pytest.raises(StorageFailed, match="is damaged"):
-        trust.approve([TWO])
-    assert (kept(home) / name).read_text() == content
-    assert ".damaged" in (trust.repair() or "")
-    assert trust.repair() is None
     trust.approve([TWO])
-    assert trust.state.problem is None
-    assert trust.trusted(TWO)
-    assert not trust.trusted(ONE)
-    assert (kept(home) / f"{name}.damaged").read_text() == content
+    assert (trust.trusted(ONE), trust.trusted(TWO)) == (False, True)
 
 
-@pytest.mark.attack("trust lost with a torn line")
-def test_a_torn_last_line_voids_no_other_approval(home, root):
-    Trust(home, root).approve([ONE])
-    whole = (kept(home) / "approved").read_bytes()
-    for cut in (1, 30, 63, 64):
-        (kept(home) / "approved").write_bytes(whole + TWO[:cut].encode())
-        trust = Trust(home, root)
-        assert (trust.trusted(ONE), trust.trusted(TWO), trust.state.problem) == (True, False, None)
-        assert "torn" in (trust.state.notice or "")
-    Trust(home, root).approve([TWO])
-    assert Trust(home, root).trusted(TWO)
-    assert (kept(home) / "approved").read_bytes() == whole + f"{TWO}\n".encode()
-
-
-@pytest.mark.attack("symbolic link")
-def test_a_link_in_the_place_of_a_list_is_not_trusted(home, root, tmp_path):
-    Trust(home, root).approve([ONE])
-    listed = kept(home) / "approved"
-    moved = listed.rename(tmp_path / "moved")
-    listed.symlink_to(moved)
+def test_a_database_that_is_removed_ends_all_approvals(home, root):
     trust = Trust(home, root)
+    trust.approve([ONE])
+    (home / "trust.db").unlink()
     assert not trust.trusted(ONE)
-    assert trust.state.problem
-    with pytest.raises(StorageFailed):
-        trust.approve([TWO])
+    assert not (home / "trust.db").exists()
+    trust.approve([TWO])
+    assert (trust.trusted(ONE), trust.trusted(TWO)) == (False, True)
 
 
 def test_only_a_digest_can_be_approved(home, root):
@@ -375,7 +400,9 @@ def test_a_project_that_moved_keeps_its_trust_and_another_home_has_none(
 def test_approvals_kept_by_the_path_are_not_used_and_can_be_removed(home, root):
     before = home / "trust" / hashlib.sha256(str(root).encode()).hexdigest()
     before.mkdir(parents=True)
-    (before / "state.json").write_text(json.dumps({"path": str(root), "follow": True}))
+    (before / "state.json").write_text(
+        json.dumps({"path": str(root), "git": False, "follow": True})
+    )
     (before / "approved").write_text(f"{ONE}\n")
     trust = Trust(home, root)
     assert not trust.trusted(ONE)
@@ -538,37 +565,33 @@ def committed(home, root):
 def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):
     tea = committed(home, root)
 
-    def full(path, *_, **__):
-        raise StorageFailed(f"can't write `{path}`", hint="")
+    def full(*_, **__):
+        raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr("mimo.store.files.replace", full)
-    assert Trust(home, root, globs=()).trusted(tea)
-    monkeypatch.undo()
-    assert not Trust(home, root).trusted(tea)
-
-
-def test_threads_ask_while_another_one_reads_the_lists_again(home, root, monkeypatch):
-    tea = committed(home, root)
+    monkeypatch.setattr(Database, "changing", full)
     trust = Trust(home, root, globs=())
     assert trust.trusted(tea)
-    Trust(home, root).approve([ONE])
-    answers, read = [], digests.read_log
-
-    def asking(path):
-        with monkeypatch.context() as patch:
-            # Another thread has seen that nothing changed, and was then held up.
-            patch.setattr(Trust, "_refresh", lambda _: None)
-            answers.append((trust.trusted(tea), trust.state.approved))
-        return read(path)
-
-    monkeypatch.setattr(digests, "read_log", asking)
-    assert trust.trusted(ONE)
-    assert answers == [(True, 0)]
+    assert trust.trusted(tea)
+    monkeypatch.undo()
+    assert not Trust(home, root).trusted(tea)
+    Trust(home, root.parent).approve([ONE])
+    assert trust.trusted(tea)
 
 
-def test_ten_thousand_approvals_are_all_trusted(home, root):
-    many = [digest(number) for number in range(10_000)]
-    Trust(home, root).approve(many)
-    trust = Trust(home, root)
-    assert all(map(trust.trusted, many))
-    assert trust.state.approved == 10_000
+def test_answers_of_another_process_are_not_overwritten(home, root, monkeypatch):
+    tea = committed(home, root)
+    look, asked = Vouching.look, []
+
+    def looking(self, *args, **options):
+        answer = look(self, *args, **options)
+        asked.append(1)
+        if len(asked) == 1:
+            assert Trust(home, root, globs=()).trusted(tea)
+        return answer
+
+    monkeypatch.setattr(Vouching, "look", looking)
+    trust = Trust(home, root, globs=())
+    assert trust.trusted(tea)
+    assert len(asked) == 2, "the other process asked, so this one does not ask again"
+    assert trust.revoke([tea]) == 1
+    assert not trust.trusted(tea)

@@ -75,6 +75,13 @@ def test_a_store_of_a_released_version_can_be_changed(store: Store, version: str
     assert {row["trust"] for row in after} == {"trusted"}
 
 
+def used(store: Store) -> Path:
+    """Returns the folder of a store that this version has used, so that it has its own files."""
+    top = store(VERSIONS[-1])
+    mind(top, LATER, "list")
+    return top
+
+
 def later_store(top: Path) -> None:
     settings = top / "shop/.mind/config.toml"
     text = settings.read_text("utf-8")
@@ -166,7 +173,7 @@ WRITING = [
 def test_no_command_writes_into_a_project_of_a_later_format(
     store: Store, monkeypatch: pytest.MonkeyPatch, spec: Spec, arguments: dict[str, Any]
 ) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     later_store(top)
     monkeypatch.chdir(top / "shop")
     before = contents(top)
@@ -189,7 +196,7 @@ def opened(top: Path) -> dict[str, Any]:
 
 
 def test_a_project_of_a_later_format_can_be_read(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     later_store(top)
 
     for words, answer in json.loads((top / "answers.json").read_text("utf-8")):
@@ -203,7 +210,7 @@ def test_a_project_of_a_later_format_can_be_read(store: Store) -> None:
 def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
     store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     mind(top, LATER, "index")  # Its tables may be of an earlier version.
     later_store(top)
     (top / "shop/docs/guide.md").write_text("# Guide\n\nWater cools.\n", "utf-8")
@@ -227,7 +234,7 @@ def test_the_daemon_and_hooks_write_nothing_into_a_project_of_a_later_format(
 
 
 def test_the_memory_for_all_projects_is_not_written_in_a_later_format(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     folder = top / "home/.mind/memories/.mind"
     (path,) = folder.rglob("*.md")
     (folder / "config.toml").write_text("format = 2\n", "utf-8")
@@ -248,25 +255,20 @@ def test_the_memory_for_all_projects_is_not_written_in_a_later_format(store: Sto
 # Approvals.
 
 
-def add_format(path: Path) -> None:
-    data = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps({"format": 2, **data}), "utf-8")
+def approvals(top: Path) -> sqlite3.Connection:
+    return sqlite3.connect(top / "home/.mind/trust.db", isolation_level=None)
 
 
-def begin_with_format(path: Path) -> None:
-    path.write_bytes(b"format 2\n" + path.read_bytes())
+def make_later(top: Path) -> None:
+    with closing(approvals(top)) as connection:
+        connection.execute("ALTER TABLE approval ADD COLUMN more")
+        connection.execute("PRAGMA user_version = 2")
 
 
-@pytest.mark.parametrize(
-    ("name", "spoil"), [("state.json", add_format), ("approved", begin_with_format)]
-)
-def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(
-    store: Store, name: str, spoil: Callable[[Path], None]
-) -> None:
-    top = store(VERSIONS[-1])
-    state = trust_of(top / "shop", top)
+def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(store: Store) -> None:
+    top = used(store)
     rows = mind(top, LATER, "list")["memories"]
-    spoil(state / name)
+    make_later(top)
     before = contents(top)
 
     for words in (
@@ -298,16 +300,15 @@ def test_a_trust_store_of_a_later_version_trusts_nothing_and_stays(
 
 
 def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> None:
-    top = store(VERSIONS[-1])
-    state = trust_of(top / "shop", top)
+    top = used(store)
     text = files.digest(b"a text of another author")
-    (state / "approved").write_bytes((state / "approved").read_bytes() + f"{text}\n".encode())
     (path,) = (top / "shop/.mind/procedures").glob("*.md")
     procedure = files.approval_of(f".mind/procedures/{path.name}", path.read_bytes())
     with closing(Mind(**opened(top))) as memory:
+        memory.trust.approve([text])
         assert memory.trust.trusted(text)
         assert memory.trust.approved(procedure)
-        add_format(state / "state.json")
+        make_later(top)
         assert not memory.trust.trusted(text)
         assert not memory.trust.approved(procedure)
         assert memory.trust.few(100) == frozenset()
@@ -316,8 +317,8 @@ def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> N
 def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository(
     store: Store,
 ) -> None:
-    top = store(VERSIONS[-1])
-    add_format(trust_of(top / "shop", top) / "state.json")
+    top = used(store)
+    make_later(top)
     git(top / "shop", "init", "-q")
     before = contents(top)
 
@@ -327,17 +328,11 @@ def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository
     assert contents(top) == before
 
 
-def trust_of(root: Path, top: Path) -> Path:
-    """Returns the folder of the approvals of a project: the one that has its saved checkpoints."""
-    (made,) = (top / "home/.mind/trust").glob("*/made")
-    return made.parent
-
-
 # The audit log.
 
 
 def test_an_audit_log_of_a_later_version_stays(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     log = top / "shop/.mind/.local/audit.jsonl"
     log.write_bytes(log.read_bytes() + b'{"event":{"n":99},"format":2}\n')
     before = contents(top), log.read_bytes()
@@ -361,7 +356,7 @@ def test_an_audit_log_of_a_later_version_stays(store: Store) -> None:
 
 
 def test_a_value_of_a_later_version_stays(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     (path,) = (top / "shop/.mind/values").rglob("*.md")
     path.write_bytes(path.read_bytes().replace(b"---\n", b"---\nformat: 2\n", 1))
     before = contents(top)
@@ -377,12 +372,12 @@ def test_a_value_of_a_later_version_stays(store: Store) -> None:
     assert mind(top, LATER, "value", "put", "agent.build", "next", "1")
 
     assert {path: data for path, data in contents(top).items() if path in before} == before | {
-        path: path.read_bytes() for path in before if path.name in ("approved",)
+        path: path.read_bytes() for path in before if path.name == "trust.db"
     }
 
 
 def test_unknown_keys_in_the_header_of_a_value_are_kept(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     (path,) = (top / "shop/.mind/values").rglob("*.md")
     path.write_bytes(path.read_bytes().replace(b"---\n", b"---\nowner: [ana, bo]\n", 1))
 
@@ -397,7 +392,7 @@ def test_unknown_keys_in_the_header_of_a_value_are_kept(store: Store) -> None:
 
 
 def test_a_temporary_value_of_a_later_version_stays(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     mind(top, LATER, "value", "put", "agent.build", "soon", "1", "--ttl-seconds", "1000")
     (path,) = (top / "shop/.mind/.local").glob("values-*.db")
     with closing(sqlite3.connect(path)) as connection:
@@ -413,7 +408,7 @@ def test_a_temporary_value_of_a_later_version_stays(store: Store) -> None:
 
 
 def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     for key, seconds in (("soon", "1000"), ("late", "3000")):
         mind(top, LATER, "value", "put", "agent.build", key, "1", "--ttl-seconds", seconds)
     later_store(top)
@@ -433,7 +428,7 @@ def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> Non
 def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     count = len(mind(top, LATER, "undo", "--list")["changes"])
     with monkeypatch.context() as patch:
         entry = trash._of_entry
@@ -457,7 +452,7 @@ def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
 def test_a_change_in_the_trash_of_a_later_version_is_never_too_old(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     folder = top / "shop/.mind/.local/trash"
     earlier = set(folder.iterdir())
     with monkeypatch.context() as patch:
@@ -474,7 +469,7 @@ def test_a_change_in_the_trash_of_a_later_version_is_never_too_old(
 
 
 def test_a_run_of_a_later_version_stays(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     (path,) = (top / "shop/.mind/.local/executions").glob("*/journal.jsonl")
     path.write_bytes(path.read_bytes().replace(b"{", b'{"format": 2, ', 1))
     before = contents(top)
@@ -487,7 +482,7 @@ def test_a_run_of_a_later_version_stays(store: Store) -> None:
 
 
 def test_files_of_a_later_version_in_the_home_stay(store: Store) -> None:
-    top = store(VERSIONS[-1])
+    top = used(store)
     home = top / "home/.mind"
     listed = json.loads((home / "projects.json").read_text("utf-8"))
     (home / "projects.json").write_text(json.dumps({"format": 2, "projects": listed}), "utf-8")

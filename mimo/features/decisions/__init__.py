@@ -13,7 +13,6 @@ from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, R
 from mimo.mind import Mind
 from mimo.operations import finding, lookup, refresh, saving
 from mimo.store import git
-from mimo.store.trust import Made
 from mimo.text.phrases import notices
 
 
@@ -229,7 +228,7 @@ def save_checkpoint(mind: Mind, draft: Memory, *, private: bool = False) -> Reco
 def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
     """Records that checkpoints were made on this machine, and on which branch if it is known."""
     try:
-        Made(mind.trust).add(ids, on)
+        mind.trust.add_checkpoints(ids, on)
     except StorageFailed as error:
         # The checkpoint itself is stored; it is only not recognised as made here.
         mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
@@ -241,7 +240,7 @@ def latest_checkpoint(mind: Mind) -> Resumed | None:
     In order of preference: one made on this machine and branch, one made on this machine, an
     approved one of another author, one that is not approved.
     """
-    made, here = Made(mind.trust).branches(), git.branch(mind.project.root)
+    made, here = mind.trust.checkpoints(), git.branch(mind.project.root)
     trusted = mind.trust.checker()
     own = foreign = unapproved = None
     for record in _active(mind):

@@ -175,9 +175,7 @@ def restore(
     not, goes to the trash: `mind undo` brings it back. A person who restores a text of another
     author approves it.
     """
-    was_trusted = mind.trust.checker()
-    record, commit, replaced = revisions.restore(mind, id, at)
-    digest = record.place.digest
+    record, commit, replaced, was_trusted = revisions.restore(mind, id, at)
     return Restored(
         id=record.parent or record.memory.id,
         title=record.origin if record.parent else record.memory.heading,
@@ -185,7 +183,7 @@ def restore(
         file=record.place.path,
         commit=_commit(commit),
         replaced=replaced or None,
-        approved=(mind.trust.trusted(digest) and not was_trusted(digest)) or None,
+        approved=(not was_trusted and mind.trust.trusted(record.place.digest)) or None,
         undo=undoing.entry_id(),
     )
 

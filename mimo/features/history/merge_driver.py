@@ -111,7 +111,8 @@ class _Driver:
 
                 self._trust = Trust(home_of(os.environ), self._root)
             if self._trust.trusted(digest(ours)) and self._trust.trusted(digest(theirs)):
-                self._trust.approve([digest(merged)])
+                text = digest(merged)
+                self._trust.approve([text], paths={text: _in_project(path)})
         except (MindError, OSError) as error:
             _warn(path, f"the merge could not be approved ({error}); `mind review` shows it")
 

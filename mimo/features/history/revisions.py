@@ -21,7 +21,7 @@ from mimo.mind import Mind
 from mimo.operations import lookup, past, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
-from mimo.store import git, revisions
+from mimo.store import files, git, revisions
 from mimo.store.commit import pending
 from mimo.store.git import Line
 from mimo.store.memories import NewFile
@@ -294,19 +294,21 @@ def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
     return [(line, commits[line.commit]) for line in lines]
 
 
-def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool]:
+def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool, bool]:
     """Restores a memory or an ingested file: its file becomes the file of that commit.
 
-    Returns the memory, or the first chunk, the commit, and whether it replaced another text. Raises
+    Returns the memory, or the first chunk, the commit, whether it replaced another text, and
+    whether the restored text was trusted before. Raises
     `NotFound` if that commit does not have it, and `Invalid` for a chunk, and for a line of the
     log, which mind never changes.
     """
     then = past.at(mind, revision)
     if parts := lookup.source(then.mind, id, surely=True):
         data = then.mind.store.raw(parts[0])
+        was_trusted = mind.trust.trusted(files.digest(data))
         present = refresh.up_to_date(mind).parts(parts[0].parent or "")
         differs = bool(present) and mind.store.raw(present[0]) != data
-        return _restored_source(mind, parts[0], data), then.commit, differs
+        return _restored_source(mind, parts[0], data), then.commit, differs, was_trusted
     record = lookup.one(then.mind, id, surely=True)
     place, commit = record.place, then.commit.short
     if place.path == LOG:
@@ -322,13 +324,14 @@ def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit, bool]:
             f" `mind restore {then.mind.handle(record.parent).text} --at {commit}`",
         )
     data = then.mind.store.raw(record)
-    now = None
+    now, was_trusted = None, mind.trust.trusted(files.digest(data))
     with suppress(NotFound):
         now = lookup.one(mind, record.memory.id)
     if now and now.memory.id == record.memory.id:
         differs = mind.store.raw(now) != data
-        return saving.rewrite(mind, now, data.decode(), checked=False), then.commit, differs
-    return _written(mind, record, data), then.commit, False
+        restored = saving.rewrite(mind, now, data.decode(), checked=False)
+        return restored, then.commit, differs, was_trusted
+    return _written(mind, record, data), then.commit, False, was_trusted
 
 
 def _restored_source(mind: Mind, part: Record, data: bytes) -> Record:

@@ -395,10 +395,9 @@ def _own_checkpoint(scene: Scene, look: Glance) -> Note | None:
     """Returns the checkpoint to resume: of this machine and branch, else the next best."""
     from mimo.features import context
     from mimo.store.git import branch
-    from mimo.store.trust import Made
 
     checkpoints = context.checkpoints(look, _MAX_CHECKPOINTS, private=True)
-    made, current = Made(scene.trust).branches(), branch(scene.root)
+    made, current = scene.trust.checkpoints(), branch(scene.root)
     own = [note for note in checkpoints if note.id in made or note.private]
     of_branch = (note for note in own if made.get(note.id, current) == current)
     return next(of_branch, None) or next(iter(own or checkpoints), None)

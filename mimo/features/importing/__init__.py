@@ -442,8 +442,9 @@ def _create(mind: Mind, rows: Sequence[Row], *, trust: bool) -> None:
     on this machine, so that work is resumed from the last one.
     """
     if trust:
+        paths = {row.file.digest: row.file.path for row in rows if row.file and not row.differs}
         try:
-            mind.trust.approve(row.file.digest for row in rows if row.file and not row.differs)
+            mind.trust.approve(paths, paths=paths)
         except StorageFailed as error:
             message = f"they could not be approved and count as untrusted: {error.message}"
             mind.note("trust", message)

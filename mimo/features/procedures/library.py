@@ -244,7 +244,8 @@ def require_approved(mind: Mind, file: ProcedureFile, procedure: Procedure) -> N
             f"which asks{'' if runs else ', or approve it with `mind trust`'}",
             details={"file": file.path, "digest": file.digest},
         )
-    mind.trust.approve(_approvals(mind, file.data, procedure))
+    texts = _approvals(mind, file.data, procedure)
+    mind.trust.approve(texts, paths=dict.fromkeys(texts, file.path))
 
 
 def is_approved(mind: Mind, data: bytes, procedure: Procedure) -> bool:

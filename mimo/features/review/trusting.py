@@ -1,7 +1,7 @@
 """Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Annotated
@@ -106,26 +106,32 @@ def approve_all(mind: Mind, *, follow: bool, digest: str | None = None) -> None:
             "the texts that are not approved have changed since they were shown",
             hint="read them again, then approve them",
         )
-    _approve_new(mind, filter(mind.trust.admitted(), every))
+    paths = {text.digest: text.path for text in mind.index.ask(survey.unapproved)}
+    paths |= {digest: path for path, digest in values.digests(mind).items()}
+    paths |= {digest: _procedure(name) for name, digest in _procedures(mind).items()}
+    paths |= dict.fromkeys(mind.guard.digests(), FILE)
+    _approve_new(mind, filter(mind.trust.admitted(), every), paths)
     mind.trust.forget_earlier()
     if follow:
         mind.trust.follow(follow)
 
 
-def _approve_new(mind: Mind, texts: Iterable[str]) -> None:
+def _approve_new(mind: Mind, texts: Iterable[str], paths: Mapping[str, str]) -> None:
     """Approves texts; the user has reviewed those that were not trusted before."""
     every, trusted = tuple(texts), mind.trust.checker()
-    _approve(mind, every, [digest for digest in every if not trusted(digest)])
+    _approve(mind, every, [digest for digest in every if not trusted(digest)], paths)
 
 
-def _approve(mind: Mind, texts: Iterable[str], reviewed: Iterable[str]) -> None:
+def _approve(
+    mind: Mind, texts: Iterable[str], reviewed: Iterable[str], paths: Mapping[str, str]
+) -> None:
     """Approves texts, and that they supersede others: a later change must not undo that."""
-    mind.trust.approve(texts, reviewed=reviewed)
+    mind.trust.approve(texts, reviewed=reviewed, paths=paths)
     mind.trust.approve(mind.index.ask(catalog.new_claims))
 
 
 def _repair(mind: Mind) -> None:
-    """Moves damaged lists of approvals aside, with a note for the user."""
+    """Moves a damaged database of approvals aside, with a note for the user."""
     if message := mind.trust.repair():
         mind.note("trust", message)
 
@@ -137,8 +143,11 @@ def approve_own(mind: Mind) -> None:
     `Invalid` outside git, without an address, and if the repository's settings name the address.
     """
     own = mind.trust.by_own_address()
-    every = (*_memories(mind), *values.digests(mind).values())
-    _approve_new(mind, (digest for digest in every if digest in own))
+    stored = values.digests(mind)
+    paths = {text.digest: text.path for text in mind.index.ask(survey.unapproved)}
+    paths |= {digest: path for path, digest in stored.items()}
+    every = (*_memories(mind), *stored.values())
+    _approve_new(mind, (digest for digest in every if digest in own), paths)
 
 
 def _memories(mind: Mind) -> tuple[str, ...]:
@@ -155,13 +164,14 @@ def approve(mind: Mind, wanted: Sequence[str], *, digest: str | None = None) -> 
     Raises `Conflict` if a digest is given and a text has another one: it changed since it was read.
     """
     _repair(mind)
-    named = [record.place.digest for record in _named(mind, wanted)]
+    paths = {record.place.digest: record.place.path for record in _named(mind, wanted)}
+    named = list(paths)
     if digest is not None and any(other != digest for other in named):
         names = ", ".join(f"`{name}`" for name in wanted)
         raise Conflict(
             f"{names} has changed since it was shown", hint="read it again, then approve it"
         )
-    _approve(mind, named, named)
+    _approve(mind, named, named, paths)
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> None:
@@ -281,7 +291,7 @@ def _kind(mind: Mind, name: str) -> str:
     from mimo.features.procedures import reading
 
     try:
-        data = disk.read(files.safe_path(mind.project.root, f"{STORE}/procedures/{name}.md"))
+        data = disk.read(files.safe_path(mind.project.root, _procedure(name)))
     except (MindError, OSError):
         return ""
     procedure = reading.read(data).procedure
@@ -293,8 +303,13 @@ def _kind(mind: Mind, name: str) -> str:
 def _procedures(mind: Mind) -> dict[str, str]:
     """Returns the digest of each file of a procedure, by its name."""
     names = sorted(path.stem for path in (mind.folder / "procedures").glob("[!.]*.md"))
-    digests = {name: mind.store.digest(f"{STORE}/procedures/{name}.md") for name in names}
+    digests = {name: mind.store.digest(_procedure(name)) for name in names}
     return {name: digest for name, digest in digests.items() if digest}
+
+
+def _procedure(name: str) -> str:
+    """Returns the path of a procedure's file."""
+    return f"{STORE}/procedures/{name}.md"
 
 
 def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:

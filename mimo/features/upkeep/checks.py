@@ -431,9 +431,6 @@ def _trust(mind: Mind) -> Iterator[Check]:
     if problem := mind.trust.state.problem:
         yield _fault("trust", problem, "run `mind trust` to approve again")
         return
-    if notice := mind.trust.state.notice:
-        hint = "the next approval removes it; `mind trust` approves the current files"
-        yield _warning("trust", notice, hint)
     index = refresh.up_to_date(mind)
     unapproved = index.count(Filter()) - index.count(Filter(approved=True))
     if unapproved:

@@ -108,10 +108,10 @@ def _warm(memory: Memory) -> None:
 
 
 def _folders(mind: Mind) -> list[Path]:
-    """Returns the existing folders whose changes are reported: memories, approvals, global edges.
+    """Returns the existing places whose changes are reported: memories, approvals, global edges.
 
     A missing one is among them when it appears, which is noticed within some seconds.
     """
     folders = [*(mind.store.folders() or (mind.folder,))]
-    folders += [mind.home / name for name in ("trust", "edges", "memories")]
-    return [folder for folder in folders if folder.is_dir()]
+    folders += [mind.home / name for name in ("trust.db", "edges", "memories")]
+    return [folder for folder in folders if folder.exists()]

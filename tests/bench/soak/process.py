@@ -67,7 +67,7 @@ def usage(folder: Path) -> Usage:
                 continue
             if name.endswith(("-wal", "-shm")):
                 sums["ahead"] = max(sums["ahead"], size)
-            elif name.startswith(_LOGS) or "trust" in path.parts:
+            elif name.startswith(_LOGS) or name.startswith("trust."):
                 sums["logs"] += size
             elif ".index" not in path.parts:
                 sums["rest"] += size

@@ -46,7 +46,8 @@ _LEFT_OUT = re.compile(
     r"|/\.merge_file_[^/]*$"  # The same, of git.
     r"|\.db-(journal|wal|shm)$"  # Of databases whose rows are compared.
     r"|/\.local/(audit\.jsonl|trash/)"  # Read by record and by entry.
-    r"|/audit/|/trust/|/\.local/trust-mark"  # Judged by `mind audit verify`, and by each approval.
+    r"|/audit/"  # Judged by `mind audit verify`.
+    r"|/trust\.db$|/\.local/trust-mark"  # Judged by each approval.
     r"|/\.local/(events\.jsonl|accesses\.log)$"  # Not durable by design.
     r"|/\.local/(limits-\w+\.db|adding)$"  # Passing.
     r"|/logs/"

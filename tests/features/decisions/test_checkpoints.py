@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from mimo.errors import Invalid
+from mimo.errors import Invalid, StorageFailed
 from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Status, checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.features.notes.commands import add
 from mimo.mind import Mind
 from mimo.store import projects
+from mimo.store.trust import Trust
 from tests.conftest import git
 
 
@@ -147,8 +148,11 @@ def test_a_private_checkpoint_counts_as_own(mind, clock):
     assert load(mind).made is Whose.BRANCH
 
 
-def test_a_checkpoint_is_saved_even_if_the_home_is_read_only(mind):
-    (mind.trust.begin() / "made").mkdir()
+def test_a_checkpoint_is_saved_even_if_the_home_is_read_only(mind, monkeypatch):
+    def full(*_):
+        raise StorageFailed("the disk is full")
+
+    monkeypatch.setattr(Trust, "add_checkpoints", full)
     saved = checkpoint(mind, "Login works")
     assert "made elsewhere" in (saved.notice or "")
     assert load(mind).summary == "Login works"

@@ -54,7 +54,7 @@ def test_a_project_of_a_later_format_is_left_to_git(files, tmp_path, monkeypatch
 
 
 def test_a_merge_that_cannot_be_approved_is_reported(files, tmp_path, capsys, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise StorageFailed("no space left")
 
     monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))

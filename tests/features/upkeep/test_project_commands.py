@@ -1,6 +1,8 @@
 """`mind init`, `trust`, `status`, `doctor` and `config`."""
 
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -434,8 +436,8 @@ class TestConfig:
 
     def test_approvals_of_a_later_version_keep_only_the_settings_of_the_project(self, mind, home):
         add(mind, "Tea is at five")
-        (state,) = home.glob("trust/*/state.json")
-        state.write_text('{"format": 2}', "utf-8")
+        with closing(sqlite3.connect(home / "trust.db")) as database:
+            database.execute("PRAGMA user_version = 2")
         settings = mind.folder / "config.toml"
         before = settings.read_bytes()
         for given in ({"value": "5000"}, {"unset": True}):

@@ -1,0 +1,466 @@
+"""The approvals of all projects: the database `trust.db` in $MIND_HOME, outside every repository.
+
+A row of `approval` gives a text a state in a project, by the SHA-256 digest of the text:
+
+`approved`   mind wrote the text on this machine, or the user approved it
+`reviewed`   the user approved the text, which mind did not just write; it is `approved`, too
+`committed`  the user committed the text in this repository
+`signed`     a commit that the user signed, in any repository, has the text
+`followed`   the default branch has the text, and the user follows it
+
+`path` and `kind` name the file that was approved, if they are known. A row of `project` has the
+key of a project (see `trust`), its folder, whether the user follows later changes (`on` or `off`;
+NULL before the first approval), and the last answers of git (NULL outside git). `checkpoint` lists
+the checkpoints that were saved on this machine, each with its branch.
+
+The database is a decision of the user: if it is damaged or of a later version, no text is trusted,
+and only `mind trust` replaces it. It has a rollback journal, so a home that can't be written can be
+read, and another process or machine reads a whole state.
+
+Versions up to 1.1 had a folder for each project in `$MIND_HOME/trust/`. Creating the database
+imports them and renames `trust/` to `trust-earlier/`, so an earlier version trusts no text there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from _thread import RLock
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from stat import S_ISREG
+
+from mimo import disk, sqlite
+from mimo.data.loads import loads
+from mimo.errors import LaterFormat, StorageFailed
+from mimo.store import files
+from mimo.store.location import GitAnswers
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    _Ask = Callable[..., list[Any]]
+    """Takes a query and its values; returns the rows."""
+
+NAME = "trust.db"
+APPROVED, REVIEWED = "approved", "reviewed"
+COMMITTED, SIGNED, FOLLOWED = "committed", "signed", "followed"
+_EARLIER = "trust"
+"""The folder of versions up to 1.1."""
+_IMPORTING, _IMPORTED = "trust-importing", "trust-earlier"
+"""Its names while it is imported, and from then on."""
+_SCHEMA = """
+CREATE TABLE project (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
+    follow TEXT, answers TEXT, version INTEGER NOT NULL
+);
+CREATE TABLE approval (
+    project INTEGER NOT NULL, digest BLOB NOT NULL, state TEXT NOT NULL,
+    path BLOB NOT NULL, kind TEXT NOT NULL, since INTEGER,
+    PRIMARY KEY (project, digest, state, path, kind)
+) WITHOUT ROWID;
+CREATE TABLE checkpoint (
+    project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
+) WITHOUT ROWID;
+PRAGMA user_version = 1"""
+_TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
+"""The texts that have one of some states. No state is a part of another one."""
+_ADD = (
+    "INSERT INTO approval SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS"
+    " (SELECT 1 FROM approval WHERE project = ?1 AND digest = ?2 AND state = ?3)"
+)
+_LOOKUPS_A_PAGE = 2
+"""So many lookups take as long as reading a page of the database."""
+_KINDS = {"values": "value", "procedures": "procedure", "sources": "source", "edges": "edge"}
+"""The kinds of the files in some folders of `.mind/`; others are memories."""
+NO_PATHS: Mapping[str, str] = {}
+
+
+class Damaged(StorageFailed):
+    """The database contradicts itself or is not the user's own, so no text is trusted."""
+
+
+class Database:
+    """The approvals of all projects of a home; threads and processes can use it at once."""
+
+    def __init__(self, home: Path) -> None:
+        """Takes $MIND_HOME; nothing is opened yet."""
+        self.path = home / NAME
+        self._lock = RLock()
+        self._open: sqlite.Connection | None = None
+        self._inode = 0
+        self._openings = 0
+
+    def close(self) -> None:
+        """Closes the file, which the next use opens again."""
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    __del__ = close
+
+    @contextmanager
+    def using(self, *, creates: bool = False) -> Iterator[sqlite.Connection]:
+        """Gives the connection. Raises `StorageFailed`.
+
+        Without a database it is one to an empty database in memory, unless the block creates one.
+        """
+        with self._lock:
+            try:
+                yield self._connection(creates=creates)
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+                raise self._failure(error) from error
+
+    def ask(self, query: str, *values: object) -> list[Any]:
+        """Returns the rows that a query selects. Raises `StorageFailed`."""
+        with self.using() as sql:
+            return sql.execute(query, values).fetchall()
+
+    def approvals(self, key: str, last: Approvals) -> Approvals:
+        """Returns the approvals of a project: `last` itself if they have not changed since.
+
+        Raises `StorageFailed`.
+        """
+        with self.using() as sql:
+            (number,) = sql.execute("PRAGMA data_version").fetchone()
+            seen = (self._openings, number, sql.total_changes)
+            if last.key != key or last.seen != seen:
+                self._check(sql)  # A later version may have changed it while it was open.
+                query = "SELECT id, follow, answers, version FROM project WHERE key = ?"
+                row = sql.execute(query, (key,)).fetchone() or ()
+                if last.key != key or last.row != row or last.failure:
+                    last = Approvals(key, row, self.ask)
+                last.seen = seen
+            return last
+
+    @contextmanager
+    def changing(self, key: str) -> Iterator[Change]:
+        """Gives a change of a project, which is committed if the block succeeds.
+
+        Raises `StorageFailed`.
+        """
+        with self.using(creates=True) as sql:
+            sqlite.begin(sql)
+            try:
+                self._check(sql)
+                before, change = sql.total_changes, Change(sql, key)
+                yield change
+                if sql.total_changes != before:
+                    change.set(version=int.from_bytes(os.urandom(7)))
+                sql.execute("COMMIT")
+            finally:
+                if sql.in_transaction:
+                    sql.rollback()
+
+    def copied(self) -> sqlite.Connection:
+        """Returns a copy of the database in memory. Raises `StorageFailed`."""
+        copy = sqlite.connect(None)
+        with self.using() as sql:
+            sql.backup(copy)
+        return copy
+
+    def check(self) -> None:
+        """Reads the whole database. Raises `StorageFailed`, and `Damaged` if it is damaged."""
+        ((answer,),) = self.ask("PRAGMA quick_check(1)")
+        if answer != "ok":
+            raise self._damaged(answer)
+
+    def set_aside(self) -> Path:
+        """Renames the database, so that the next approval begins an empty one.
+
+        Returns the new path. Raises `StorageFailed`.
+        """
+        self.close()
+        for suffix in ("-journal", ""):
+            path = self.path.with_name(f"{NAME}{suffix}")
+            if os.path.lexists(path):
+                files.rename(path, path.with_name(f"{path.name}.damaged"))
+        return self.path.with_name(f"{NAME}.damaged")
+
+    def _connection(self, *, creates: bool) -> sqlite.Connection:
+        """Returns the open connection; opens it again if the file was removed or replaced."""
+        try:
+            status = self.path.lstat()
+        except FileNotFoundError:
+            status = None
+        except OSError as error:
+            raise files.failure("read", self.path, error) from error
+        inode = status.st_ino if status else 0
+        if self._open is None or inode != self._inode or (creates and not inode):
+            if self._open is not None:
+                self.close()
+            if status and (disk.is_foreign(status) or not S_ISREG(status.st_mode)):
+                raise self._damaged("not a file of the user")
+            earlier = (self.path.with_name(name) for name in (_EARLIER, _IMPORTING))
+            if status or creates or any(folder.is_dir() for folder in earlier):
+                self._open = self._opened("rw" if status else "rwc")
+                inode = self.path.lstat().st_ino
+            else:
+                self._open = sqlite.connect(None)
+                _create_tables(self._open)
+            self._inode = inode
+            self._openings += 1
+        return self._open
+
+    def _opened(self, mode: str) -> sqlite.Connection:
+        try:
+            disk.make_folder(self.path.parent)
+            connection = sqlite.connect(self.path, mode=mode, wait=disk.WAIT_SECONDS)
+        except OSError as error:
+            raise files.failure("open", self.path, error) from error
+        try:
+            # The journal stays, so a commit is durable without flushing the folder. A large change
+            # must not make readers wait before it is committed.
+            connection.execute("PRAGMA journal_mode = TRUNCATE")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_spill = OFF")
+            connection.execute("PRAGMA secure_delete = ON")  # For purged ids.
+            if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+                self._create(connection)
+            self._check(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: sqlite.Connection) -> None:
+        """Raises `LaterFormat`, or `Damaged`, for another format than ours."""
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+        if number != 1:
+            LaterFormat.check(f"the trust store `{self.path}`", number)
+            raise self._damaged(f"it has format {number}")
+
+    def _create(self, connection: sqlite.Connection) -> None:
+        """Creates the tables, unless another process has, and imports earlier approvals."""
+        earlier, importing = (self.path.with_name(name) for name in (_EARLIER, _IMPORTING))
+        sqlite.begin(connection)
+        if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            _create_tables(connection)
+            with files.reported("read", earlier):
+                if earlier.is_dir() and not importing.is_dir():
+                    earlier.rename(importing)
+                _import_earlier(connection, importing)
+        connection.execute("COMMIT")
+        with suppress(OSError):
+            importing.rename(self.path.with_name(_IMPORTED))
+
+    def _failure(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageFailed:
+        """Returns the error for one of SQLite; closes a damaged database."""
+        # Text that is not UTF-8 has no code, and a missing table or column that of any mistake.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such" in str(error):
+            self.close()
+            return self._damaged(str(error))
+        if isinstance(error, sqlite3.Error) and sqlite.is_busy(error):
+            return disk.busy(self.path)
+        return StorageFailed(
+            f"`{self.path}` can't be used: {error}",
+            hint="check the disk's free space and the folder's permissions",
+        )
+
+    def _damaged(self, reason: str) -> Damaged:
+        return Damaged(
+            f"`{self.path}` is damaged ({reason}), so no text is trusted",
+            hint="run `mind trust` to approve again",
+            details={"path": str(self.path)},
+        )
+
+
+class Approvals:
+    """The approvals of one project, as of the last of its changes that was read."""
+
+    def __init__(self, key: str, row: tuple[Any, ...] = (), ask: _Ask = lambda *_: []) -> None:
+        """Takes the key, the row of the project, and a function that returns rows of a query.
+
+        Raises `sqlite3.DatabaseError` if mind did not write the row.
+        """
+        self.key, self.row, self._ask = key, row, ask
+        self._id, follow, answers, _ = row or (0, None, None, 0)
+        if follow not in (None, "on", "off"):
+            raise sqlite3.DatabaseError(f"the row of a project has `{follow}`")
+        self.seen: tuple[int, ...] = ()
+        """The version of the database that was read last."""
+        self.has_begun = follow is not None
+        """True from the first approval on, until the user ends all of them."""
+        self.follow = follow == "on"
+        self.answers = None if answers is None else _parsed(answers)
+        """The last answers of git; None outside git."""
+        self.failure: StorageFailed | None = None
+        """The error of an earlier lookup, after which no text is trusted."""
+        self._left: int | None = None
+        self._texts: dict[bytes, tuple[str, ...]] | None = None
+
+    def states(self, digest: str) -> Collection[str]:
+        """Returns the states of a text. Raises `StorageFailed`.
+
+        After so many lookups that reading all rows would have taken less time, all are read.
+        """
+        try:
+            name = bytes.fromhex(digest)
+        except ValueError:
+            return ()
+        if self._texts is None:
+            if self._left is None:
+                rows = self._ask("PRAGMA page_count")
+                self._left = _LOOKUPS_A_PAGE * rows[0][0] if rows else 0
+            if self._left > 0:
+                self._left -= 1
+                query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
+                return tuple(chain.from_iterable(self._ask(query, self._id, name)))
+            self._texts = self._all()
+        return self._texts.get(name, ())
+
+    def _all(self) -> dict[bytes, tuple[str, ...]]:
+        """Returns the states of all texts; equal ones share a tuple."""
+        texts, shared = dict[bytes, tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
+        query = "SELECT DISTINCT digest, state FROM approval WHERE project = ?"
+        for digest, state in self._ask(query, self._id):
+            states = (*texts.get(digest, ()), state)
+            texts[digest] = shared.setdefault(states, states)
+        return texts
+
+    def digests(self, states: Collection[str], limit: int = -1) -> frozenset[str]:
+        """Returns the digests of the texts that have one of these states, at most `limit`.
+
+        Raises `StorageFailed`.
+        """
+        rows = self._ask(f"{_TEXTS} LIMIT ?", self._id, ",".join(states), limit)
+        return frozenset(chain.from_iterable(rows))
+
+    @cached_property
+    def reviewed(self) -> frozenset[str]:
+        """The digests of the texts that the user approved. Raises `StorageFailed`."""
+        return self.digests((REVIEWED,))
+
+    def checkpoints(self) -> dict[str, str | None]:
+        """Returns the branch of each checkpoint that was saved here. Raises `StorageFailed`."""
+        return dict(self._ask("SELECT id, branch FROM checkpoint WHERE project = ?", self._id))
+
+
+class Change:
+    """A change of the approvals of one project, within a transaction."""
+
+    def __init__(self, sql: sqlite3.Connection, key: str) -> None:
+        """Takes a connection in a transaction, and the key of a project, perhaps a new one."""
+        self._sql = sql
+        sql.execute("INSERT OR IGNORE INTO project VALUES (NULL, ?, '', NULL, NULL, 0)", (key,))
+        query = "SELECT id, follow, answers FROM project WHERE key = ?"
+        self._id, follow, answers = sql.execute(query, (key,)).fetchone()
+        self.has_begun = follow is not None
+        self.answers = None if answers is None else _parsed(answers)
+        """The last answers of git; None outside git."""
+
+    def move(self, key: str) -> None:
+        """Gives the project another key, which replaces a project without approvals."""
+        self._sql.execute("UPDATE OR REPLACE project SET key = ? WHERE id = ?", (key, self._id))
+
+    def set_answers(self, answers: GitAnswers) -> None:
+        """Stores the last answers of git."""
+        self.set(answers=json.dumps(answers._asdict()))
+
+    def set(self, **columns: object) -> None:
+        """Changes columns of the project."""
+        names = ", ".join(f"{name} = ?" for name in columns)
+        query = f"UPDATE project SET {names} WHERE id = ?"
+        self._sql.execute(query, (*columns.values(), self._id))
+
+    def add(self, state: str, digests: Iterable[str], paths: Mapping[str, str] = NO_PATHS) -> int:
+        """Gives texts a state, and returns the number of those that did not have it.
+
+        `paths` has the files of texts, relative to the project, as far as they are known.
+        """
+        now = int(time.time())
+        named = ((digest, paths.get(digest, "")) for digest in digests)
+        rows = (
+            (self._id, bytes.fromhex(digest), state, os.fsencode(path), kind_of(path), now)
+            for digest, path in named
+        )
+        return self._sql.executemany(_ADD, rows).rowcount
+
+    def remove(self, states: Collection[str], digests: Iterable[str]) -> int:
+        """Ends states of texts, and returns the number of the texts that had one."""
+        query = "DELETE FROM approval WHERE project = ? AND digest = ? AND instr(?, state)"
+        names = ",".join(states)
+        values = ((self._id, bytes.fromhex(digest), names) for digest in digests)
+        return sum(self._sql.execute(query, row).rowcount > 0 for row in values)
+
+    def digests(self, state: str) -> frozenset[str]:
+        """Returns the digests of the texts with a state."""
+        return frozenset(chain.from_iterable(self._sql.execute(_TEXTS, (self._id, state))))
+
+    def replace(self, state: str, digests: Set[str]) -> None:
+        """Gives a state to these texts, and to no others."""
+        before = self.digests(state)
+        self.remove((state,), before - digests)
+        self.add(state, digests - before)
+
+    def forget(self) -> None:
+        """Ends all approvals; the checkpoints that were saved here stay."""
+        self._sql.execute("DELETE FROM approval WHERE project = ?", (self._id,))
+        self.set(follow=None, answers=None)
+
+    def add_checkpoints(self, ids: Iterable[str], branch: str | None) -> None:
+        """Adds checkpoints that were saved here, with their branch, if it is known."""
+        rows = ((self._id, id, branch) for id in ids)
+        self._sql.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", rows)
+
+    def forget_id(self, id: str) -> None:
+        """Removes the id of a memory from the checkpoints, and from the paths of texts."""
+        self._sql.execute("DELETE FROM checkpoint WHERE project = ? AND id = ?", (self._id, id))
+        query = (
+            "UPDATE OR REPLACE approval SET path = x'' WHERE project = ? AND substr(path, ?) = ?"
+        )
+        end = os.fsencode(f"/{id}.md")
+        self._sql.execute(query, (self._id, -len(end), end))
+
+
+def _create_tables(sql: sqlite3.Connection) -> None:
+    for statement in _SCHEMA.split(";\n"):
+        sql.execute(statement)
+
+
+def _import_earlier(sql: sqlite3.Connection, folder: Path) -> None:
+    """Adds the approvals of earlier versions. Raises `OSError` if a file can't be read."""
+    from mimo.store.earlier_approvals import read_all
+
+    for project in read_all(folder):
+        change = Change(sql, project.key)
+        for id, branch in project.checkpoints.items():
+            change.add_checkpoints([id], branch)
+        try:
+            seen = None if project.answers is None else _parsed(project.answers)
+        except sqlite3.DatabaseError:
+            continue
+        if project.follow is not None:
+            change.set(follow="on" if project.follow else "off", folder=project.folder)
+        if seen is not None:
+            change.set_answers(seen)
+        for state, digests in project.texts.items():
+            change.add(state, digests)
+
+
+def kind_of(path: str) -> str:
+    """Returns the kind of a file by its path relative to the project; empty if it is unknown."""
+    if path in ("", files.POLICY):
+        return path and "policy"
+    if path.startswith(".git/"):
+        return "commit"
+    folder = next((part for part in path.split("/")[1:] if part != "private"), "")
+    return _KINDS.get(folder, "memory") if path.startswith(f"{disk.STORE}/") else "memory"
+
+
+def _parsed(answers: str) -> GitAnswers:
+    """Returns answers of git. Raises `sqlite3.DatabaseError` if mind did not write them."""
+    try:
+        plain = loads(answers).items()
+        lists = {name: tuple(value) for name, value in plain if isinstance(value, list)}
+        return GitAnswers(**{**dict(plain), **lists})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise sqlite3.DatabaseError(f"the row of a project has other answers: {error}") from None

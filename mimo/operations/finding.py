@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import product
 from operator import itemgetter
 from types import MappingProxyType
@@ -255,20 +256,27 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
     try:
         refresh.refresh(mind)
         asking = understood(text, mind.local_now())
-        if asking.way is Way.SPAN:
-            return _of_span(mind, text, asking, options)
-        if asking.way is not Way.SEARCH:
-            return _listed(mind, asking, options, latest=asking.way is Way.LATEST)
-        if asking.time:
-            return _in_time(mind, text, asking.time, options)
-        answer = Answer(_searched(mind, text, options))
-        if asking.otherwise and all(map(is_weak, answer.result.hits)):
-            return _listed(mind, asking, options, latest=asking.otherwise is Way.LATEST)
+        is_again = False
+        while True:
+            if asking.way is Way.SPAN:
+                answer = _of_span(mind, text, asking, options)
+            elif asking.way is not Way.SEARCH:
+                answer = _listed(mind, asking, options, latest=asking.way is Way.LATEST)
+            elif asking.time:
+                answer = _in_time(mind, text, asking.time, options)
+            else:
+                answer = Answer(_searched(mind, text, options))
+                if asking.otherwise and all(map(is_weak, answer.result.hits)):
+                    latest = asking.otherwise is Way.LATEST
+                    answer = _listed(mind, asking, options, latest=latest)
+            shown = [hit.record for hit in answer.result.hits]
+            if is_again or not refresh.reread(mind, shown):
+                return answer
+            is_again = True
     except StorageFailed as error:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
-    return answer
 
 
 def _searched(mind: Mind, text: str, options: Options) -> Found:
@@ -535,9 +543,10 @@ def uses(mind: Mind) -> dict[str, Use]:
 def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
     """Returns one page of the memories that pass the filter, and the number of all that do."""
     index = refresh.up_to_date(mind)
-    records = index.records(
-        options.filter, sort=options.sort, limit=options.limit, offset=options.offset
-    )
+    page = partial(index.records, options.filter, sort=options.sort)
+    records = page(limit=options.limit, offset=options.offset)
+    if refresh.reread(mind, records):
+        records = page(limit=options.limit, offset=options.offset)
     return Page(records=records, total=index.count(options.filter))
 
 
@@ -547,9 +556,10 @@ def folded(mind: Mind, options: Options) -> Page:
     Its first chunk that passes the filter represents it.
     """
     index = refresh.up_to_date(mind)
-    records = index.folded_records(
-        options.filter, sort=options.sort, limit=options.limit, offset=options.offset
-    )
+    page = partial(index.folded_records, options.filter, sort=options.sort)
+    records = page(limit=options.limit, offset=options.offset)
+    if refresh.reread(mind, records):
+        records = page(limit=options.limit, offset=options.offset)
     parents = [record.parent for record in records if record.parent is not None]
     numbers = index.folded(options.filter)
     return Page(

@@ -38,6 +38,8 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     if surely and ids:
         _check_sure(mind, wanted, ids[0], ids)
     record = mind.index.get(ids[0]) if ids else None
+    if record and refresh.reread(mind, [record]):
+        record = mind.index.get(ids[0])
     if record is None:
         _check_no_edge(mind, wanted)
         on_topic = tuple(decision.memory.id for decision in mind.index.current(wanted))
@@ -121,7 +123,8 @@ def source(
         raise _ambiguous(mind, wanted, "sources and memories", candidates)
     if surely:
         _check_sure(mind, wanted, parents[0], candidates)
-    return mind.index.parts(parents[0])
+    parts = mind.index.parts(parents[0])
+    return mind.index.parts(parents[0]) if refresh.reread(mind, parts) else parts
 
 
 def texts_beside(mind: Mind, record: Record) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from mimo import disk
 from mimo.disk import WAIT_SECONDS, Stamp
 from mimo.errors import IndexNotReady, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
 from mimo.memory.model import Problem, Record
 from mimo.mind import Mind
-from mimo.store import walk
+from mimo.store import files, walk
 
 if TYPE_CHECKING:
     from mimo.index.catalog import ComparedFiles
@@ -36,6 +37,12 @@ _MANY = 500
 
 _AT_ONCE = 2_000
 """The number of files that are compared at a time; there may be a million."""
+
+_SHOWN = 50
+"""The number of memories of an answer that are compared with their files."""
+
+_LARGE = 1_000_000
+"""The size of a file in bytes from which reading it takes longer than the answer."""
 
 _PAUSE_SECONDS = 0.05
 
@@ -106,6 +113,35 @@ def up_to_date(mind: Mind) -> Index:
     """Returns the index after a refresh."""
     refresh(mind)
     return mind.index
+
+
+def reread(mind: Mind, shown: Iterable[Record]) -> bool:
+    """Indexes the files again that differ from the memories of an answer.
+
+    Returns whether it has done so: the answer must then be made once more. Of many memories, the
+    first are compared.
+    """
+    digests = {each.place.path: each.place.digest for each in islice(shown, _SHOWN)}
+    changed = [path for path, digest in digests.items() if _differs(mind, path, digest)]
+    with suppress(StorageFailed):  # The answer is that of the index.
+        if changed:
+            _apply(mind, _changes_of(mind, changed), time.time_ns(), _WAIT_SECONDS)
+            return True
+    return False
+
+
+def _differs(mind: Mind, path: str, digest: str) -> bool:
+    """Returns whether a file has not the bytes from which a memory with a digest was read.
+
+    The stamp of each file was compared by the refresh before; a large file counts as compared.
+    """
+    if mind.is_past or path == walk.COMMITS:
+        return False
+    try:
+        data, status = disk.look(mind.project.root / path, limit=_LARGE, follow=True)
+    except OSError:
+        return True
+    return status.st_size <= _LARGE and files.digest(data) != digest
 
 
 def refresh_roughly(mind: Mind) -> None:

@@ -671,7 +671,7 @@ class Mind:
             with suppress(MindError, OSError):  # They are noted again with the next change.
                 self.trust.approve(claims)
 
-        index.approvals, index.approve = approvals, approve
+        index.approvals.checker, index.approve = approvals, approve
         index.encoder = lambda: self.encoder
         return index
 

@@ -235,12 +235,9 @@ class Cache:
         """
         if self.path:
             self._is_closed = True
-            self._close_idle()
-
-    def _close_idle(self) -> None:
-        with suppress(IndexError):
-            while True:
-                self._idle.pop()[1].close()
+            with suppress(IndexError):
+                while True:
+                    self._idle.pop()[1].close()
 
     # Connections.
 
@@ -265,7 +262,7 @@ class Cache:
                 if self.path:
                     self._idle.append((inode, connection))
                 if self._is_closed:
-                    self._close_idle()
+                    self.close()
         if raised is not None:  # An interruption, or an error of a function: it is not damage.
             try:
                 raise raised

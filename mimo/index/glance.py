@@ -78,7 +78,9 @@ def open_index(
     Its memories from files that have changed since are left out. If approved texts are few, `few`
     has all their digests, and other memories are not read.
     """
-    tables = open_cache(folder, owner, Approvals(approves))
+    approvals = Approvals()
+    approvals.approves = approves
+    tables = open_cache(folder, owner, approvals)
     try:
         if not tables.exists:
             yield None

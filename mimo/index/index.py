@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
-from functools import cache, cached_property, wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
@@ -20,7 +20,7 @@ from mimo.index.catalog import ComparedFiles
 from mimo.index.content import State
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
-from mimo.index.schema import Approvals, Approves
+from mimo.index.schema import Approvals
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
 from mimo.sqlite import Connection
@@ -90,9 +90,10 @@ class Index:
         folder: Path | None = None,
     ) -> None:
         """Takes the folders of the tables and of the vectors; `open` and `in_memory` call it."""
-        self._approvals = Approvals()
+        self.approvals = Approvals()
+        """The check whether a text is approved; the caller sets its `checker`."""
         self._tables = Cache.open_or_rebuild(
-            tables, schema.SCHEMA, owner=owner, prepare=self._approvals.add_functions
+            tables, schema.SCHEMA, owner=owner, prepare=self.approvals.add_functions
         )
         self._folder, self._owner = folder, owner
         self._is_past = tables != folder
@@ -118,8 +119,6 @@ class Index:
         """Returns the encoder of the second vectors; set by the caller, None for none."""
         self.lacks_vectors = False
         """True if another process is still making some of the vectors."""
-        self.approvals: Callable[[], Approves] = lambda: lambda _: True
-        """Returns the function that checks whether a text is approved; the default approves all."""
         self.approve: Callable[[Collection[str]], object] = lambda _: None
         """Approves claims of approved texts, which then hold after changes; set by the caller."""
 
@@ -284,7 +283,7 @@ class Index:
         """Writes batches in one transaction, and returns the paths of files that are late."""
         from mimo.index.writing import Writer
 
-        self._approvals.approves = self._approves()
+        self.approvals.approves = None
         # The first index is waited for longer: without it, there is nothing to read.
         longest = WAIT_SECONDS if self._tables.read(catalog.is_empty) else wait
         with self._tables.writing(longest) as sql:
@@ -302,7 +301,7 @@ class Index:
 
     def resolve_ids(self, wait: float = WAIT_SECONDS) -> None:
         """Resolves ids of several memories if approvals have changed. Raises as `apply` does."""
-        if self.totals().shadowed and self.kept(names.outdated, self.approvals()):
+        if self.totals().shadowed and self.kept(names.outdated, self.approvals.checker()):
             self._write((), 0, wait, none_is)
 
     # Reading.
@@ -573,7 +572,7 @@ class Index:
         if meanings := vars(self).pop("meanings", None):
             meanings.close()
         self._tables.close()
-        self._tables = schema.open_cache(None, self._owner, self._approvals)
+        self._tables = schema.open_cache(None, self._owner, self.approvals)
 
     def kept(self, query: Callable[..., Answer], /, *args: object) -> Answer:
         """Returns the result of a query, which is kept until the index or an argument changes."""
@@ -590,7 +589,7 @@ class Index:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        self._approvals.approves = self._approves()
+        self.approvals.approves = None
         with self._tables.reading() as sql:
             yield sql
 
@@ -602,18 +601,6 @@ class Index:
             if meanings := vars(self).get("meanings"):
                 meanings.units.forget()
         return caches
-
-    def _approves(self) -> Approves:
-        """Returns the check of approvals, which reads them when it is first called.
-
-        It does not refer to this index: a reference cycle would keep closed files open.
-        """
-        checker = cache(self.approvals)
-
-        def approves(digest: str) -> bool:
-            return checker()(digest)
-
-        return approves
 
     # Vectors.
 

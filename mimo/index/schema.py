@@ -192,9 +192,11 @@ SCHEMA = Schema("index", FORMAT, _TABLES)
 class Approvals:
     """The check of approvals that the function `approved` of SQL asks."""
 
-    def __init__(self, approves: Approves = lambda _: True) -> None:
-        """Takes the check; the default approves all."""
-        self.approves = approves
+    def __init__(self, checker: Callable[[], Approves] = lambda: lambda _: True) -> None:
+        """Takes a function that reads the approvals; the default approves all."""
+        self.checker = checker
+        self.approves: Approves | None = None
+        """The check with the approvals that were read; None to read them when one is needed."""
 
     def add_functions(self, connection: Connection) -> None:
         """Adds the functions that queries use to a connection."""
@@ -204,7 +206,11 @@ class Approvals:
 
         def approved(digest: str | bytes | None) -> bool:
             approvals = of()
-            return approvals is not None and approvals.approves(from_digest(digest or ""))
+            if approvals is None:
+                return False
+            if approvals.approves is None:
+                approvals.approves = approvals.checker()
+            return approvals.approves(from_digest(digest or ""))
 
         connection.add_function("approved", 1, approved)
         connection.add_function("claim", 2, claim)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from itertools import product
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -269,7 +269,7 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
                 if asking.otherwise and all(map(is_weak, answer.result.hits)):
                     latest = asking.otherwise is Way.LATEST
                     answer = _listed(mind, asking, options, latest=latest)
-            shown = [hit.record for hit in answer.result.hits]
+            shown = map(attrgetter("record"), answer.result.hits)
             if is_again or not refresh.reread(mind, shown):
                 return answer
             is_again = True

@@ -17,7 +17,7 @@ from mimo.disk import WAIT_SECONDS, Stamp
 from mimo.errors import IndexNotReady, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Change
-from mimo.memory.model import Problem, Record
+from mimo.memory.model import Place, Problem, Record
 from mimo.mind import Mind
 from mimo.store import files, walk
 
@@ -121,27 +121,32 @@ def reread(mind: Mind, shown: Iterable[Record]) -> bool:
     Returns whether it has done so: the answer must then be made once more. Of many memories, the
     first are compared.
     """
-    digests = {each.place.path: each.place.digest for each in islice(shown, _SHOWN)}
-    changed = [path for path, digest in digests.items() if _differs(mind, path, digest)]
+    compared: dict[str, bool] = {}
+    for record in islice(shown, _SHOWN):
+        place = record.place
+        if place.path not in compared:
+            compared[place.path] = _differs(mind, place)
+    if not any(compared.values()):
+        return False
     with suppress(StorageFailed):  # The answer is that of the index.
-        if changed:
-            _apply(mind, _changes_of(mind, changed), time.time_ns(), _WAIT_SECONDS)
-            return True
+        changed = [path for path, differs in compared.items() if differs]
+        _apply(mind, _changes_of(mind, changed), time.time_ns(), _WAIT_SECONDS)
+        return True
     return False
 
 
-def _differs(mind: Mind, path: str, digest: str) -> bool:
-    """Returns whether a file has not the bytes from which a memory with a digest was read.
+def _differs(mind: Mind, place: Place) -> bool:
+    """Returns whether a file does not have the bytes from which a memory was read.
 
     The stamp of each file was compared by the refresh before; a large file counts as compared.
     """
-    if mind.is_past or path == walk.COMMITS:
+    if mind.is_past or place.path == walk.COMMITS:
         return False
     try:
-        data, status = disk.look(mind.project.root / path, limit=_LARGE, follow=True)
+        data, status = disk.look(mind.project.root / place.path, limit=_LARGE, follow=True)
     except OSError:
         return True
-    return status.st_size <= _LARGE and files.digest(data) != digest
+    return status.st_size <= _LARGE and files.digest(data) != place.digest
 
 
 def refresh_roughly(mind: Mind) -> None:

@@ -268,7 +268,7 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
         checked.append(digest)
         return True
 
-    mind.index.approvals = lambda: approves
+    mind.index.approvals.checker = lambda: approves
 
     facts = glance.ask(mind.index, lambda look: look.facts(5))
 

@@ -136,13 +136,13 @@ def test_an_error_of_approvals_is_not_damage(
     folder: Path, index: Index, change_of: Make, error: BaseException
 ) -> None:
     index.apply([change_of("a")], now_ns=1)
-    index.approvals = Mock(side_effect=error)
+    index.approvals.checker = Mock(side_effect=error)
 
     with pytest.raises(type(error)) as raised:
         index.count(Filter(approved=True))
 
     assert raised.value is error
-    index.approvals = lambda: lambda _: True
+    index.approvals.checker = lambda: lambda _: True
     assert index.count(Filter(approved=True)) == 1
     assert files(folder)[0] == SCHEMA.path(folder).name
 

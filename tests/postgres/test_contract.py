@@ -148,7 +148,7 @@ def _encoded_once() -> Iterator[None]:
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
     index = Index.open(tmp_path_factory.mktemp("local"), open_embedder())
     index.encoder = packaged_encoder
-    index.approvals = lambda: lambda digest: len({*digest}) == 1 and digest != UNAPPROVED
+    index.approvals.checker = lambda: lambda digest: len({*digest}) == 1 and digest != UNAPPROVED
     index.apply(changes(), now_ns=1)
     index.make_meanings(lambda done, of: None)
     yield index

@@ -56,7 +56,9 @@ def local(unapproved: set[str], changes: Sequence[Change] = ()) -> Iterator[Inde
         index = Index.open(Path(folder), open_embedder())
         index.encoder = packaged_encoder
         # The digests of claims have other digits, so they are not approved.
-        index.approvals = lambda: lambda digest: len({*digest}) == 1 and digest not in unapproved
+        index.approvals.checker = lambda: (
+            lambda digest: len({*digest}) == 1 and digest not in unapproved
+        )
         index.apply(changes, now_ns=1)
         with closing(index):
             yield index

@@ -102,9 +102,17 @@ def answers(mind: Mind) -> list[object]:
     mind = mind.reopened()
     try:
         matches: list[object] = [search(mind, query).results for query in QUERIES]
-        return [*matches, list_(mind).memories, show(mind, id="n3"), mind.index.count(Filter())]
+        return [*matches, list_(mind).memories, details(mind), mind.index.count(Filter())]
     finally:
         mind.close()
+
+
+def details(mind: Mind) -> object:
+    """Returns a memory with its links; the error if it is left out."""
+    try:
+        return show(mind, id="n3")
+    except MindError as error:
+        return error.code
 
 
 def records(mind: Mind) -> dict[str, Record]:

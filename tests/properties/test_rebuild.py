@@ -152,13 +152,13 @@ def test_ids_follow_approvals_as_in_a_new_index(
     grown = Index.in_memory(LetterEmbedder())
     final: dict[str, Change] = {}
     for number, (batch, approved) in enumerate(history):
-        grown.approvals = approving(approved)
+        grown.approvals.checker = approving(approved)
         if batch:
             grown.apply(batch, now_ns=number)
         grown.resolve_ids()
         final |= {change.path: change for change in batch}
         rebuilt = Index.in_memory(LetterEmbedder())
-        rebuilt.approvals = grown.approvals
+        rebuilt.approvals.checker = grown.approvals.checker
         rebuilt.apply(final.values(), now_ns=number)
 
         assert [grown.get(id) for id in IDS] == [rebuilt.get(id) for id in IDS]

@@ -95,6 +95,14 @@ def test_a_folder_that_is_removed_and_made_again_is_watched_again(folder, settle
     assert str(folder / "tea.md") in settled.pending().paths
 
 
+def test_files_are_compared_if_reports_take_too_long(folder, settled, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(watch, "_REPORT_SECONDS", 0.0)
+        assert settled.pending().paths is None
+    settled.settle()
+    assert settled.pending().paths == ()
+
+
 def test_a_report_during_a_comparison_is_not_settled_by_it(folder, settled):
     first = settled.pending()
     settled.unsettle()

@@ -1,0 +1,105 @@
+"""Each library of the card (docs/decisions/0019-the-card.md) does its work for ordinary users."""
+
+import json
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DECLARED = {
+    re.split(r"[><=;\[ ]", line)[0].lower()
+    for line in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "dependencies"
+    ]
+}
+
+REPORT = """
+import json, sys
+sys.argv = ["mind", *sys.argv[1:]]
+from mimo.__main__ import main
+status, modules = main(), sorted(name.partition(".")[0] for name in sys.modules)
+print(json.dumps([status, modules]), file=sys.stderr)
+"""
+NOTE = "---\ntitle: Tea\naliases:\n  - green tea\n  - {name: sencha}\n---\nSteep it for a minute.\n"
+"""The header of another program, with YAML that mind's own reader of simple headers leaves."""
+GUIDE = "# Deploying\n\nRun make deploy.\n\n## Rollback\n\nRun make rollback and wait.\n"
+SESSION = (
+    '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": '
+    '"2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}\n'
+    '{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+    '{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n'
+)
+
+
+class Use(NamedTuple):
+    """A command of an ordinary user that needs a library."""
+
+    library: str
+    """The name of the distribution."""
+    module: str
+    command: str
+    input: str = ""
+    on_terminal: bool = False
+
+
+USES = (
+    Use("rich", "rich", "show tea", on_terminal=True),
+    Use("mcp", "mcp", "mcp", input=SESSION),
+    Use("python-frontmatter", "frontmatter", "show tea"),
+    Use("markdown-it-py", "markdown_it", "ingest guide.md"),
+    Use("parsedatetime", "parsedatetime", "search tea --when '3 days before yesterday'"),
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a note of another program and a document."""
+    monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
+    root = tmp_path / "project"
+    (root / ".mind" / "facts").mkdir(parents=True)
+    (root / ".mind" / "config.toml").write_text("format = 1\n", "utf-8")
+    (root / ".mind" / "facts" / "tea.md").write_text(NOTE, "utf-8")
+    (root / "guide.md").write_text(GUIDE, "utf-8")
+    return root
+
+
+def imported(folder: Path, use: Use) -> set[str]:
+    """Returns the packages that a process has imported when it ends."""
+    terminal, output = pty.openpty() if use.on_terminal else (None, subprocess.DEVNULL)
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE")}
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, *shlex.split(use.command)],
+        cwd=folder,
+        env=environ | {"PYTHONPATH": str(ROOT), "MIND_BACKGROUND": "off", "TERM": "xterm-256color"},
+        input=use.input,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
+    )
+    if terminal is not None:
+        os.close(terminal)
+        os.close(output)
+    status, modules = json.loads(done.stderr.splitlines()[-1])
+    assert status == 0
+    return set(modules)
+
+
+@pytest.mark.parametrize("use", USES, ids=[use.library for use in USES])
+def test_a_library_of_the_card_is_loaded_for_ordinary_users(project: Path, use: Use) -> None:
+    assert use.library in DECLARED
+    assert use.module in imported(project, use)
+
+
+def test_the_record_names_each_library_of_the_card() -> None:
+    record = (ROOT / "docs" / "decisions" / "0019-the-card.md").read_text("utf-8")
+    for use in USES:
+        assert f"| {use.library} |" in record

@@ -81,7 +81,7 @@ LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.p
 		each_version_is_chosen_by_one_key editing_opens_the_editor quitting_changes_nothing) \
 	features/browse/test_screen.py features/clients/test_clients.py \
 	features/clients/test_client_formats.py features/edges/test_matching.py features/web/test_gate.py \
-	index/test_cosine.py index/test_embedding_alignment.py index/test_embedding_encoder.py \
+	index/test_cosine.py index/test_embedding_languages.py index/test_embedding_encoder.py \
 	index/test_embedding_packaged.py index/test_vectors.py \
 	memory/test_chunks.py memory/test_codec.py postgres/test_migrations.py privacy/test_personal.py \
 	$(addprefix server/test_http.py::test_, \
@@ -286,11 +286,13 @@ bench-soak: setup ## Let servers answer many requests and the daemon see many ch
 bench-limits: setup ## Measure large stores, notes, numbers of links and of projects (ONLY="note links" MEMORIES=1000000 WRITE=docs/reliability.md)
 	$(RUN) -m tests.bench.limits $(ONLY) --memories $(or $(MEMORIES),1000000) $(if $(WRITE),--write $(WRITE))
 
-model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
+model: setup    ## Make the packaged models again, byte for byte (needs 5 GB for the tools of the static one, and npm)
 	$(PYTHON) -m venv .venv-model
 	$(PYTHON) scripts/groups.py model > .venv-model/requirements.txt
 	.venv-model/bin/python -m pip install --quiet -r .venv-model/requirements.txt
 	.venv-model/bin/python scripts/build_model.py
+	$(RUN) -m scripts.build_encoder
+	$(RUN) -m scripts.build_languages
 
 clean:          ## Remove what the tools left behind
 	rm -rf .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

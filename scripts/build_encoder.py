@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mimo.index.embedding.encoder import ALIGNMENT, MAGIC
+from mimo.index.embedding.transformer import ALIGNMENT, MAGIC
 from scripts.build_model import PACKAGED, fetch_teacher, sha256
 
 LIMIT = 256
@@ -44,12 +44,6 @@ def main() -> None:
 def write(folder: Path, target: Path) -> None:
     """Writes the weights of the BERT model in `folder`."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    arrays = converted(config, dict(tensors(folder / "model.safetensors")))
-    places, offset = {}, 0
-    for name, array in arrays.items():
-        kind = "i1" if array.dtype == np.int8 else "f4"
-        places[name] = [kind, list(array.shape), offset]
-        offset += aligned(array.nbytes)
     header = {
         "layers": config["num_hidden_layers"],
         "width": config["hidden_size"],
@@ -59,9 +53,17 @@ def write(folder: Path, target: Path) -> None:
         "cls": 101,
         "sep": 102,
         "source": sha256(folder / "model.safetensors"),
-        "arrays": places,
     }
-    text = json.dumps(header, separators=(",", ":"), sort_keys=True).encode()
+    write_arrays(header, converted(config, dict(tensors(folder / "model.safetensors"))), target)
+
+
+def write_arrays(header: dict[str, Any], arrays: dict[str, Any], target: Path) -> None:
+    """Writes a file of weights, as `mimo.index.embedding.transformer` reads it."""
+    places, offset = {}, 0
+    for name, array in arrays.items():
+        places[name] = [array.dtype.str[1:], list(array.shape), offset]
+        offset += aligned(array.nbytes)
+    text = json.dumps({**header, "arrays": places}, separators=(",", ":"), sort_keys=True).encode()
     head = MAGIC + struct.pack("<I", len(text)) + text
     with target.open("wb") as file:
         file.write(head.ljust(aligned(len(head)), b"\0"))

@@ -29,9 +29,6 @@ from mimo.index.schema import (
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, tag_key, topic_key
 
-PAIRS = 1_000
-"""The number of different pairs of characters that are counted, at most."""
-
 _ORDERS = {
     Sort.RECENT: newest_first("m"),
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
@@ -512,19 +509,6 @@ def frequency(sql: sqlite3.Connection, term: str) -> int:
     """Returns the number of units that hold a term."""
     counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
     return int(counted[0]) if counted else 0
-
-
-def unspaced_pairs(sql: sqlite3.Connection) -> int:
-    """Returns the number of units in a script without spaces, once for each pair of characters.
-
-    At most `PAIRS` different pairs are counted.
-    """
-    (pairs,) = sql.execute(
-        "SELECT total(doc) FROM (SELECT doc FROM vocabulary"
-        " WHERE term BETWEEN '\u3040' AND '\ud7a3' LIMIT ?)",
-        (PAIRS,),
-    ).fetchone()
-    return int(pairs)
 
 
 def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate, pairwise
-from operator import itemgetter
 
 from mimo import disk
 from mimo.frozen import NamedTuple, frozen
@@ -58,8 +56,6 @@ class Passage(NamedTuple):
     text: str
     """The mean of the vectors of these texts is the document's."""
     tokens: str
-    among: slice | None = None
-    """The units that it consists of; None if it cuts one of them."""
 
 
 class Analysis(NamedTuple):
@@ -91,16 +87,14 @@ def analyse(text: str) -> Analysis:
     spans = _spans(groups)
     chunks = _chunks(text, groups) if len(groups) > 1 else None
     units: list[Unit] = []
-    unit_spans: list[tuple[int, int]] = []
     for group, span in zip(groups, spans, strict=True):
         start, part = group[0].start, text[group[0].start : group[-1].end]
         if held := _tokens_in(part, chunks, span):
             speakers = _speakers(part) if ":" in part else ""
             units.append(Unit(part, start, group[0].line, held, speakers))
-            unit_spans.append(span)
     user_lines = _user_lines(text, lines)
     if user_lines is None and len(units) <= 1:
-        alone = tuple([Passage(unit.text, unit.tokens, slice(1)) for unit in units])
+        alone = tuple([Passage(unit.text, unit.tokens) for unit in units])
         return Analysis(tuple(units), alone)
     if user_lines is not None:
         lines, chunks = user_lines, None
@@ -109,8 +103,7 @@ def analyse(text: str) -> Analysis:
     for group, span in zip(groups, _spans(groups), strict=True):
         part = _joined(text, group)
         if held := _tokens_in(part, chunks, span):
-            among = _among(unit_spans, span) if chunks else None
-            passages.append(Passage(part, held, among))
+            passages.append(Passage(part, held))
     return Analysis(tuple(units), tuple(passages))
 
 
@@ -144,14 +137,6 @@ def _chunks(text: str, groups: Sequence[Sequence[_Piece]]) -> _Chunks | None:
 def _tokens_in(part: str, chunks: _Chunks | None, span: tuple[int, int]) -> str:
     """Returns the tokens of a part of a text, with these words if each is a chunk."""
     return chunks.between(*span, part) if chunks else " ".join(tokenize(part))
-
-
-def _among(spans: Sequence[tuple[int, int]], span: tuple[int, int]) -> slice | None:
-    """Returns the place of the spans that make up another one; None if none do."""
-    first = bisect_left(spans, span[0], key=itemgetter(0))
-    last = bisect_right(spans, span[1], key=itemgetter(1))
-    size = sum([end - start for start, end in spans[first:last]])
-    return slice(first, last) if size and size == span[1] - span[0] else None
 
 
 def _speaker(line: str) -> str:
@@ -282,8 +267,6 @@ class Document:
     """At least one: a record without words has an empty unit for its title."""
     unit_texts: tuple[str, ...]
     """The embedded text of each unit."""
-    unit_parts: tuple[tuple[str, ...], ...]
-    """The heading of each embedded text, if it has one, and the text of the unit."""
     unit_vectors: tuple[bytes, ...]
     """The name of each unit's vector: the hash of the embedded text."""
     passages: tuple[str, ...]
@@ -292,8 +275,6 @@ class Document:
     """The name of the whole text's vector."""
     passage_texts: tuple[str, ...]
     """The embedded texts whose mean is the vector of the whole text."""
-    passage_parts: tuple[tuple[str, ...], ...]
-    """The heading of each of them, if it has one, and the texts of its units."""
 
     @property
     def heading(self) -> str:
@@ -309,20 +290,12 @@ def document(record: Record) -> Document:
     units, passages = analyse(memory.text)
     units = units or (Unit("", 0, 0, ""),)
     heading = _headings(memory)
-    unit_parts = tuple([(*heading(unit.text), unit.text) for unit in units])
     first, *others = passages or (Passage("", ""),)
     passage_texts = ("\n".join((*heading(first.text), first.text)), *[o.text for o in others])
-    unit_texts = tuple(map("\n".join, unit_parts))
+    unit_texts = tuple(["\n".join((*heading(unit.text), unit.text)) for unit in units])
     names = tuple(map(name_of, unit_texts))
-    vector, passage_parts = names[0], unit_parts[:1]
-    if passage_texts != unit_texts[:1]:
-        hashes = b"".join(map(name_of, passage_texts))
-        vector = disk.blake2b(hashes)
-        opening, *rest = (
-            [unit.text for unit in units[passage.among]] if passage.among else [passage.text]
-            for passage in (first, *others)
-        )
-        passage_parts = ((*heading(first.text), *opening), *map(tuple, rest))
+    is_one = passage_texts == unit_texts[:1]
+    vector = names[0] if is_one else disk.blake2b(b"".join(map(name_of, passage_texts)))
     stored = tuple([passage.tokens for passage in passages])
     return Document(
         record=record,
@@ -331,12 +304,10 @@ def document(record: Record) -> Document:
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
         unit_texts=unit_texts,
-        unit_parts=unit_parts,
         unit_vectors=names,
         passages=() if stored == tuple([unit.tokens for unit in units]) else stored,
         vector=vector,
         passage_texts=passage_texts,
-        passage_parts=passage_parts,
     )
 
 

@@ -6,27 +6,19 @@ An index names candidates, as a `Source`; which of them answer, and in which ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
-from mimo.index.embedding import FAILURES, Aligning, Embedder
+from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Found, Hit, Newer, Request
 from mimo.memory.model import Filter, Record
-from mimo.ranking import (
-    Ranked,
-    below_successors,
-    estimated,
-    merged,
-    rank,
-    understand,
-    words_suffice,
-)
+from mimo.ranking import Ranked, below_successors, rank, understand, words_suffice
 from mimo.ranking.evidence import (
     Candidate,
     Examiner,
@@ -35,9 +27,8 @@ from mimo.ranking.evidence import (
     Statistics,
     inverse_frequencies,
 )
-from mimo.ranking.score import ALIGNED, Nearness
-from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED, tokenize
+from mimo.ranking.score import Nearness
+from mimo.text.tokens import tokenize
 
 _FEW = 5
 """If words find no more memories than this, all vectors are compared as well."""
@@ -48,15 +39,6 @@ _LITTLE = 0.3
 _EXAMINED = 10
 """The number of first candidates among which the best unit is looked for."""
 
-_ALIGNED = 40
-"""The number of nearest units that are compared with a query word by word, and as many again.
-
-The latter are of the first candidates by words.
-"""
-
-_LEADING = 20
-"""The number of first candidates by words."""
-
 _NOTE_UNITS = 5
 """The number of units up to which a memory is a note: 300 words."""
 
@@ -64,13 +46,6 @@ _CHAT = frozenset(tokenize("user human assistant ai"))
 """The tokens with which a turn of a chat with an assistant begins."""
 
 _NONE: Mapping[bytes, float] = {}
-
-
-Aligned = Literal["none", "apart", "all"]
-"""The memories that are compared with a query word by word.
-
-`apart` are those in a script without spaces, if the query is in another one.
-"""
 
 
 class Compared(Protocol):
@@ -107,9 +82,6 @@ class Source(Protocol):
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
-
-    def pairs(self) -> int:
-        """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""
 
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
@@ -160,38 +132,31 @@ def search(source: Source, request: Request) -> Found:
     terms = catalog.pruned(query.content, statistics.frequencies, sums.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
-    crosses = crosses_languages(source, query.text)
-    aligned = _aligned_memories(query, embedder) if crosses else "none"
-    gathered = partial(Candidates, source, filter=request.filter, aligned=aligned)
+    gathered = partial(Candidates, source, filter=request.filter)
     candidates, encoded, near = gathered(keys), b"", _NONE
     reason: object = None if embedder else "there is no model"
     lack: str | None = None
     try:
-        if query.modelled and embedder and (encoded := embedder.encode(query.text)):
-            misses = _needs_meaning(query, candidates, statistics)
-            if crosses or misses:
-                others = source.by_vector(encoded, request.filter)
-                if aligned == "apart" and not misses:
-                    candidates = gathered(keys, apart=others)
-                else:
-                    candidates = gathered([*keys, *others])
-            near = _cosines(source, encoded, candidates, query.text)
+        if embedder and (encoded := embedder.encode(query.text)):
+            if _needs_meaning(query, candidates, statistics):
+                candidates = gathered([*keys, *source.by_vector(encoded, request.filter)])
+            near = source.cosines(encoded, candidates.vector_names())
     except FAILURES as error:
         reason = _reason(error)
     threshold, nearest = request.threshold, request.nearest
     order = partial(rank, Examiner(query, statistics), threshold=threshold, least=nearest)
-    ranked, apart = _ranked(order, candidates, near)
+    ranked = order(candidates.ranked_as(near))
     try:
         if not words_suffice(ranked) and (compared := source.compared(query.text, request.filter)):
             others = [key for key, _ in compared.nearest]
             candidates = gathered([*candidates.keys, *others])
-            near = _cosines(source, encoded, candidates, query.text)
-            ranked, apart = _ranked(order, candidates, near, compared)
+            if encoded:
+                near = source.cosines(encoded, candidates.vector_names())
+            closest = compared.near(candidates.keys)
+            cosines = compared.cosines(candidates.vector_names())
+            ranked = order(candidates.ranked_as(near, cosines), near=closest)
     except FAILURES as error:
         lack = f"searched without the encoder: {_reason(error)}"
-    if apart:
-        guessed = order(apart, near=estimated(apart, is_apart=True))
-        ranked = merged(ranked, guessed, sure=rows.SURE, near=rows.least(considered))
     related = [match for match in ranked if match.score >= threshold]
     limit = request.limit if related else nearest
     hits = _hits(source, related or ranked[:nearest], candidates, limit)
@@ -212,74 +177,6 @@ def _statistics(source: Source, query: RankingQuery, considered: int) -> Statist
     )
 
 
-def crosses_languages(source: Source, text: str) -> bool:
-    """Returns whether `text` or many of the units are in a script that is written without spaces.
-
-    The question and its answer may then be in two languages, which share no words. A few names in
-    such a script don't count: a sentence has a dozen pairs of characters.
-    """
-    if not text.isascii() and _is_unspaced(text):
-        return True
-    pairs = source.pairs()
-    return bool(pairs) and pairs >= min(catalog.PAIRS, source.totals.units / 2)
-
-
-def _is_unspaced(text: str) -> bool:
-    """Returns whether a text has a character of a script that is written without spaces."""
-    return compiled(f"[{UNSPACED}]").search(text) is not None
-
-
-def _aligned_memories(query: RankingQuery, embedder: Embedder | None) -> Aligned:
-    """Returns the memories that are compared with a query word by word, as languages may differ."""
-    if not isinstance(embedder, Aligning):
-        return "none"
-    return "all" if _is_unspaced(query.text) else "apart"
-
-
-def _ranked(
-    order: Callable[..., list[Ranked]],
-    candidates: Candidates,
-    near: Mapping[bytes, float],
-    compared: Compared | None = None,
-) -> tuple[list[Ranked], list[Candidate]]:
-    """Returns the order of the candidates, with the encoder's comparison if there is one.
-
-    The second list has those that are left out: in another script than the query, and not compared
-    by the encoder.
-    """
-    closest: Nearness | None = None
-    encoded = _NONE
-    if compared:
-        closest = compared.near(candidates.keys)
-        encoded = compared.cosines(candidates.vector_names())
-    read = candidates.ranked_as(near, encoded)
-    if candidates.aligned == "all":
-        if closest:
-            closest = closest._replace(expected=ALIGNED)
-        elif near:
-            closest = estimated(read)
-    if candidates.aligned != "apart":
-        return order(read, near=closest), []
-    apart = set(candidates.aligned_keys).difference(closest.of if closest else ())
-    own = [candidate for candidate in read if candidate.key not in apart]
-    return order(own, near=closest), [item for item in read if item.key in apart]
-
-
-def _cosines(
-    source: Source, encoded: bytes, candidates: Candidates, query: str
-) -> Mapping[bytes, float]:
-    """Returns the cosine of an encoded query with each stored vector of the candidates.
-
-    Those of aligned units are joined with the correspondence of their words to the query.
-    """
-    if not encoded:
-        return _NONE
-    near = source.cosines(encoded, candidates.vector_names())
-    if candidates.aligned != "none" and near and isinstance(source.embedder, Aligning):
-        near = {**near, **_joined(source, source.embedder, query, candidates, near)}
-    return near
-
-
 def _reason(error: BaseException) -> object:
     """Returns why vectors could not be compared; damage of the index is raised again."""
     if isinstance(error, CacheDamaged):
@@ -293,38 +190,6 @@ def _needs_meaning(query: RankingQuery, candidates: Candidates, statistics: Stat
         return True
     worth = inverse_frequencies(query, statistics)
     return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
-
-
-def _joined(
-    source: Source,
-    embedder: Aligning,
-    query: str,
-    candidates: Candidates,
-    near: Mapping[bytes, float],
-) -> dict[bytes, float]:
-    """Returns the nearness of each unit: half its cosine, half the correspondence of its words.
-
-    Only the nearest units are compared by their words: of the first candidates by words, and of
-    all others. For the rest, the median is assumed.
-    """
-    units = [(key, unit) for key in candidates.aligned_keys for unit in candidates.units(key)]
-    units.sort(key=lambda pair: -near.get(pair[1].vector, 0.0))
-    first = frozenset(candidates.keys[:_LEADING])
-    chosen = [pair for pair in units if pair[0] in first][:_ALIGNED]
-    chosen += [pair for pair in units if pair[0] not in first][:_ALIGNED]
-    records = source.records({key for key, _ in chosen})
-    texts = []
-    for key, unit in chosen:
-        memory = records[key].memory
-        text = memory.text[unit.start : unit.start + unit.length]
-        texts.append(f"{memory.title or ''}\n{text}")
-    shares = embedder.correspondence(query, texts)
-    compared = {unit.vector: share for (_, unit), share in zip(chosen, shares, strict=True)}
-    usual = sorted(shares)[len(shares) // 2] if shares else 0.0
-    return {
-        unit.vector: (near.get(unit.vector, 0.0) + compared.get(unit.vector, usual)) / 2
-        for _, unit in units
-    }
 
 
 def _hits(
@@ -403,8 +268,6 @@ class Stored(NamedTuple):
     """The names of the units' vectors."""
     created: datetime
     shape: Shape
-    is_unspaced: bool
-    """True if at least half of the tokens are of a script that is written without spaces."""
 
 
 def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
@@ -419,40 +282,15 @@ def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
         vectors=vectors,
         created=rows.to_time(memory.created),
         shape=_shape(memory, units),
-        is_unspaced=not "".join(tokens).isascii() and _is_mostly_unspaced(" ".join(tokens)),
     )
-
-
-def _is_mostly_unspaced(tokens: str) -> bool:
-    unspaced = compiled(f"(?:^|(?<= ))[{UNSPACED}]").findall(tokens)
-    return 2 * len(unspaced) > tokens.count(" ")
 
 
 class Candidates:
     """Memories and their neighbours, with the stored values that ranking needs."""
 
-    def __init__(
-        self,
-        source: Source,
-        keys: Sequence[int],
-        filter: Filter,
-        aligned: Aligned = "none",
-        apart: Sequence[int] = (),
-    ) -> None:
-        """Reads the memories of `keys`, which pass the filter, and the parts around them.
-
-        Those of `apart` in a script without spaces are candidates as well.
-        """
-        self.aligned = aligned
-        self._stored = source.stored(dict.fromkeys([*keys, *apart]))
-        if apart:
-            first = frozenset(keys)
-            keys = [*keys, *apart]
-            self._stored = {
-                key: stored
-                for key, stored in self._stored.items()
-                if key in first or stored.is_unspaced
-            }
+    def __init__(self, source: Source, keys: Sequence[int], filter: Filter) -> None:
+        """Reads the memories of `keys`, which pass the filter, and the parts around them."""
+        self._stored = source.stored(dict.fromkeys(keys))
         keys = [key for key in dict.fromkeys(keys) if key in self._stored]
         self._admitted = dict.fromkeys(self._stored, True)
         parts = [s.memory for s in self._stored.values() if s.memory.parent is not None]
@@ -464,13 +302,6 @@ class Candidates:
         self._by_place = {_place_of(memory): memory.key for memory in memories}
         self._parents = source.parents(memories) if parts else {}
         self.keys = self._with_neighbours(keys)
-
-    @property
-    def aligned_keys(self) -> list[int]:
-        """The candidates that are compared with the query word by word."""
-        if self.aligned == "all":
-            return self.keys
-        return [key for key in self.keys if self._stored[key].is_unspaced]
 
     def vector_names(self) -> set[bytes]:
         """Returns the names of the vectors that the candidates' cosines need."""
@@ -485,10 +316,6 @@ class Candidates:
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""
         return self._stored[key].units[number]
-
-    def units(self, key: int) -> Sequence[StoredUnit]:
-        """Returns the units of a memory."""
-        return self._stored[key].units
 
     def coverage(self, worth: Mapping[str, float]) -> float:
         """Returns the largest share of the terms' worth in one unit of the first candidates."""

@@ -119,10 +119,6 @@ class Tables:
         """Returns the number of units that hold each term."""
         return self._kept.frequencies(self._sql, terms, self.totals.revision)
 
-    def pairs(self) -> int:
-        """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""
-        return catalog.unspaced_pairs(self._sql)
-
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
     ) -> list[int]:

@@ -15,7 +15,7 @@ from mimo.errors import StorageFailed
 from mimo.index import catalog, rows
 from mimo.index.documents import Document, is_chat, name_of, statement_of
 from mimo.index.documents import document as document_of
-from mimo.index.embedding import Embedder, Joining, Text
+from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
 from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
@@ -79,19 +79,13 @@ def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -
     missing = names - vectors.known(names)
     if not missing:
         return
-    texts: dict[bytes, Text] = {}
+    texts: dict[bytes, str] = {}
     for document in documents:
-        units = zip(document.unit_vectors, document.unit_texts, document.unit_parts, strict=True)
-        texts.update((name, Text(text, parts)) for name, text, parts in units if name in missing)
+        units = zip(document.unit_vectors, document.unit_texts, strict=True)
+        texts.update((name, text) for name, text in units if name in missing)
         if document.vector in missing:
-            passages = zip(document.passage_texts, document.passage_parts, strict=True)
-            texts.update((name_of(text), Text(text, parts)) for text, parts in passages)
-    every = list(texts.values())
-    if isinstance(embedder, Joining):
-        new = embedder.encode_joined(every)
-    else:
-        new = embedder.encode_many([text.whole for text in every])
-    encoded = dict(zip(texts, new, strict=True))
+            texts.update((name_of(text), text) for text in document.passage_texts)
+    encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
     made = {name: encoded[name] for name in missing if name in encoded}
     for document in documents:
         if document.vector in missing and document.vector not in made:

@@ -13,7 +13,7 @@ from mimo.ranking import score as scoring
 from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape
 from mimo.ranking.score import Nearness
 from mimo.text.clean import compiled
-from mimo.text.tokens import HANGUL, UNSPACED, identifiers, query_terms
+from mimo.text.tokens import UNSPACED, identifiers, query_terms
 
 ORDER = {
     "document": 1.5,
@@ -80,21 +80,14 @@ Between them, their weight rises linearly. If no candidate holds much of the que
 some share are chance.
 """
 
-_ESTIMATED_GATE = (0.0, 0.5)
-_ESTIMATED_SHARE = 0.5
-"""The same, and the share of meaning's weight, if all cosines are estimates from static ones."""
-
 _GLOSSED_GATE = (0.2, 0.6)
 _GLOSSED_SHARE = 0.6
-"""The same for a Korean query, of which the encoder reads a gloss.
+"""The same, and the share of meaning's weight, for a query that is not English.
 
 The pairs of characters at the end of a word change with its particle, so that few texts hold them
-all: half of them is as much as most of an English query. And the gloss of a name, or of a word with
-several meanings, is nearest to any text.
+all: half of them is as much as most of an English query. And cosines with texts in the query's own
+language are higher than those with others.
 """
-
-_ALIGNED_SHARE = 0.3
-"""The share of such an estimate beside the encoder's cosine, in a store of several languages."""
 
 _GATED = ("document", "passage", "coverage", "phrase")
 _STATIC = ("unit_meaning", "document_meaning")
@@ -118,23 +111,11 @@ SUFFICIENT_LEAD = 3.0
 _CHANCE = 5.0
 """The order of a memory that is unrelated to a query."""
 
-_CERTAIN = 0.9
-"""The score at which a memory in another script is before others that are not sure."""
-
 _READY = 0.9
 """The share of units with vectors from which the encoder decides the order."""
 
 _STANDS_OUT = 0.3
 """Before that, the memory nearest by meaning comes first if its cosine is at least this."""
-
-MODELLED_SHARE = 0.5
-"""Share of letters of the model's scripts in a query below which its vector is ignored."""
-
-_MODELLED = (
-    (0x0000, 0x024F), (0x1E00, 0x1EFF), (0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7A3),
-    (0x3005, 0x3005), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
-)  # fmt: skip
-"""Latin, Hangul, kana and Han."""
 
 _WHEN = (
     r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
@@ -163,21 +144,16 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     Without `asked`, words such as "last week" are ignored.
     """
     terms = query_terms(text)
-    letters = [character for character in text if character.isalpha()]
     return RankingQuery(
         text=text,
         full=terms.full,
         content=terms.content,
+        is_foreign=terms.is_foreign,
         identifiers=identifiers(text),
         asked=asked,
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=compiled(_WHEN).match(text) is not None,
-        modelled=sum(map(_is_modelled, letters)) >= MODELLED_SHARE * len(letters),
     )
-
-
-def _is_modelled(letter: str) -> bool:
-    return any(first <= ord(letter) <= last for first, last in _MODELLED)
 
 
 def below_successors(
@@ -251,7 +227,7 @@ def rank(
     long = _ramp(sum(map(_words_in, query.content)), _LONG)
     factors = {"document": 1 + long * (_LONG_DOCUMENT / ORDER["document"] - 1)}
     if near and near.share >= _READY:
-        trust, ends = _trusted(query, near)
+        trust, ends = _trusted(query)
         best = max([item.coverage for item in measured], default=0.0)
         words = max(long, _ramp(best, ends))
         orders = _by_meaning(candidates, measured, largest, near, factors, words, trust)
@@ -284,39 +260,6 @@ def rank(
     return ranked
 
 
-def merged(
-    own: Sequence[Ranked], apart: Sequence[Ranked], *, sure: float, near: float
-) -> list[Ranked]:
-    """Returns two lists as one, by score; `apart` has memories in another script than the query.
-
-    Their cosines are estimates, so they are below all others with the score `sure`. Unless their
-    own is `_CERTAIN`, they are also below the first of the others, if its score is `near`.
-    """
-    least = min((memory.score for memory in own if memory.score >= sure), default=1.0)
-    first = min(own[0].score, least) if own and own[0].score >= near else least
-    capped = [
-        replace(memory, score=min(memory.score, least if memory.score >= _CERTAIN else first))
-        for memory in apart
-    ]
-    return sorted([*own, *capped], key=lambda memory: -memory.score)
-
-
-def estimated(candidates: Sequence[Candidate], *, is_apart: bool = False) -> Nearness:
-    """Returns how near candidates are that the encoder can't compare with the query.
-
-    Their cosines are joined with the correspondence of words.
-    """
-    base, slope = scoring.ALIGNED
-    cosines = {item.key: base + slope * max((0.0, *item.unit_cosines)) for item in candidates}
-    return Nearness(
-        nearest=tuple(sorted(cosines.items(), key=lambda pair: -pair[1])),
-        of={},
-        share=1.0,
-        expected=scoring.ALIGNED,
-        is_apart=is_apart,
-    )
-
-
 def words_suffice(ranked: Sequence[Ranked]) -> bool:
     """Returns whether the order by words is clear enough to do without the encoder."""
     if not ranked or ranked[0].coverage < SUFFICIENT_COVERAGE:
@@ -341,14 +284,12 @@ def _by_words(
     return order
 
 
-def _trusted(query: RankingQuery, near: Nearness) -> tuple[float, tuple[float, float]]:
+def _trusted(query: RankingQuery) -> tuple[float, tuple[float, float]]:
     """Returns the share of meaning's weight, and the coverages between which words begin to count.
 
-    Cosines of a gloss, and estimates, are less reliable, so words count for more.
+    Cosines between languages are less reliable, so words count for more.
     """
-    if not near.of:
-        return _ESTIMATED_SHARE, _ESTIMATED_GATE
-    if compiled(f"[{HANGUL}]").search(query.text):
+    if query.is_foreign:
         return _GLOSSED_SHARE, _GLOSSED_GATE
     return 1.0, _GATE
 
@@ -368,13 +309,6 @@ def _by_meaning(
     words' and of meaning's weights.
     """
     cosines = _encoded(candidates, measured, near)
-    if near.of and near.expected == scoring.ALIGNED:
-        base, slope = near.expected
-        estimates = [base + slope * item.unit_meaning for item in measured]
-        cosines = [
-            cosine + _ALIGNED_SHARE * (estimate - cosine)
-            for cosine, estimate in zip(cosines, estimates, strict=True)
-        ]
     words = dict.fromkeys(_GATED, gate) | dict.fromkeys(_STATIC, gate * _STATIC_SHARE)
     words |= {name: gate * factor for name, factor in changed.items()}
     weigh = dict.fromkeys(Shape, _by_words(largest, words))
@@ -415,7 +349,7 @@ def _encoded(
     The estimate is the expectation from the static cosine, shifted as for the other candidates of
     this query.
     """
-    base, slope = near.expected
+    base, slope = scoring.EXPECTED
     pairs = list(zip(candidates, measured, strict=True))
     shifts = [
         near.of[candidate.key] - (base + slope * item.unit_meaning)
@@ -463,9 +397,7 @@ def _scores(
     margins = _margins(orders)
     if near and near.share >= _READY:
         encoded, sixth = _encoded(candidates, measured, near), near.sixth
-        read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
-        guessed = scoring.BY_CROSSING if near.is_apart else scoring.BY_ESTIMATE
-        weights = read if near.of else guessed
+        weights = scoring.BY_GLOSS if examiner.query.is_foreign else scoring.BY_MEANING
 
         def by_meaning(place: int) -> float:
             matched = examiner.matched(measured[place].reading)

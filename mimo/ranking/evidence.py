@@ -32,10 +32,10 @@ class RankingQuery:
     """The time from which ages are counted; None ignores ages."""
     windows: tuple[Window, ...] = ()
     """Dates that the query names."""
+    is_foreign: bool = False
+    """True if it is in another language than English."""
     asks_when: bool = False
     """True if it asks for a time."""
-    modelled: bool = True
-    """False if most letters are of a script that the embedding model does not cover."""
 
 
 class Shape(Enum):
@@ -394,7 +394,7 @@ class Examiner:
         mean = self.statistics.document_tokens
         for candidate, item in zip(candidates, measured, strict=True):
             item.document = bm25(item.reading.document, rarity, mean)
-            item.cosines = candidate.unit_cosines if self.query.modelled else ()
+            item.cosines = candidate.unit_cosines
             item.unit_meaning = max((0.0, *item.cosines))
             item.document_meaning = max(0.0, candidate.document_cosine) if item.cosines else 0.0
             if speakers:

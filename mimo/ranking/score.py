@@ -42,20 +42,10 @@ question is also asked without its answers in the store: half of all questions h
 """
 
 BY_GLOSS = {"bias": -2.7, "lead": 6.3, "margin": 0.55}
-"""The weights in a store of several languages: the cosines of glosses are closer together.
+"""The weights for a query that is not English: its cosines are closer together.
 
 Chosen by the same measure on two Korean stores and a bilingual one.
 """
-
-BY_CROSSING = {"bias": -10.0, "cosine": 17.0, "margin": 0.0}
-"""The weights for a memory in another script than the query: by its estimated cosine alone.
-
-Such a memory is sure from a cosine of 0.54. Among ten Chinese and Japanese notes, two of 275
-questions about other subjects find one.
-"""
-
-BY_ESTIMATE = {"bias": -2.4, "margin": 0.95}
-"""The weights if all cosines are estimates: those themselves do not compare between stores."""
 
 MOST_MARGIN = 3.0
 
@@ -65,13 +55,6 @@ LEAST_ASKED = 4.5
 
 EXPECTED = (0.02, 0.65)
 """The encoder's cosine is about the first plus the second times the static one."""
-
-ALIGNED = (-0.1, 1.5)
-"""The same for the mean of the static cosine and the correspondence of words.
-
-The slope leaves 88 of 100 right answers in `crossing` and `korean` above 0.3, and 84 of 100
-questions without an answer below it.
-"""
 
 
 class Nearness(NamedTuple):
@@ -83,10 +66,6 @@ class Nearness(NamedTuple):
     """The cosines of the memories all of whose units have vectors, by key."""
     share: float
     """The share of units that have vectors, 0..1."""
-    expected: tuple[float, float] = EXPECTED
-    """The estimate of a missing cosine, from the static one."""
-    is_apart: bool = False
-    """True if the cosines are estimates for memories in another script than the query."""
 
     @property
     def sixth(self) -> float:

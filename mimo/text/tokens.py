@@ -148,6 +148,9 @@ _ENGLISH_TOO = QUESTION_WORDS | frozenset(
     " te ten ton tot tu u uit um un una use va van via vous w want war we wet y z za zo".split()
 )
 """Those of them that are also English words, names or abbreviations: they prove no language."""
+
+FOREIGN_WORDS = frozenset[str]().union(*dict(_OTHER_LANGUAGES).values()) - _ENGLISH_TOO
+"""Function words, in lower case and without accents, of languages that are not English."""
 # English again (codespell:ignore-end).
 
 KOREAN_QUESTION_WORDS = frozenset(
@@ -200,6 +203,7 @@ _IDENTIFIER = (
 
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
+_OTHER_SCRIPTS = "[\u0370-\u1dff\u3040-\ud7ff]"
 _ACCENTS = f"[{_DROPPED}]"
 _WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+"
 _PARTS = r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
@@ -210,12 +214,14 @@ class QueryTerms(NamedTuple):
     """A query's distinct tokens, in the order of the query."""
 
     full: tuple[str, ...]
-    """All except stop words, or all if there are only stop words."""
+    """All except stop words and function words of another language; all if there are no others."""
     content: tuple[str, ...]
     """`full` without question and request words, and function words of another language.
 
     If there is nothing else, the request words, and if there are none, `full`.
     """
+    is_foreign: bool = False
+    """True if the query is in another language than English, as far as its words prove one."""
 
 
 def tokenize(text: str) -> list[str]:
@@ -242,14 +248,18 @@ def query_terms(text: str) -> QueryTerms:
     stems = _stems()
     text = nouns(text, beside=False)
     words = _split(compiled(_APOSTROPHE).sub(_without, text)) or _split(text)
+    if foreign := _function_words(words):
+        words = [word for word in words if word not in foreign] or words
     parts = [part for word in words for part in _parts(word)]
     full = [part for part in parts if part not in STOP_WORDS] or parts
-    if foreign := _function_words(words):
-        words = [word for word in words if word not in foreign]
     stripped = [part for word in words for part in _parts(_without_particle(word))]
     asked = [part for part in stripped if part not in QUESTION_WORDS]
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
-    return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
+    return QueryTerms(
+        full=_distinct(stems, full),
+        content=_distinct(stems, content),
+        is_foreign=bool(foreign) or compiled(_OTHER_SCRIPTS).search(text) is not None,
+    )
 
 
 def identifiers(text: str) -> tuple[str, ...]:

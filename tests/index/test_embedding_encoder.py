@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mimo.errors import Invalid
-from mimo.index.embedding import ENCODED_LENGTH, encoder
+from mimo.index.embedding import ENCODED_LENGTH, transformer
 from mimo.index.embedding.encoder import Encoder, packaged_encoder
-from mimo.index.embedding.packaged import FOLDER
+from mimo.index.embedding.wordpiece import FOLDER
 
 SHA256 = "0ad277d097df912afa3d6cbefb95d5008e37623adc498ae6a0aae54cf9083411"
 REFERENCE = json.loads(Path(__file__).with_name("encoder_vectors.json").read_text("utf-8"))
@@ -71,9 +71,9 @@ def test_vectors_have_one_length(together):
 @pytest.fixture
 def own_products():
     """Lets encoders choose again how they multiply."""
-    encoder._dots.cache_clear()
+    transformer._dots.cache_clear()
     yield
-    encoder._dots.cache_clear()
+    transformer._dots.cache_clear()
 
 
 def test_vectors_are_the_same_without_numkong(alone, monkeypatch, own_products):
@@ -87,12 +87,12 @@ def test_vectors_are_the_same_without_numkong(alone, monkeypatch, own_products):
 
 def test_a_numkong_that_multiplies_wrongly_here_is_not_used(monkeypatch, own_products):
     numkong = pytest.importorskip("numkong")
-    assert encoder._dots() is numkong
-    encoder._dots.cache_clear()
+    assert transformer._dots() is numkong
+    transformer._dots.cache_clear()
     right = numkong.dots_packed
     monkeypatch.setattr(numkong, "dots_packed", lambda a, b: np.asarray(right(a, b)) + 1)
 
-    assert encoder._dots() is None
+    assert transformer._dots() is None
 
 
 @pytest.mark.parametrize("text", ["", "   \n", "\ud800"])
@@ -104,7 +104,7 @@ def test_a_file_that_is_not_of_weights_is_refused(tmp_path):
     for content in (b"", b"something else entirely"):
         (tmp_path / "encoder.bin").write_bytes(content)
         with pytest.raises(Invalid):
-            Encoder(tmp_path / "encoder.bin").encode("text")
+            Encoder(tmp_path).encode("text")
 
     with pytest.raises(Invalid):
-        Encoder(tmp_path / "missing.bin").encode("text")
+        Encoder(tmp_path / "missing").encode("text")

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 
 from mimo.index.embedding.encoder import packaged_encoder
-from mimo.index.embedding.korean import Glossary
-from mimo.index.embedding.packaged import FOLDER, GLOSSARY_SHA256, PackagedModel
+from mimo.index.embedding.korean import GLOSSARY_SHA256, Glossary
+from mimo.index.embedding.wordpiece import FOLDER
 from mimo.index.vectors import cosines
 
 WRITTEN = """\
@@ -103,9 +103,3 @@ def test_the_encoder_compares_korean(question: str, right: str, wrong: str) -> N
 
     near, far = cosines(asked, answers)
     assert near > far + 0.1
-
-
-def test_words_that_are_written_differently_correspond() -> None:
-    shares = PackagedModel().correspondence("쪼개서", ["두 개로 나눈다", "이름을 정한다"])
-
-    assert shares[0] > shares[1] + 0.2

@@ -9,7 +9,7 @@ import pytest
 
 from mimo.errors import Invalid
 from mimo.index.embedding import open_embedder
-from mimo.index.embedding.packaged import FOLDER
+from mimo.index.embedding.wordpiece import FOLDER
 from mimo.mind import Mind
 
 FILES = ("model.safetensors", "tokenizer.json", "config.json")

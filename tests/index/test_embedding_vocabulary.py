@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.index.embedding.packaged import FOLDER, SCANS, Vocabulary
+from mimo.index.embedding.wordpiece import FOLDER, SCANS, Vocabulary
 
 LINES = (FOLDER / "vocab.txt").read_bytes()
 PIECES = LINES.decode().split("\n")

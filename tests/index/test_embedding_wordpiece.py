@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from mimo.index.embedding.packaged import FOLDER, MAX_TOKENS, UNKNOWN, WordPiece
+from mimo.index.embedding.packaged import MAX_TOKENS
+from mimo.index.embedding.wordpiece import FOLDER, UNKNOWN, WordPiece
 
 NO_LIMIT = 1 << 40
 

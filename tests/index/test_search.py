@@ -168,16 +168,6 @@ def test_a_memory_in_another_language_is_a_candidate_beside_matches_by_words(
     assert "other language" in names(search(index, query, limit=20))
 
 
-def test_the_words_of_another_language_decide_between_equal_vectors(
-    index: Index, embedder: Any, change_of: Make
-) -> None:
-    embedder.synonyms |= {"가": "x", "나": "x", "question": "x"}
-    embedder.correspondence = lambda query, texts: [float("나" in text) for text in texts]
-    index.apply([change_of("a", "가"), change_of("b", "나"), change_of("c", "z")], now_ns=1)
-
-    assert names(search(index, "question")) == ["b", "a"]
-
-
 SCRIPTS = [
     ("데이터베이스는 PostgreSQL을 쓴다", "데이터베이스"),
     ("데이터베이스는 PostgreSQL을 쓴다", "베이스"),

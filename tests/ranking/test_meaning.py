@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import Ranked, estimated, merged, rank, understand, words_suffice
+from mimo.ranking import rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, Examiner, Shape, Statistics
-from mimo.ranking.score import ALIGNED, EXPECTED, Nearness
+from mimo.ranking.score import Nearness
 
 STORE = Statistics(
     units=1000,
@@ -70,20 +70,6 @@ def test_half_of_a_korean_question_in_words_beats_a_nearer_gloss():
     assert keys("session store period settings", [words, meant], cosines) == [2, 1]
 
 
-def test_a_slight_lead_makes_a_gloss_less_sure_than_an_english_text():
-    meant = candidate(1, "other words", shape=Shape.NOTE, unit_cosines=[0.27])
-    other = candidate(2, "other words", shape=Shape.NOTE)
-
-    def score(cosine, expected):
-        cosines = near({1: cosine, 2: 0.1})._replace(expected=expected)
-        return rank(Examiner(understand("socket key gateway"), STORE), [meant, other], cosines)[
-            0
-        ].score
-
-    assert score(0.3, ALIGNED) < score(0.3, EXPECTED)
-    assert score(0.5, ALIGNED) > 0.5
-
-
 def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():
     terms = [f"zo{letter}" for letter in "bcdfghjklmnpqrtv"]
     store = replace(STORE, frequencies=dict.fromkeys(terms, 10))
@@ -98,42 +84,6 @@ def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():
 
     assert order(" ".join(terms)) == [1, 2]
     assert order(" ".join([*terms[:2], *(f"absent{term}" for term in terms[2:12])])) == [2, 1]
-
-
-def test_estimated_cosines_alone_make_nothing_sure():
-    texts = [candidate(key, "a b", unit_cosines=[0.6]) for key in range(1, 4)]
-
-    ranked = rank(Examiner(understand("질문"), STORE), texts, estimated(texts))
-
-    assert ranked[0].score < 0.3
-
-
-def ranked(*scores, first=1):
-    return [
-        Ranked(key=first + place, order=0.0, score=score, unit=0, coverage=0.0)
-        for place, score in enumerate(scores)
-    ]
-
-
-def together(own, apart):
-    order = merged(own, apart, sure=0.3, near=0.05)
-    return [(memory.key, memory.score) for memory in order]
-
-
-def test_memories_in_another_script_are_after_what_is_sure_and_the_nearest():
-    apart = ranked(0.9, 0.15, first=11)
-
-    assert together(ranked(0.8, 0.4, 0.2), apart) == [
-        (1, 0.8),
-        (2, 0.4),
-        (11, 0.4),
-        (3, 0.2),
-        (12, 0.15),
-    ]
-    assert together(ranked(0.2, 0.1), apart) == [(11, 0.9), (1, 0.2), (12, 0.15), (2, 0.1)]
-    likely = ranked(0.8, first=11)
-    assert together(ranked(0.2, 0.1), likely) == [(1, 0.2), (11, 0.2), (2, 0.1)]
-    assert together(ranked(0.04), apart) == [(11, 0.9), (12, 0.15), (1, 0.04)]
 
 
 @pytest.mark.parametrize("talk", [Shape.TURN, Shape.CONVERSATION])

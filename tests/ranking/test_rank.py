@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import estimated, rank, understand
+from mimo.ranking import rank, understand
 from mimo.ranking.evidence import Candidate, Examiner, Statistics, document_worth
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
@@ -157,14 +157,8 @@ def test_meaning_below_zero_counts_as_none():
     assert (result.unit_meaning, result.document_meaning) == (0, 0)
 
 
-def test_meaning_is_left_out_of_a_query_in_a_script_that_the_model_does_not_know():
-    (result,) = evidence("поиск", candidate(1, "поиск", unit_cosines=(0.9,), document_cosine=0.9))
-
-    assert (result.unit_meaning, result.document_meaning) == (0, 0)
-
-
-@pytest.mark.parametrize("query", ["검색", "検索", "けんさく", "search"])
-def test_meaning_counts_in_the_scripts_that_the_model_knows(query):
+@pytest.mark.parametrize("query", ["검색", "検索", "поиск", "search"])
+def test_meaning_counts_in_every_script(query):
     (result,) = evidence(query, candidate(1, "x", unit_cosines=(0.9,), document_cosine=0.8))
 
     assert (result.unit_meaning, result.document_meaning) == (0.9, 0.8)
@@ -333,23 +327,3 @@ def test_a_score_lies_between_0_and_1(units, cosine, question):
 
     assert 0 < ranked.score < 1
     assert 0 <= ranked.unit < max(len(units), 1)
-
-
-def test_meaning_decides_the_order_where_words_are_shared_by_chance():
-    """The encoder can't read Korean: its cosines are estimated from the static ones."""
-    chance = candidate(1, "하는 것이 x", unit_cosines=(0.3,), document_cosine=0.3)
-    meant = candidate(2, "y", unit_cosines=(0.45,), document_cosine=0.3)
-    store = replace(STORE, frequencies={"세션": 3, "저장": 5})
-    query = understand("세션을 저장하는 데이터베이스는 무엇인가요")
-    near = estimated([chance, meant])
-
-    first, second = rank(Examiner(query, store), [chance, meant], near)
-
-    assert (first.key, second.key) == (2, 1)
-    assert first.score > second.score
-    assert [key for key, _ in near.nearest] == [2, 1]
-
-
-def test_the_estimate_of_no_candidates_is_empty():
-    assert estimated([]).nearest == ()
-    assert rank(Examiner(understand("x"), STORE), [], estimated([])) == []

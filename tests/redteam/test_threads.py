@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Event, get_ident
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mimo.commands import all_commands
@@ -23,7 +22,6 @@ from mimo.guard import policy
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.guard.policy import ActivePolicies, Call, Operation, PolicyFile
-from mimo.index.embedding.alignment import Aligner
 from mimo.index.tables import Tables
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
@@ -172,27 +170,6 @@ def test_a_verdict_of_an_earlier_policy_is_not_kept(root: Path, held_up: HeldUp)
     held_up.run(lambda: guard.authorise(asked), other)
     with pytest.raises(Denied):
         guard.authorise(asked)
-
-
-def test_each_word_keeps_its_vector(held_up: HeldUp) -> None:
-    table = np.eye(64, dtype=np.float32)
-
-    def rows(ids: Any) -> Any:
-        if len(ids):
-            held_up.here()
-        return table[ids]
-
-    def token(word: str) -> list[int]:
-        return [int(word.removeprefix("w"), 36) % 64]
-
-    aligner = Aligner(token, rows)
-    held_up.run(
-        lambda: aligner.correspondence("wa", ["wb wc"]),
-        lambda: aligner.correspondence("wd", ["we wf wg"]),
-    )
-    for text, share in (("wa", 1.0), ("wb", 0.0), ("wd", 0.0), ("wg", 0.0)):
-        assert aligner.correspondence("wa", [text]) == [share]
-        assert aligner.correspondence(text, [text]) == [1.0]
 
 
 def test_a_notice_belongs_to_the_call_that_it_is_about(mind: Mind, held_up: HeldUp) -> None:

@@ -16,7 +16,6 @@ from mimo.features.edges.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index import glance
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES
-from mimo.index.embedding.packaged import PackagedModel
 from mimo.index.meanings import Meanings
 from mimo.index.vectors import cosines
 from mimo.memory import ids, outcomes
@@ -32,8 +31,6 @@ from mimo.text import patterns
 _LONGEST_TITLE = 200
 _MOST_ENCODED = 400
 """The number of new phrases of edges that one answer encodes, in about 2 s; later ones go on."""
-_PACKAGED_ABOVE = 0.22
-"""The excess of the packaged model's cosines of unrelated texts over those of the encoder."""
 
 
 def everything(mind: Mind) -> list[Edge]:
@@ -147,9 +144,7 @@ def warnings(
 
 def _cosines(mind: Mind, intent: str) -> Cosines | None:
     """Returns the function that compares texts with a task; None if no model can."""
-    packaged, encoder = mind.embedder, mind.encoder
-    if isinstance(packaged, PackagedModel) and not packaged.is_english(intent):
-        return _packaged_cosines(packaged, intent)
+    encoder = mind.encoder
     if encoder is None:
         return None
     meanings = mind.index.meanings if mind.has_project else None
@@ -160,16 +155,6 @@ def _cosines(mind: Mind, intent: str) -> Cosines | None:
         return cosines(query, meanings.of(texts, most=_MOST_ENCODED), ENCODED_LENGTH)
 
     return compared if query else None
-
-
-def _packaged_cosines(model: PackagedModel, intent: str) -> Cosines:
-    """Returns the comparison by the packaged model, which knows more languages than the encoder."""
-    query = model.encode(intent)
-
-    def compared(texts: Sequence[str]) -> list[float]:
-        return [cosine - _PACKAGED_ABOVE for cosine in cosines(query, model.encode_many(texts))]
-
-    return compared
 
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:

@@ -7,10 +7,9 @@ of length 127. The dot product of two vectors is 127² times their cosine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from mimo.errors import MindError
-from mimo.frozen import NamedTuple
 
 ENCODED_LENGTH = 381
 """The length of an encoder's vector: its largest numbers then just fit into a byte."""
@@ -35,29 +34,6 @@ class Embedder(Protocol):
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text, as `encode` does; faster for many texts."""
-
-
-class Text(NamedTuple):
-    """A text, and parts of it that together have all its words."""
-
-    whole: str
-    parts: tuple[str, ...]
-
-
-@runtime_checkable
-class Joining(Embedder, Protocol):
-    """An embedder that reads a part once, although several texts consist of it."""
-
-    def encode_joined(self, texts: Sequence[Text]) -> list[bytes]:
-        """Returns the vector of each whole text, as `encode` does."""
-
-
-@runtime_checkable
-class Aligning(Embedder, Protocol):
-    """An embedder that also compares texts word by word."""
-
-    def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Returns the share of the query's words that correspond to a word of each text, 0..1."""
 
 
 def open_embedder(setting: str | None = None) -> Embedder:

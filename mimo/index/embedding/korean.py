@@ -12,9 +12,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from mimo.frozen import NamedTuple
+from mimo.index.embedding.wordpiece import FOLDER
+
+GLOSSARY_SHA256 = "67ee0c34d3bba18f0dbb375b303db79a012643c6530a1728476eb6af95cddd11"
+"""The hash of `korean.txt` and `korean.learned.txt`, one after the other."""
 
 _LEADS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ"
 _VOWELS = "ㅏ ㅐ ㅑ ㅒ ㅓ ㅔ ㅣㅓ ㅖ ㅗ ㅗㅏ ㅗㅐ ㅗㅣ ㅛ ㅜ ㅜㅓ ㅜㅔ ㅜㅣ ㅠ ㅡ ㅡㅣ ㅣ".split()
@@ -95,10 +99,6 @@ class Glossary:
         composed = unicodedata.normalize("NFC", text)
         return _HANGUL.sub(lambda match: f" {self._of_word(match[0])} ", composed)
 
-    def meaning(self, word: str) -> str:
-        """Returns English words for a Korean word, empty if it has none."""
-        return self._of_word(word)
-
     def _add(self, word: str, english: str) -> None:
         is_stem = len(word) > 1 and word.endswith("다")
         syllables = len(word) - is_stem
@@ -111,11 +111,6 @@ class Glossary:
         if path.unknown > _MOST_UNKNOWN * len(letters):
             return letters.translate(_LATIN)
         return " ".join(path.english)
-
-    def learn(self, word: str, english: str) -> None:
-        """Adds a learned word."""
-        self._learned[word] = english
-        self._longest = max(self._longest, len(_letters(word)))
 
     def path(self, word: str) -> Path:
         """Returns the cheapest way through the letters of a word."""
@@ -160,6 +155,13 @@ class Path(NamedTuple):
     unknown: int
     """The number of letters that are in no word or ending."""
     english: tuple[str, ...]
+
+
+@cache
+def packaged_glossary() -> Glossary:
+    """Returns the packaged glossary, one for the whole process."""
+    names = ("korean.txt", "korean.learned.txt")
+    return Glossary(*[(FOLDER / name).read_text(encoding="utf-8") for name in names])
 
 
 def _lines(text: str) -> Iterator[tuple[str, list[str]]]:

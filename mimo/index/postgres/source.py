@@ -187,16 +187,6 @@ class SharedSource:
         counted = dict(stored)
         return {term: counted.get(writing.lexeme(term), 0) for term in terms}
 
-    def pairs(self) -> int:
-        """Returns the number of units in a script without spaces, by pair; up to 1,000 pairs."""
-        ((pairs,),) = self._rows(
-            "SELECT coalesce(sum(n), 0)::bigint FROM (SELECT sum(units) AS n FROM mind.frequencies"
-            " WHERE view = ANY (%(views)s) AND term BETWEEN '\u3040' AND '\ud7a3' GROUP BY term"
-            " ORDER BY term LIMIT %(most)s) t",
-            {"most": catalog.PAIRS},
-        )
-        return int(pairs)
-
     def by_words(
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
     ) -> list[int]:

@@ -128,10 +128,10 @@ def test_phrases_are_encoded_once(mind, monkeypatch):
 
     titles(mind, "another token")
 
-    assert encoded == ["another token"]
+    assert encoded == []
 
 
-def test_korean_tasks_are_compared_by_the_packaged_model(mind):
+def test_korean_tasks_are_compared_by_meaning(mind):
     template = "알림톡 템플릿은 글자 하나만 달라도 반려"
     add(mind, template, detection=Detection(tasks=("알림톡 내용 수정",)))
     add(mind, "새 테이블에 utf8mb4 안 쓰면 insert 실패", detection=Detection())

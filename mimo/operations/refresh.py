@@ -162,8 +162,10 @@ def refresh_roughly(mind: Mind) -> None:
 
 
 def rebuild(mind: Mind) -> Refreshed:
-    """Discards the index and builds it from the files."""
-    mind.index.discard()
+    """Discards the index, unless another process is building it, and builds it from the files."""
+    with mind.index.turn() as ours:
+        if ours:
+            mind.index.discard()
     done = _scan(mind)
     mind.index.prune(every=True)
     return done

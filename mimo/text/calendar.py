@@ -69,17 +69,3 @@ def age(moment: datetime, now: datetime) -> str:
         if count := passed // step:
             return f"{count} {name}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def utc_offset(zone: str) -> timedelta:
-    """Returns the offset of `+09:00`, `+0900` or `+09` from UTC; 0 for `Z`, `UTC`, `GMT` or none.
-
-    Raises `ValueError` unless it is shorter than a day.
-    """
-    if zone.upper() in ("", "Z", "UTC", "GMT"):
-        return timedelta()
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    if offset >= timedelta(days=1):
-        raise ValueError(zone)
-    return offset if zone[0] == "+" else -offset

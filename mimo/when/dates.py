@@ -9,9 +9,9 @@ import re
 from calendar import monthrange
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
-from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
+from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.when.spans import (
     DAY,
     LENGTHS,
@@ -49,6 +49,7 @@ _PLACES = {"h1": 0, "h2": 1, "last": 0} | {
 """Number of equal parts of a period before the one with that name; the last is counted back."""
 _MOST_OF_A_YEAR = 200 * DAY
 """Any part of a year has ended so long after its start, and is still the latest one."""
+_AS_IN_ISO = "dates are ISO 8601, such as 2026-11-20"
 _MOST_MONTHS = 4
 """So many months in a row have a 31st."""
 _LEAP_YEAR = 2024
@@ -165,7 +166,7 @@ def _calendar_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span 
 def _existing_day(year: int, month: int, day: int, zone: tzinfo | None) -> Span:
     if span := _calendar_day(year, month, day, zone):
         return span
-    raise Refused("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
+    raise Refused("is not a day of the calendar", _AS_IN_ISO)
 
 
 def _within(words: Words, now: datetime) -> Span | None:
@@ -266,40 +267,36 @@ def _numeric(word: str, now: datetime) -> Span | None:
 
 def _literal(word: str, zone: tzinfo | None) -> Span | None:
     """Returns the month, week, day or moment of an ISO 8601 text in lower case, seen in a zone."""
-    if found := re.fullmatch(r"(\d{4})-?w(\d\d)(?:-?(\d))?", word):
-        try:
-            day = date.fromisocalendar(int(found[1]), int(found[2]), int(found[3] or 1))
-        except ValueError:
-            raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
-        start = datetime(day.year, day.month, day.day, tzinfo=zone)
-        return period(start, "day" if found[3] else "week")
     if found := re.fullmatch(r"(\d{4})[-/.](\d{1,2})", word):
         if not 1 <= int(found[2]) <= 12:
             raise Refused("is not a month of the calendar", "months are 1 to 12: 2026-11")
         return _in_year(MONTHS[int(found[2]) - 1], int(found[1]), zone)
-    if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)", word):
-        year, month, number = map(int, found.groups())
-        return _existing_day(year, month, number, zone)
-    if found := re.match(ISO_DAY, word):
-        year, month, number = map(int, found.groups())
-        span = _existing_day(year, month, number, zone)
-        return _moment(span, word[found.end() :].strip(" t")) if word[found.end() :] else span
-    return None
-
-
-def _moment(day: Span, text: str) -> Span:
-    """Returns the moment at a time of the day, in the zone that the text or else the day has."""
-    found = re.fullmatch(r"(\d{1,2})(?::(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?(?: ?(\D.*))?", text)
-    parts = found.groups() if found else ()
+    # `2026. 11. 1.` and `2026/11/1`, too
+    text = re.sub(f"^{ISO_DAY}", lambda day: f"{day[1]}-{day[2]:0>2}-{day[3]:0>2}", word)
+    found = re.fullmatch(r"(\d{4}-?w\d\d(-?\d)?|\d{4}-\d\d-\d\d|\d{8})(?:[t ]+(.*))?", text)
+    if found is None:
+        return None
+    day, in_week, time = found.groups()
+    is_week = "w" in day
     try:
-        hour, minute, second = (int(part or 0) for part in parts[:3])
-        micro = int((parts[3] or "").ljust(6, "0")[:6])
-        moment = day.since.replace(hour=hour, minute=minute, second=second, microsecond=micro)
-        offset = utc_offset(parts[4] or "")
+        start = datetime.fromisoformat(day.upper()).replace(tzinfo=zone)
+    except ValueError:
+        if is_week:
+            raise Refused("is not a week of the calendar", "weeks are as in 2026-W07") from None
+        raise Refused("is not a day of the calendar", _AS_IN_ISO) from None
+    if time:
+        return _moment(start, time)
+    return period(start, "week" if is_week and not in_week else "day")
+
+
+def _moment(day: datetime, time: str) -> Span:
+    """Returns the moment at a time of a day, in the zone that the text or else the day has."""
+    written = re.sub(r"^(\d):", r"0\1:", re.sub(r" ?(?:utc|gmt)$", "z", time)).upper()
+    try:
+        moment = datetime.fromisoformat(f"{day.date()}T{written}")
     except ValueError:
         hint = "times and zones are as in 2026-11-20T15:30+09:00"
         raise Refused("is not a time of the clock", hint) from None
-    precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
-    if parts[4]:
-        moment = moment.replace(tzinfo=UTC) - offset
+    precision = ("hour", "minute", "second")[re.split(r"[-+Z]", written)[0].count(":")]
+    moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=day.tzinfo)
     return clock_span(moment, LENGTHS[precision])

@@ -32,7 +32,6 @@ from mimo.memory.codec.document import (
     trim,
 )
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version, kind_of
-from mimo.text.calendar import utc_offset
 from mimo.text.clean import compiled
 
 
@@ -244,11 +243,13 @@ def read_moment(text: str) -> datetime | None:
     match = _DATE.fullmatch(text.strip())
     if match is None:
         return None
-    year, month, day, hour, minute, second = (int(match[n] or 0) for n in range(1, 7))
-    micro = int((match[7] or "0").ljust(6, "0")[:6])
+    year, month, day, *time, zone = match.groups()
+    hour, minute, second, fraction = (part or "0" for part in time)
+    clock = f"{hour:0>2}:{minute:0>2}:{second:0>2}.{fraction}"
+    offset = zone if zone and zone[0] in "+-" else "Z"
     try:
-        when = datetime(year, month, day, hour, minute, second, micro, tzinfo=UTC)
-        return when - utc_offset(match[8] or "")
+        when = datetime.fromisoformat(f"{year}-{month:0>2}-{day:0>2}T{clock}{offset}")
+        return when.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 

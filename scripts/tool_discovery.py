@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from mimo.index.cosine import cosines
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.embedding.encoder import packaged_encoder
-from mimo.index.vectors import cosines
 from mimo.text.tokens import tokenize
 from scripts.tool_asks import asks
 

@@ -7,9 +7,10 @@ may mean, since they hold its words or have a vector near to its.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 from mimo.disk import Stamp
 from mimo.frozen import NamedTuple
@@ -442,8 +443,11 @@ _ENOUGH = 2
 _MANY = 4
 """That is tried if at least one of this many memories passes the filter."""
 
-_COMPARED_EACH = 10_000
-"""If no more memories than this pass the filter, their vectors are compared one by one."""
+_COMPARED_EACH = 20
+"""If fewer than one in so many memories pass the filter, their vectors are compared one by one."""
+
+_Near = tuple[float, list[Any], int]
+"""A unit: its negative cosine, its place in the order from newest to oldest, and its memory."""
 
 
 class Totals(NamedTuple):
@@ -568,14 +572,11 @@ def memories_with(
     memories: int,
     admitted: int,
     matches: int,
-    best: Callable[[int], Sequence[tuple[int, float]]] | None = None,
 ) -> list[int]:
     """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
 
     Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
     units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
-    `best` returns the memories and weights of the best units, given their number, if that is faster
-    than FTS5.
     """
     if not terms:
         return []
@@ -584,7 +585,7 @@ def memories_with(
     weighed: list[tuple[int, float]] = []
     first = _ENOUGH * UNITS * memories // max(admitted, 1)
     if admitted >= memories:
-        weighed = _in_order(sql, best(READ)) if best else _matched(sql, _BEST, (match, READ))
+        weighed = _matched(sql, _BEST, (match, READ))
     elif admitted * _MANY >= memories and first < matches:
         weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, READ))
     if admitted < memories and len(weighed) < UNITS:
@@ -616,69 +617,64 @@ def _matched(
     return selected.fetchall()
 
 
-def _in_order(
-    sql: sqlite3.Connection, best: Sequence[tuple[int, float]]
-) -> list[tuple[int, float]]:
-    """Returns the best units as `_matched` does; `best` has their weights as positive numbers."""
-    first: dict[float, int] = {}
-    tied: set[int] = set()
-    chosen: set[int] = set()
-    for memory, weight in best:
-        if weight not in first and len(chosen) >= DOCUMENTS:
-            break  # No unit from here on is among the chosen.
-        chosen.add(memory)
-        if first.setdefault(weight, memory) != memory:
-            tied |= {memory, first[weight]}
-    ages: dict[int, int] = {}
-    if tied:
-        selected = sql.execute(
-            f"SELECT key FROM memories a WHERE key IN ({marks(tied)}) ORDER BY {newest_first('a')}",
-            list(tied),
-        )
-        ages = {memory: age for age, (memory,) in enumerate(selected)}
-    order = sorted(best, key=lambda pair: (-pair[1], ages.get(pair[0], 0)))
-    return [(memory, -weight) for memory, weight in order]
+def vector_names(sql: sqlite3.Connection) -> set[bytes]:
+    """Returns the names of the vectors of all memories and of their units."""
+    used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
+    return {name for (name,) in used}
 
 
 def memories_near(
-    sql: sqlite3.Connection, vectors: Vectors, query: bytes, filter: Filter
-) -> list[int]:
-    """Returns the keys of the memories whose units are nearest to a query's vector, nearest first.
+    sql: sqlite3.Connection,
+    vectors: Vectors,
+    query: bytes,
+    filter: Filter,
+    most: int = NEAR,
+    *,
+    of: Literal["units", "memories"] = "units",
+) -> dict[int, float]:
+    """Returns the memories of the `most` units nearest to a query's vector, nearest first.
 
-    Only memories that pass the filter are returned. If few pass it, their vectors are compared one
-    by one; otherwise some of the nearest vectors of all are fetched. Twice the fair share is mostly
-    enough; if the filter is a span of time, the query's subject may hardly occur in it.
+    Their cosines are positive. Or the `most` nearest memories, each by its nearest unit. All pass
+    the filter, and have their cosine. At first some of the nearest vectors of all are fetched, of
+    which enough pass most filters. Then the fetched ones are twice a fair share; if few memories
+    pass, or the query's subject hardly occurs among them, their vectors are compared one by one.
     """
-    admitted, memories = count(sql, filter), count(sql, Filter())
-    depths: tuple[int, ...] = ()
-    if admitted >= memories:
-        depths = (4 * NEAR, 20 * NEAR)  # Many vectors are of whole memories, not of units.
-    elif admitted > _COMPARED_EACH:
-        first = 2 * NEAR * memories // admitted
-        depths = tuple(sorted({first, max(first, 20 * NEAR)}))
     where, values = condition(filter)
+    columns = "u.vector, -m.created, coalesce(m.parent, ''), m.position, m.id, m.key"
 
-    def of_units(near: Mapping[bytes, float]) -> list[tuple[float, int, str, int]]:
-        """Returns the units with these vectors as (-cosine, -time, id, memory), nearest first."""
-        # SQLite makes a cross join from left to right: vectors are looked up in `units`.
-        selected = sql.execute(
-            "SELECT u.vector, m.created, m.id, m.key FROM units u CROSS JOIN memories m"
-            f" ON m.key = u.memory WHERE {where} AND u.vector IN ({marks(near)})",
-            (*values, *near),
-        )
-        return sorted((-near[name], -created, id, key) for name, created, id, key in selected)
+    def ranked(near: Mapping[bytes, float], units: Iterable[tuple[Any, ...]]) -> list[_Near]:
+        return sorted((-near[name], age, key) for name, *age, key in units if name in near)
 
-    for depth in depths:
+    def fetched(depth: int) -> tuple[list[_Near], bool]:
+        """Returns the units with the nearest vectors, and whether they are enough."""
         near = dict(vectors.nearest(query, depth))
-        units = of_units(near)
+        units: list[tuple[Any, ...]] = []
+        for some in portions(list(near)):
+            # SQLite makes a cross join from left to right: vectors are looked up in `units`.
+            units += sql.execute(
+                f"SELECT {columns} FROM units u CROSS JOIN memories m ON m.key = u.memory"
+                f" WHERE {where} AND u.vector IN ({marks(some)})",
+                (*values, *some),
+            )
+        matches = ranked(near, units)
         least = min(near.values(), default=0.0)  # Some that equal this one may be missing.
-        if len(near) < depth or sum(-unit[0] > least for unit in units) >= NEAR:
-            break
-    else:
-        names = sql.execute(
-            f"SELECT u.vector FROM memories m CROSS JOIN units u ON u.memory = m.key WHERE {where}",
+        sure = [key for distance, _, key in matches if -distance > least]
+        return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= most
+
+    matches, is_enough = fetched(4 * most)  # Many vectors are of whole memories, not of units.
+    if not is_enough:
+        admitted, memories = count(sql, filter), count(sql, Filter())
+        if admitted * _COMPARED_EACH >= memories:
+            matches, is_enough = fetched(max(20 * most, 2 * most * memories // max(admitted, 1)))
+    if not is_enough:
+        units = sql.execute(
+            f"SELECT {columns} FROM memories m CROSS JOIN units u ON u.memory = m.key"
+            f" WHERE {where}",
             values,
-        )
-        units = of_units(dict(vectors.among(query, (name for (name,) in names), 2 * NEAR)))
-    close = [unit for unit in units if unit[0] < 0]
-    return list(dict.fromkeys(key for *_, key in close[:NEAR]))
+        ).fetchall()
+        matches = ranked(vectors.cosines(query, {name for name, *_ in units}), units)
+    nearest: dict[int, float] = {}
+    for distance, _, key in matches[:most] if of == "units" else matches:
+        if of == "memories" or distance < 0:
+            nearest.setdefault(key, -distance)
+    return dict(islice(nearest.items(), most))

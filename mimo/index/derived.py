@@ -17,8 +17,9 @@ from zlib import crc32
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows, survey
+from mimo.index.cosine import cosines
 from mimo.index.schema import CURRENT, marks, newest_first, portions
-from mimo.index.vectors import Vectors, cosines
+from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.duplicates import likeness
 from mimo.memory.model import Record

@@ -258,7 +258,7 @@ class Document:
 
     record: Record
     row: tuple[object, ...]
-    """The values of `schema.COLUMNS`."""
+    """The values of `rows.COLUMNS`."""
     title: str
     """The tokens of the title, joined by spaces, as all tokens here."""
     topic: str

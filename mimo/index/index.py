@@ -17,11 +17,10 @@ from mimo.disk import WAIT_SECONDS
 from mimo.errors import StorageFailed
 from mimo.index import catalog, names, rows, schema
 from mimo.index.catalog import ComparedFiles
-from mimo.index.content import State
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals
-from mimo.index.vectors import Vectors
+from mimo.index.vectors import State, Vectors, purge_vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
 from mimo.sqlite import Connection
 
@@ -101,6 +100,7 @@ class Index:
         self._vectors = vectors
         self._caches = _Caches("")
         self._embeds = True
+        self._vectors_file = vectors.identity if vectors else ""
         self._complete: State | None = None
         """The state of the vectors when none was missing."""
         self._begun, self._compared_file = "", ""
@@ -257,13 +257,10 @@ class Index:
                 return
             # Meanwhile, no other process writes texts whose vectors would be removed here.
             with self._tables.writing() as sql:
-                used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-                names = {name for (name,) in used}
+                names = catalog.vector_names(sql)
                 self._vectors.prune(names)
             if self.meanings:
                 self.meanings.prune(names)
-            if self._embedder and self._embeds and names - self._vectors.known(names):
-                self._embed_all(self._embedder)
 
     def purge(self) -> None:
         """Removes what is left of removed texts, also in past states. Raises `StorageFailed`."""
@@ -271,7 +268,9 @@ class Index:
 
         with self._tables.writing() as sql:
             purge(sql)
-        self.prune(every=True)
+        if self._folder and not self._is_past:
+            with self._tables.writing() as sql:
+                purge_vectors(self._folder, catalog.vector_names(sql), self._owner)
         self._tables.compact()
         if self._folder:
             with suppress(FileNotFoundError):
@@ -349,7 +348,12 @@ class Index:
 
         If none reaches the threshold, returns the best `nearest`.
         """
-        return self.ask(self._found, Request(text, filter, limit, threshold, nearest, now))
+        request = Request(text, filter, limit, threshold, nearest, now)
+        answer = self.ask(self._found, request)
+        if self._vectors and self._vectors.identity != self._vectors_file:
+            self._embed_missing()  # The search found their file damaged.
+            answer = self.ask(self._found, request)
+        return answer
 
     def _found(self, sql: Connection, request: Request) -> Found:
         caches = self._caches_of(sql)
@@ -367,7 +371,8 @@ class Index:
             return None
         from mimo.index.meanings import Meanings
 
-        return Meanings(self._folder, encoder, self._owner)
+        cache = self._vectors.cache if self._vectors else None
+        return Meanings(self._folder, encoder, self._owner, cache)
 
     def nearest(self, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the approved memories nearest to a text by the encoder, and their cosines.
@@ -533,15 +538,11 @@ class Index:
         can't be read at all, they are made in memory.
         """
         for attempt in range(_ATTEMPTS):
-            losses = self._vectors.losses if self._vectors else 0
             try:
                 with self._reading() as sql:
                     # While one thread fills them, others answer from their part, and report that.
                     if self.repair is None or sql.identity == self._begun:
-                        answer = query(sql, *args, **kwargs)
-                        if not self._vectors or self._vectors.losses == losses or attempt:
-                            return answer
-                self._embed_missing(after_loss=True)
+                        return query(sql, *args, **kwargs)
             except StorageFailed as error:
                 self._recover(error, again=attempt > 0)
             if self.repair and self._begun != self._tables.identity:
@@ -599,7 +600,7 @@ class Index:
         if caches.identity != sql.identity:
             caches = self._caches = _Caches(sql.identity)
             if meanings := vars(self).get("meanings"):
-                meanings.units.forget()
+                meanings.forget()
         return caches
 
     # Vectors.
@@ -615,18 +616,17 @@ class Index:
         except FAILURES:
             self._embeds = False
 
-    def _embed_missing(self, *, after_loss: bool = False) -> None:
+    def _embed_missing(self) -> None:
         """Makes all vectors that are lost, of another model, or could not be made before.
 
         Does nothing if another process is making them.
         """
         if not (self._embedder and self._vectors):
             return
-        self.lacks_vectors = False
-        # A few units are enough: vectors are lost together or not at all. But those of a past state
-        # are pruned one by one.
+        self.lacks_vectors, self._vectors_file = False, self._vectors.identity
+        # A few units are enough: vectors are lost together. But those of a past state are pruned.
         most, state = (-1, self._vectors.state()) if self._is_past else (3, None)
-        if state and state == self._complete and not after_loss:
+        if state and state == self._complete:
             return
         with self._reading() as sql:
             units = sql.execute("SELECT vector FROM units ORDER BY key LIMIT ?", (most,))
@@ -634,7 +634,7 @@ class Index:
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             is_ours = model == self._embedder.model
             is_whole = self._vectors.known(few) >= {*few}
-            if not after_loss and (not few or (is_ours and is_whole)):
+            if not few or (is_ours and is_whole):
                 self._complete = state
                 return
         with self.turn() as ours:

@@ -8,25 +8,22 @@ kept under the hash of its text.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from mimo.data.cache import Cache
 from mimo.errors import StorageFailed
-from mimo.frozen import NamedTuple
-from mimo.index import rows
+from mimo.index import catalog, rows
+from mimo.index.catalog import memories_near
 from mimo.index.documents import document, name_of
-from mimo.index.embedding import ENCODED_LENGTH, Embedder
+from mimo.index.embedding import Embedder
 from mimo.index.schema import marks, portions
-from mimo.index.vectors import Vectors
+from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
 from mimo.ranking.score import Nearness
-
-if TYPE_CHECKING:
-    from mimo.index.table import Table, Units
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -43,68 +40,86 @@ _READABLE = 0.1
 In a store of another language, the few texts that it can read would come first.
 """
 
+_NOTED = 200
+"""The number of looked up units from which it is noted that none lacked a vector."""
+
 _WAIT_SECONDS = 0.2
 
 
-class Compared(NamedTuple):
+class Compared:
     """An encoded query, compared with the memories of a store that pass a filter."""
 
-    query: bytes
-    nearest: tuple[tuple[int, float], ...]
-    """The keys and cosines of the nearest memories, nearest first."""
-    vectors: Vectors
-    table: Table
+    def __init__(
+        self,
+        sql: sqlite3.Connection,
+        vectors: Vectors,
+        query: bytes,
+        nearest: Mapping[int, float],
+        share: float,
+    ) -> None:
+        """Takes the nearest memories, and the share of the store's units that have vectors."""
+        self._sql, self._vectors, self._query = sql, vectors, query
+        self.nearest = tuple(nearest.items())
+        self._share = share
+        self._cosines: dict[bytes, float | None] = {}
+        """Those that were asked for; None for names without a vector."""
 
     def near(self, keys: Collection[int]) -> Nearness:
         """Returns how near memories are, as far as all their units have vectors."""
-        complete = self.table.complete(keys)
-        best = self.table.best(self.query, complete)
-        made = len(self.table.rows)
-        return Nearness(
-            nearest=self.nearest,
-            of=dict(zip(complete.tolist(), best.tolist(), strict=True)),
-            share=made / (made + self.table.missing),
-        )
+        units = _units(self._sql, list(keys))
+        cosines = self.cosines({name for _, name in units})
+        incomplete = {memory for memory, name in units if name not in cosines}
+        near: dict[int, float] = {}
+        for memory, name in units:
+            if memory not in incomplete:
+                near[memory] = max(cosines[name], near.get(memory, -1.0))
+        return Nearness(nearest=self.nearest, of=near, share=self._share)
 
     def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
-        near = self.vectors.cosines(self.query, names)
-        if self.table.has_any([name for name in names if name not in near]):
-            self.vectors.verify()  # Their places are damaged; the rows have the names, too.
-            near = self.vectors.cosines(self.query, names)
-        return near
+        if missing := [name for name in names if name not in self._cosines]:
+            self._cosines |= dict.fromkeys(missing)
+            self._cosines |= self._vectors.cosines(self._query, missing)
+        stored = ((name, self._cosines[name]) for name in names)
+        return {name: cosine for name, cosine in stored if cosine is not None}
 
 
 class Meanings:
     """The vectors of one encoder for the texts of an index."""
 
-    def __init__(self, folder: Path | None, encoder: Embedder, owner: str = "") -> None:
-        """Takes the index's folder, None for memory, and its owner; nothing is opened yet."""
-        self._folder, self._owner = folder, owner
+    def __init__(
+        self,
+        folder: Path | None,
+        encoder: Embedder,
+        owner: str = "",
+        cache: Cache | None = None,
+    ) -> None:
+        """Takes the index's folder, None for memory, and its owner; nothing is opened yet.
+
+        `cache` is the opened file of vectors if there is one.
+        """
+        self._folder, self._owner, self._cache = folder, owner, cache
         self.encoder = encoder
         self._opened: Vectors | None = None
         self.is_behind = False
         """True if vectors were missing in the last comparison."""
+        self.forget()
 
     @property
     def vectors(self) -> Vectors:
         """The stored vectors. Raises `StorageFailed` if the folder can't be written."""
         if self._opened is None:
-            self._opened = Vectors(
-                self._folder, self.encoder.model, "meanings", ENCODED_LENGTH, owner=self._owner
-            )
+            model, owner = self.encoder.model, self._owner
+            self._opened = Vectors(self._folder, model, "encoder", owner=owner, cache=self._cache)
         return self._opened
 
-    @cached_property
-    def units(self) -> Units:
-        """The vectors by memory, which are kept between comparisons."""
-        from mimo.index.table import Units
-
-        return Units()
+    def forget(self) -> None:
+        """Makes the next comparison look up all vectors: another database has the texts."""
+        self._checked: tuple[int, State] | None = None
+        self._lacking: Mapping[int, int] = {}
 
     def close(self) -> None:
         """Closes the file."""
-        vars(self).pop("units", None)  # Its arrays would keep the file open.
         if self._opened:
             self._opened.close()
 
@@ -134,15 +149,18 @@ class Meanings:
         query = self.encoder.encode(text)
         if not query:
             return None
-        table = self.units.table(sql, self.vectors)
-        if table.missing:
-            self._catch_up(sql, table)
-            table = self.units.table(sql, self.vectors)
-        self.is_behind = table.missing > 0
-        if len(table.rows) <= _READABLE * table.unreadable:
+        if lacking := self._lacking_vectors(sql):
+            self._catch_up(sql, lacking)
+            lacking = self._lacking_vectors(sql)
+        self.is_behind = bool(lacking)
+        state = self.vectors.state()
+        if state.full <= _READABLE * state.empty:
             return None
-        nearest = table.nearest(sql, query, filter, NEAREST)
-        return Compared(query, nearest, self.vectors, table) if nearest else None
+        nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
+        if not nearest:
+            return None
+        share = 1 - sum(lacking.values()) / max(1, catalog.totals(sql).units)
+        return Compared(sql, self.vectors, query, nearest, share)
 
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
@@ -159,7 +177,7 @@ class Meanings:
 
     def missing(self, sql: sqlite3.Connection) -> list[int]:
         """Returns the keys of the memories that lack vectors: own ones first, newest first."""
-        return _in_order(sql, self.units.table(sql, self.vectors))
+        return _in_order(sql, self._lacking_vectors(sql))
 
     def missing_names(self, sql: sqlite3.Connection) -> list[bytes]:
         """Returns the names of the vectors that are not made yet."""
@@ -179,14 +197,38 @@ class Meanings:
         """Removes the vectors of all names but `keep`."""
         self.vectors.prune(keep)
 
-    def _catch_up(self, sql: sqlite3.Connection, table: Table) -> None:
+    def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
+        """Returns the memories that lack vectors, with the number of their units without one.
+
+        Only memories that changed or lacked vectors since the last time are looked up, also of
+        another process if no vector was missing then.
+        """
+        revision, state = catalog.totals(sql).revision, self.vectors.state()
+        identity = getattr(sql, "identity", "")
+        if self._checked is None and state.complete.startswith(f"{identity} "):
+            self._checked = int(state.complete.partition(" ")[2]), state
+        changed, before = None, self._checked
+        if before and before[1].epoch == state.epoch:
+            if (before[0], before[1].newest) == (revision, state.newest):
+                return self._lacking
+            changed = catalog.changed_since(sql, before[0])
+        among = None if changed is None else list({*changed, *self._lacking})
+        units = _units(sql, among)
+        made = self.vectors.known(name for _, name in units)
+        self._lacking = Counter(memory for memory, name in units if name not in made)
+        self._checked = revision, state
+        if not self._lacking and len(units) > _NOTED and identity:
+            self.vectors.note_complete(f"{identity} {revision}")
+        return self._lacking
+
+    def _catch_up(self, sql: sqlite3.Connection, lacking: Collection[int]) -> None:
         """Makes some of the missing vectors.
 
         The amount of text is limited, not the time: equal stores give equal answers on any machine.
         """
         wanted: list[str] = []
         left = MOST_CHARACTERS
-        for key in _in_order(sql, table):
+        for key in _in_order(sql, lacking):
             for record in rows.by_key(sql, [key]).values():
                 texts = document(record).unit_texts
                 stored = self.vectors.known(map(name_of, texts))
@@ -197,10 +239,10 @@ class Meanings:
         self.of(wanted, most=MOST_AT_ONCE)
 
 
-def _in_order(sql: sqlite3.Connection, table: Table) -> list[int]:
+def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:
     """Returns the memories that lack vectors, in the order in which they are made."""
     ordered: list[tuple[int, int, int, str, int, str, int]] = []
-    for chunk in portions(table.lacking.tolist()):
+    for chunk in portions(list(lacking)):
         ordered += sql.execute(
             "SELECT NOT owned, parent IS NOT NULL, -created, coalesce(parent, ''), position, id,"
             " key FROM memories"
@@ -208,3 +250,19 @@ def _in_order(sql: sqlite3.Connection, table: Table) -> list[int]:
             chunk,
         )
     return [key for *_, key in sorted(ordered)]
+
+
+def _units(
+    sql: sqlite3.Connection, memories: Sequence[int] | None = None
+) -> list[tuple[int, bytes]]:
+    """Returns the units of memories, default all, by memory and the name of the vector."""
+    query = (
+        "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
+        " WHERE m.shadowed = 0"
+    )
+    if memories is None:
+        return sql.execute(query).fetchall()
+    units: list[tuple[int, bytes]] = []
+    for some in portions(memories):
+        units += sql.execute(f"{query} AND u.memory IN ({marks(some)})", some)
+    return units

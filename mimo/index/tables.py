@@ -14,12 +14,11 @@ from mimo.index.embedding import Embedder
 from mimo.index.rows import Found, Newer, Request
 from mimo.index.schema import from_sql, marks
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, search, stored_of
-from mimo.index.vectors import Vectors, numpy_in_turn
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Record
 
 if TYPE_CHECKING:
     from mimo.index.meanings import Meanings
-    from mimo.index.postings import Postings
 
 _REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -33,13 +32,13 @@ _LONG = 40
 """The number of units from which a memory is not kept."""
 
 _OFTEN = 3
-"""The search of a process from which it pays to keep the units of words in memory."""
+"""The search of a process from which it pays to keep memories."""
 
 _NONE: Mapping[bytes, float] = {}
 
 
 class Search:
-    """The search of one index. It caches frequencies, postings and memories between queries."""
+    """The search of one index. It caches frequencies and memories between queries."""
 
     def __init__(
         self,
@@ -56,11 +55,11 @@ class Search:
         self.meanings = meanings
         self._searches = 0
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
-        self._postings: Postings | None = None
         self.stock = Stock()
 
     def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
         """Returns the best memories, best first."""
+        self._searches += 1
         return search(Tables(sql, self), request)
 
     @property
@@ -79,22 +78,6 @@ class Search:
         for term in set(terms) - frequencies.keys():
             frequencies[term] = catalog.frequency(sql, term)
         return {term: frequencies[term] for term in terms}
-
-    def best(
-        self, sql: sqlite3.Connection, terms: Sequence[str], sums: Totals
-    ) -> Callable[[int], Sequence[tuple[int, float]]] | None:
-        """Returns the function that returns the best units by words; None if FTS5 is faster."""
-        self._searches += 1
-        if not self.is_often:
-            return None
-        postings = self._postings
-        if postings is None:
-            if not numpy_in_turn(self.vectors.folder if self.vectors else None):
-                return None
-            from mimo.index.postings import Postings
-
-            postings = self._postings = Postings()
-        return partial(postings.best, sql, terms, sums)
 
 
 class Tables:
@@ -130,27 +113,17 @@ class Tables:
             memories=self.totals.memories,
             admitted=admitted,
             matches=matches,
-            best=self._kept.best(self._sql, terms, self.totals),
         )
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:
         """Returns the memories whose static vectors are nearest, nearest first."""
         if self._kept.vectors is None:
             return []
-        return catalog.memories_near(self._sql, self._kept.vectors, query, filter)
+        return list(catalog.memories_near(self._sql, self._kept.vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
-        """Returns the cosine of a query with each static vector; missing ones are noted."""
-        vectors, embedder = self._kept.vectors, self.embedder
-        if vectors is None or embedder is None:
-            return _NONE
-        near: Mapping[bytes, float] = vectors.cosines(query, names)
-        if len(near) < len(names):
-            query_model = "SELECT value FROM meta WHERE name = 'model'"
-            (model,) = self._sql.execute(query_model).fetchone()
-            if model == embedder.model:  # The index states that all were made.
-                vectors.note_loss()
-        return near
+        """Returns the cosine of a query with each static vector."""
+        return self._kept.vectors.cosines(query, names) if self._kept.vectors else _NONE
 
     def compared(self, text: str, filter: Filter) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""

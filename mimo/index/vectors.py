@@ -1,548 +1,569 @@
-"""The vectors of one model, named by hashes of their texts.
+"""The vectors of texts: SQLite has each of them, and a usearch file the same ones for searching.
 
-A database has the place of each name, and a file beside it (`matrix`) the vectors themselves: a
-write appends to both. The database decides: rows that it does not count do not exist. If a process
-ends between the two, the next one writes over its rows.
+The rows in SQLite are the truth. A row has the name of a text, which is its hash, and a key that is
+never used again. The usearch file is made from the rows and can be deleted at any time. It has the
+vectors up to the key `last` of its record; later vectors are added to an index in memory; keys that
+SQLite no longer has are skipped. So a write changes SQLite alone, and imports neither usearch nor
+numpy.
+
+usearch doesn't check what it reads: a damaged file can end the process. So only a file is mapped
+that this user's mind wrote, by its stamp or else by its keyed digest, and each file has a new name.
+Every search compares all vectors, which takes 3 ms for 100,000 of them. From `GRAPH_PAYS` on, a
+graph that skips most of them would be worth its cost.
 """
 
 from __future__ import annotations
 
-import errno
-import math
 import os
-import sqlite3
+import stat
 import sys
+import time
 from _thread import RLock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from heapq import nsmallest
-from importlib import import_module
-from itertools import islice
-from operator import mul
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from mimo import disk, sqlite
+from mimo import disk
+from mimo.data.cache import Cache, CacheDamaged, Schema
 from mimo.errors import StorageFailed
-from mimo.index.content import (
-    BATCH,
-    EMPTY,
-    Content,
-    State,
-    checked,
-    connect,
-    generations,
-    is_damage,
-    is_idle,
-    is_later,
-    path_of,
-    remove,
-    state_of,
+from mimo.frozen import NamedTuple
+from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first
+from mimo.index.embedding import ENCODED_LENGTH
+from mimo.index.schema import marks, portions
+from mimo.sqlite import Connection
+from mimo.text.clean import compiled
+
+if TYPE_CHECKING:
+    from usearch.index import Index
+
+Kind = Literal["static", "encoder"]
+"""The vectors of the static model, or those of the encoder."""
+
+GRAPH_PAYS = 1_000_000
+"""The number of vectors from which comparing all takes longer (30 ms) than a search should."""
+
+_FRESH = 1_000
+"""The number of vectors after those of the file, or of removed ones, that it may always have."""
+
+_EXTRA = 8
+"""The number of vectors fetched beyond the requested ones: of equal ones, names decide."""
+
+_MANY = 10_000
+"""The number of names from which it is faster to read all names than to look up each."""
+
+_FULL = "length(vector) > 0"
+
+_WAIT_SECONDS = 0.2
+"""The time for which a search waits for a writing process when it records a file."""
+
+_ORPHAN_SECONDS = 3_600
+"""The age of a usearch file that no record names, from which no process is still writing it."""
+
+_TABLE = """
+CREATE TABLE {} (
+    key INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL UNIQUE, vector BLOB NOT NULL
+);
+"""
+SCHEMA = Schema(
+    "vectors",
+    1,
+    f"""
+{_TABLE.format("static")} {_TABLE.format("encoder")}
+CREATE TABLE kinds (
+    kind TEXT PRIMARY KEY, model TEXT NOT NULL, epoch TEXT NOT NULL, width INTEGER NOT NULL,
+    full INTEGER NOT NULL, empty INTEGER NOT NULL, newest INTEGER NOT NULL,
+    file TEXT NOT NULL, last INTEGER NOT NULL, held INTEGER NOT NULL, stamp TEXT NOT NULL,
+    digest BLOB NOT NULL, complete TEXT NOT NULL
+) WITHOUT ROWID;
+""",
 )
-from mimo.index.matrix import (
-    MARK,
-    NO_ROWS,
-    Matrix,
-    Rows,
-    RowsDamaged,
-    products,
-    rows_of,
+"""It hardly ever changes: making all vectors again takes minutes."""
+
+_FORMER = (
+    r"(vectors|meanings)(-[1-9]\d*)?\.db(-journal|-wal|-shm)?|(vectors|meanings)-[\da-f]+\.rows"
 )
-from mimo.sqlite import Connection, is_busy
-
-NUMPY_PAYS = 8_000
-"""The number of cosines that take about as long in plain Python as importing numpy."""
-
-LENGTH = 127
-"""The length of a static vector."""
-
-_COMPARING_SECONDS = 0.2
-"""The time that a comparison of rows waits for a process that appends some."""
+"""The names of the files in which versions up to 1.1 had vectors."""
 
 _T = TypeVar("_T")
 
 
-class Vectors:
-    """The vectors of one model, which processes and threads can use at the same time.
+class State(NamedTuple):
+    """The counts of the vectors of one kind, and the record of their usearch file."""
 
-    They are in the newest file of a folder, or in memory. A damaged file is replaced. One that a
-    later version of mind made is left as it is, and another is used beside it.
-    """
+    model: str
+    epoch: str = ""
+    """Another value after each removal of vectors; empty before the first one is stored."""
+    width: int = 0
+    """The number of bytes of a vector."""
+    full: int = 0
+    """The number of vectors that are not empty."""
+    empty: int = 0
+    newest: int = 0
+    """The largest key."""
+    file: str = ""
+    """The name of the usearch file; empty if there is no file."""
+    last: int = 0
+    """The largest key at the time when the file was made."""
+    held: int = 0
+    """The number of vectors in the file."""
+    stamp: str = ""
+    digest: bytes = b""
+    complete: str = ""
+    """The state of an index in which no text lacked a vector."""
+
+    @property
+    def is_far(self) -> bool:
+        """True if the file lacks too many vectors, or has too many that were removed."""
+        fresh, limit = self.newest - self.last, max(_FRESH, self.held // 8)
+        return fresh > limit or self.held + fresh - self.full > limit
+
+
+class _Fresh(NamedTuple):
+    """The vectors after those of the file, which are compared in memory."""
+
+    epoch: str = ""
+    after: int = 0
+    newest: int = 0
+    vectors: Index | None = None
+
+
+class Vectors:
+    """The vectors of one model, which processes and threads can use at the same time."""
 
     def __init__(
         self,
         folder: Path | None,
         model: str,
-        name: str = "vectors",
-        length: int = LENGTH,
+        kind: Kind = "static",
         *,
         owner: str = "",
+        cache: Cache | None = None,
     ) -> None:
-        """Opens the file `name` in `folder`, or in memory for None; removes those of another model.
+        """Opens the vectors of a kind in `folder`, or in memory for None.
 
-        So are those of another `owner`, the user's secret, which may have come with a clone.
-        `length` is the length of a vector. Raises `StorageFailed` if the folder can't be written.
+        `cache` is the opened file if another kind uses it already. Those of another model are
+        removed. `owner` is the user's secret: a file of another owner may have come with a clone,
+        and is not used. Raises `StorageFailed` if the folder can't be written.
         """
-        self.folder = folder
-        self._model = (
-            f"{model} {disk.sha256(f'{model} {owner}'.encode()).hex()}" if owner else model
-        )
-        self._name = name
-        self._length = length
+        self.folder, self.model = folder, model
+        self.length = ENCODED_LENGTH if kind == "encoder" else LENGTH
+        self._kind: Kind = kind
+        self._owner = disk.sha256(owner.encode())
         self._turn = RLock()
-        self._openings = 0
-        self._is_closed = False
-        self._connection: Connection
-        self._path: Path | None = None
-        self._scans = 0
-        self._rows: Rows | None = None
-        self._has_later = False
-        """True if the folder also has vectors of a later version of mind."""
-        self.losses = 0
-        """The number of times that vectors were found damaged or missing since opening."""
-        with self._translated():
-            self._open()
+        self._searches = 0
+        self._file: tuple[str, Index] | None = None
+        """The file that is mapped, by its name and stamp."""
+        self._fresh = _Fresh()
+        self._next_save = 0
+        """The key from which a file is tried again that the disk, or a writing process, refused."""
+        self.cache = cache or Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
+        stored = self.cache.read(_stored, kind)
+        if stored is None and folder:
+            _remove_former(folder)
+        if stored is None or stored.model != model:
+            self._write(self._replace_model)
+
+    def close(self) -> None:
+        """Closes the files; a thread that still uses them opens them again."""
+        with self._turn:
+            self._file, self._fresh = None, _Fresh()
+            self.cache.close()
+
+    @property
+    def identity(self) -> str:
+        """Another value after the file was damaged or removed, and with it all vectors."""
+        try:
+            return self.cache.identity
+        except StorageFailed:
+            return ""
+
+    # By name: without usearch, and without numpy for a few.
+
+    def state(self) -> State:
+        """Returns the counts, which change whenever a vector is added or removed."""
+        return self.cache.read(self._state)
+
+    def count(self) -> int:
+        """Returns the number of vectors, with empty ones."""
+        state = self.state()
+        return state.full + state.empty
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
         """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
-        wanted = list(names)
-        return set(self._run(Content.places, wanted))
+        wanted = set(names)
+        if len(wanted) > _MANY:
+            return wanted.intersection(name for (name,) in self._select("name", "1"))
+        named = self._named("name", "name", wanted)
+        return {name for (name,) in named}
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
         """Returns the vectors of `names`, without names that have none."""
-        wanted = list(names)
-        vectors, damaged = self._run(Content.vectors, wanted)
-        self._forget(damaged)
-        return vectors
+        return dict(self._named("name, vector", "name", names))
 
-    def cosines(self, query: bytes, names: Collection[bytes]) -> dict[bytes, float]:
-        """Returns the cosine of `query` with the vector of each of `names` that has one."""
-        if self._rows and self._rows.is_read_often and "numpy" in sys.modules:
-            near, damaged = self._compared(Content.cosines, query, list(names), self._length)
-            self._forget(damaged)
-            return near
-        stored = self.get(names)
-        values = cosines(query, list(stored.values()), self._length)
-        return dict(zip(stored, values, strict=True))
+    def all(self) -> dict[bytes, bytes]:
+        """Returns all vectors that are not empty, by name."""
+        return dict(self._select("name, vector", _FULL))
+
+    def cosines(self, query: bytes, names: Iterable[bytes]) -> dict[bytes, float]:
+        """Returns the cosine of `query` with each of `names` that has a vector, not an empty one.
+
+        This is one read and one product of arrays for all names.
+        """
+        return self._compared(query, self.get(names))
+
+    def _compared(self, query: bytes, vectors: Mapping[bytes, bytes]) -> dict[bytes, float]:
+        full = {name: vector for name, vector in vectors.items() if vector}
+        return dict(zip(full, cosines(query, [*full.values()], self.length), strict=True))
+
+    # Writing: SQLite alone.
 
     def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> None:
         """Stores vectors by name; a stored vector is not replaced.
 
-        Raises `StorageFailed` if another process is writing for more than `wait` seconds.
+        Raises `StorageFailed` if another process is writing for more than `wait` seconds, and
+        `ValueError` for vectors of several sizes.
         """
+        widths = {len(vector) for vector in vectors.values() if vector}
+        if len(widths | {self.state().width} - {0}) > 1:
+            raise ValueError(f"vectors of {', '.join(map(str, sorted(widths)))} bytes")
         if vectors:
-            self._run(self._append, vectors, wait=wait)
+            self._write(self._put, vectors, max(widths, default=0), wait=wait)
+
+    def note_complete(self, of: str) -> None:
+        """Notes the state of an index in which no text lacks a vector, unless a process writes."""
+        with suppress(StorageFailed):
+            self._write(
+                lambda sql: _record(sql, self._kind, self._state(sql)._replace(complete=of)), wait=0
+            )
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
-        kept = frozenset(keep)
-        self._run(self._keep, kept.__contains__, wait=disk.WAIT_SECONDS)
+        self._write(_prune, self._kind, frozenset(keep))
 
-    def verify(self) -> None:
-        """Removes every vector whose checksum does not match."""
-        self._run(self._keep, lambda _: True, wait=disk.WAIT_SECONDS)
+    def _put(self, sql: Connection, vectors: Mapping[bytes, bytes], width: int) -> None:
+        state = _stored(sql, self._kind) or State(self.model)
+        if state.model != self.model:
+            return  # Another process uses another model by now.
+        insert = f"INSERT OR IGNORE INTO {self._kind} (name, vector) VALUES (?, ?)"
+        sql.executemany(insert, sorted(vectors.items()))
+        new = state._replace(epoch=state.epoch or _random(), width=state.width or width)
+        _record(sql, self._kind, _counted(sql, self._kind, new, after=state.newest))
 
-    def note_loss(self) -> None:
-        """Counts vectors that a caller misses, and replaces the file if its structure is damaged.
+    def _replace_model(self, sql: Connection) -> None:
+        stored = _stored(sql, self._kind)
+        if stored is None or stored.model != self.model:
+            sql.execute(f"DELETE FROM {self._kind}")
+            _record(sql, self._kind, State(self.model))
 
-        SQLite looks up a key without checking the order of pages; only a check of the whole file
-        reveals a page at the wrong place.
-        """
-        self.losses += 1
-        with self._turn:
-            if not self._run(Content.is_intact):
-                self._open(above=self._number)
+    # SQLite.
 
-    def count(self) -> int:
-        """Returns the number of vectors."""
-        state = self.state()
-        return state.rows + state.empty
+    def _write(
+        self,
+        change: Callable[..., _T],
+        *args: object,
+        wait: float = disk.WAIT_SECONDS,
+        **kwargs: object,
+    ) -> _T:
+        """Returns the result of a change, which runs again on an empty file if this is damaged."""
+        with suppress(CacheDamaged), self.cache.writing(wait) as sql:
+            return change(sql, *args, **kwargs)
+        with self.cache.writing(wait) as sql:
+            return change(sql, *args, **kwargs)
 
-    def state(self) -> State:
-        """Returns the counts, which change whenever a vector is added or removed."""
-        return self._run(Content.counts)
+    def _state(self, sql: Connection) -> State:
+        """Returns the state; that of no vectors if they are now those of another model."""
+        stored = _stored(sql, self._kind)
+        return stored if stored and stored.model == self.model else State(self.model)
 
-    def compared_state(self) -> State:
-        """Returns the same, after a comparison of the rows with their checksum if it is due."""
-        return self._compared(Content.counts)
+    def _named(
+        self, columns: str, by: str, values: Iterable[bytes] | Iterable[int]
+    ) -> list[tuple[Any, ...]]:
+        """Returns columns of the vectors with some names or keys."""
+        rows: list[tuple[Any, ...]] = []
+        for some in portions(list(values)):
+            rows += self._select(columns, f"{by} IN ({marks(some)})", some)
+        return rows
 
-    def empty(self) -> list[bytes]:
-        """Returns the names of the empty vectors."""
-        return self._run(Content.empty)
+    def _select(
+        self, columns: str, condition: str, values: Sequence[object] = ()
+    ) -> list[tuple[Any, ...]]:
+        """Returns columns of the vectors that pass a condition; none of another model's."""
+        query = f"SELECT {columns} FROM {self._kind} WHERE {condition}"
+        return self.cache.read(self._selected, query, values)
 
-    def matrix(self) -> Matrix | None:
-        """Returns the rows of all vectors that are not empty; None if there are none."""
-        return self._compared(Content.matrix)
+    def _selected(
+        self, sql: Connection, query: str, values: Sequence[object]
+    ) -> list[tuple[Any, ...]]:
+        state = _stored(sql, self._kind)
+        if state is None or state.model != self.model:
+            return []
+        rows = sql.execute(query, values).fetchall()
+        if "vector FROM" in query and {len(row[-1]) for row in rows} - {0, state.width}:
+            raise ValueError("a vector of another size")  # The file is damaged.
+        return rows
+
+    # Searching.
 
     def nearest(self, query: bytes, k: int) -> list[tuple[bytes, float]]:
         """Returns the names and cosines of the `k` vectors nearest to `query`, nearest first.
 
         Equally near ones are in the order of their names.
         """
-        if not query:
-            return []
-        self._scans += 1
-        # A process that scans twice runs long enough for importing numpy to pay off.
-        if self._scans > 1 or numpy_pays(self.count()):
-            return self._in_matrix(query, k)
-        return _nearest(query, self.all(), k, self._length)
-
-    def among(self, query: bytes, names: Iterable[bytes], k: int) -> list[tuple[bytes, float]]:
-        """Returns the names and cosines of the `k` of `names` nearest to `query`, nearest first."""
-        if not query:
-            return []
-        self._scans += 1
-        if self._scans > 1:
-            return self._in_matrix(query, k, list(names))
-        return _nearest(query, self.get(names).items(), k, self._length)
-
-    def all(self) -> list[tuple[bytes, bytes]]:
-        """Returns all names and vectors that are not empty."""
-        read = self._run(lambda content: list(content.all()))
-        sound = [row for row in read if row]
-        if len(sound) < len(read):
-            self.note_loss()
-            self.verify()
-        return sound
-
-    def close(self) -> None:
-        """Closes the files; a thread that still uses them opens them for each operation."""
         with self._turn:
-            self._is_closed = True
-            self._connection.close()
-            if self._rows:
-                self._rows.close()
-
-    # Comparing.
-
-    def _compared(self, operation: Callable[..., _T], *args: object) -> _T:
-        """Returns the result of an operation that uses rows without their own checksums.
-
-        If it is due, they are compared with that of all rows, and damaged ones are removed.
-        """
-        result, span = self._run(lambda content: (operation(content, *args), content.due()))
-        opened = self._openings
-        is_sound = span is None or self._are_sound()
-        if self._openings == opened:
-            if is_sound:
-                return result
-            self.note_loss()
-            self.verify()
-        # The result is of the removed rows, or of a file that was replaced, such as a cut one.
-        return self._run(operation, *args)
-
-    def _are_sound(self) -> bool:
-        try:
-            return self._run(Content.compare, wait=_COMPARING_SECONDS)
-        except StorageFailed:  # Another process is writing, or the disk is full.
-            return self._run(Content.compare, False)
-
-    def _in_matrix(
-        self, query: bytes, k: int, names: Sequence[bytes] | None = None
-    ) -> list[tuple[bytes, float]]:
-        """Returns the vectors nearest to `query`, of `names` if given, by numpy."""
-        import numpy as np
-
-        matrix = self.matrix()
-        if matrix is None:
-            return []
-        places = None
-        if names is not None:
-            located = matrix.places(rows_of(names)).tolist()
-            places = np.array(sorted({place for place in located if place >= 0}), np.intp)
-        near = matrix.nearest(query, k, places)
-        sound = self._rows.places if self._rows else {}  # These were checked.
-        unsure = [(place, name) for place, name, _ in near if sound.get(name) != place]
-        self._forget([name for place, name in unsure if not matrix.is_sound(place)])
-        return [(name, _clipped(product, self._length)) for _, name, product in near]
-
-    # Writing, within a transaction.
-
-    def _append(self, content: Content, vectors: Mapping[bytes, bytes]) -> None:
-        """Writes the vectors whose names are new."""
-        state, rows = content.state, content.rows
-        if not content.is_ours:
-            return
-        names = sorted(vectors)
-        stored = content.places(names)
-        added = [(name, vectors[name]) for name in names if name not in stored]
-        full = [(name, vector) for name, vector in added if vector]
-        if full and rows is None:
-            rows = self._new_rows(len(full[0][1]))
-        count, checksum, check = 0, NO_ROWS, content.check
-        if rows:
-            is_left = rows.stamp() == check.stamp
-            count, checksum = rows.append(state.rows, state.checksum, full)
-            if not state.file:
-                check = checked(rows)
-            elif is_left:  # Otherwise the next comparison must notice the change by others.
-                check = check._replace(stamp=rows.stamp())
-        places = iter(range(state.rows, count))
-        content.insert((name, next(places) if vector else EMPTY) for name, vector in added)
-        content.store(rows, count, checksum, state.empty + len(added) - len(full), check)
-        self._rows = rows
-
-    def _keep(self, content: Content, keeps: Callable[[bytes], bool]) -> None:
-        """Writes the sound rows that are kept to another file, unless those are all."""
-        state, rows = content.state, content.rows
-        if not content.is_ours:
-            return
-        empty = [name for name in content.empty() if keeps(name)]
-        is_whole = rows is None or rows.checksum(0, state.rows, NO_ROWS) == state.checksum
-        is_whole = is_whole and len(empty) == state.empty
-        if is_whole and all(name and keeps(name) for name in content.located()):
-            return
-        content.connection.execute("DELETE FROM places")
-        content.insert((name, EMPTY) for name in empty)
-        kept, count, checksum = None, 0, NO_ROWS
-        if rows:
-            kept = self._new_rows(rows.width)
-            sound = (row for row in rows.all(state.rows) if row and keeps(row[0]))
-            while batch := dict(islice(sound, BATCH)):
-                for name in content.places(list(batch)):  # A damaged file may have a name twice.
-                    del batch[name]
-                content.insert(zip(batch, range(count, count + len(batch)), strict=True))
-                count, checksum = kept.append(count, checksum, batch.items())
-        check = checked(kept) if kept else content.check
-        content.store(kept, count, checksum, len(empty), check)
-        self._rows = kept
-
-    def _new_rows(self, width: int) -> Rows:
-        """Returns a new file of rows, and removes those that the database does not count."""
-        if self.folder and not self._has_later:  # Some may be those of the later version.
-            current = self._rows.path if self._rows else None
-            for path in self.folder.glob(f"{self._name}-*.rows"):
-                if path != current:
-                    with suppress(OSError):
-                        path.unlink()
-        rows = Rows(self.folder, self._name, os.urandom(MARK).hex(), width)
-        rows.create()
-        return rows
-
-    def _forget(self, damaged: Collection[bytes]) -> None:
-        """Removes vectors whose checksum does not match, if there are any."""
-        if damaged:
-            self.note_loss()
-            self.verify()
-
-    # The database.
-
-    def _run(
-        self,
-        operation: Callable[..., _T],
-        *args: object,
-        wait: float | None = None,
-    ) -> _T:
-        """Returns the result of `operation`, all of whose reads see the same state.
-
-        It may write if it is given a time to `wait` for other processes. If the file is damaged or
-        removed, the operation runs on an empty one.
-        """
-        with self._turn, self._translated():
-            # SQLite would go on writing to a removed file, which no other process sees.
-            if self._is_closed or self._inode() != self._opened_inode:
-                self._open()
-            attempts = 0
-            try:
-                while True:
-                    try:
-                        return self._within(operation, args, wait)
-                    except sqlite3.DatabaseError as error:
-                        attempts += 1
-                        if not is_damage(error) or attempts > 2:
-                            raise
-                        # Another process may have replaced the rows since their mark was read.
-                        if attempts == 2 or not isinstance(error, RowsDamaged):
-                            self._open(above=self._number)
-                            self.losses += 1
-                            attempts = 2
-            finally:
-                if self._is_closed:
-                    self.close()
-
-    def _within(
-        self, operation: Callable[..., _T], args: Sequence[object], wait: float | None
-    ) -> _T:
-        """Runs an operation in one transaction."""
-        connection = self._connection
-        if wait is None:
-            connection.execute("BEGIN")
-        else:
-            sqlite.begin(connection, wait)
-        try:
-            content = self._content(connection)
-            try:
-                result = operation(content, *args)
-                if wait is not None:
-                    connection.execute("COMMIT")
-            except BaseException:
-                self._rows = content.rows
-                raise
-            if content.rows and content.rows is not self._rows:
-                content.rows.remove()
-            return result
-        finally:
-            if connection.in_transaction:
-                connection.rollback()
-
-    def _content(self, connection: Connection) -> Content:
-        """Returns what the database counts; nothing if it is now that of another model."""
-        state, check = state_of(connection)
-        if state.model != self._model:
-            self._rows = None
-            state = State(state.model, "", 0, 0, 0, NO_ROWS)
-            return Content(connection, state, check, None, is_ours=False)
-        if not state.file:
-            self._rows = None
-        elif self._rows is None or self._rows.mark != state.file:
-            self._rows = Rows(self.folder, self._name, state.file, state.width)
-        return Content(connection, state, check, self._rows)
-
-    def _open(self, above: int = -1) -> None:
-        """Opens the newest usable file, or a new one; files up to number `above` are damaged."""
-        if self._openings:
-            self._connection.close()
-            if self._rows:
-                self._rows.close()
-        self._openings += 1
-        self._rows = None
-        folder, self._number, self._path = self.folder, 0, None
-        if folder is None:
-            self._connection = connect(None, self._model)
-        else:
-            disk.make_folder(folder)
-            numbers = generations(folder, self._name)
-            new = max([above, *numbers]) + 1
-            for number in (*(n for n in reversed(numbers) if n > above), new):
-                self._number, self._path = number, path_of(folder, number, self._name)
-                try:
-                    self._connection = connect(self._path, self._model)
+            self._searches += 1
+            state = self.state()
+            if not state.full or len(query) != state.width:
+                return []
+            # Importing usearch and numpy takes longer than comparing a few rows once.
+            is_first = self._searches == 1 and "usearch.index" not in sys.modules
+            if (is_first and state.full < NUMPY_PAYS) or not _has_usearch():
+                return first(self._compared(query, self.all()), k)
+            indexes = self._indexes(state)
+            total, depth = sum(map(len, indexes)), k + _EXTRA
+            while True:
+                products = dict(_nearest(indexes, query, depth))
+                names = dict(self._named("key, name", "key", products))
+                if len(names) >= k or depth >= total:  # Keys without a name were removed.
                     break
-                except (sqlite3.DatabaseError, OSError) as error:
-                    if number == new or not _is_unusable(error):
-                        raise
-            self._tidy(folder, numbers)
-        self._opened_inode = self._inode()
+                depth *= 4
+            near = {name: clipped(products[key], self.length) for key, name in names.items()}
+            return first(near, k)
 
-    def _tidy(self, folder: Path, numbers: Iterable[int]) -> None:
-        """Removes the other generations, except those of a later version of mind."""
-        self._has_later = False
-        for number in numbers:
-            path = path_of(folder, number, self._name)
-            if number == self._number:
-                continue
+    def _indexes(self, state: State) -> list[Index]:
+        """Returns the indexes that have all vectors: that of the file, and one of later ones."""
+        file = self._mapped(state)
+        fresh = self._grown(state, state.last if file else 0)
+        is_due = state.is_far or (state.file and not file)
+        if is_due and self.folder and state.newest >= self._next_save:
+            every = fresh if file is None else self._grown(state, 0)
             try:
-                is_kept = is_later(path)
-            except (sqlite3.DatabaseError, OSError) as error:
-                is_kept = not _is_unusable(error)  # It can't be read now.
-            if is_kept:
-                self._has_later = True
-            elif number < self._number or is_idle(path):
-                remove(path)
+                self._save(self.folder, state, every)
+            except (OSError, StorageFailed):  # All vectors are compared in memory.
+                self._next_save = state.newest + _FRESH
+            else:
+                state = self.state()
+                if saved := self._mapped(state):
+                    file, fresh = saved, self._grown(state, state.last)
+                else:
+                    file, fresh = None, every
+        self._fresh = fresh
+        return [index for index in (file, fresh.vectors) if index is not None]
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Raises errors of SQLite and of the file system as `StorageFailed`."""
+    def _grown(self, state: State, after: int) -> _Fresh:
+        """Returns the index in memory of the vectors after a key, with those that it lacked."""
+        kept = self._fresh
+        if (kept.epoch, kept.after) != (state.epoch, after):
+            kept = _Fresh(state.epoch, after, after)
+        if kept.newest >= state.newest:
+            return kept
+        rows = self._select("key, vector", f"key > ? AND {_FULL}", (kept.newest,))
+        index = kept.vectors
+        self._fresh = _Fresh()  # If the addition fails, the index may have some of them.
+        if rows:
+            import numpy as np
+
+            index = self._index(state.width) if index is None else index
+            keys = np.fromiter((key for key, _ in rows), np.uint64, len(rows))
+            index.add(keys, _array([vector for _, vector in rows]), threads=1)
+        newest = max([state.newest, *(key for key, _ in rows)])
+        return kept._replace(newest=newest, vectors=index)
+
+    def _index(self, width: int) -> Index:
+        from usearch.index import Index
+
+        # The smallest graph: it is not used, since every search compares all vectors.
+        return Index(ndim=width, metric="ip", dtype="i8", connectivity=2, expansion_add=1)
+
+    # The usearch file.
+
+    def _mapped(self, state: State) -> Index | None:
+        """Returns the index of the recorded file; None if that isn't ours, whole and readable."""
+        if not (self.folder and state.file):
+            self._file = None
+            return None
+        path = self.folder / state.file
         try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            if self._path and isinstance(error, sqlite3.Error) and is_busy(error):
-                raise disk.busy(self._path) from error
-            raise StorageFailed(
-                f"the vectors in `{self.folder}` can't be used ({error})",
-                hint="check the disk's free space and the folder's permissions",
-            ) from error
+            stamp = _stamp(path)  # Each time: reading a map beyond the end of its file is fatal.
+            if self._file and self._file[0] == f"{state.file} {stamp}":
+                return self._file[1]
+            self._file = None
+            if stamp != state.stamp and self._digest(path.read_bytes()) != state.digest:
+                return None
+            index = self._index(state.width)
+            index.view(path)
+            is_recorded = (len(index), index.ndim) == (state.held, state.width)
+            if not is_recorded or stamp != _stamp(path):
+                return None
+        except (OSError, RuntimeError, ValueError):
+            return None
+        self._file = (f"{state.file} {stamp}", index)
+        if stamp != state.stamp:  # It was copied, or the folder was moved.
+            with suppress(StorageFailed):
+                self._write(self._record_stamp, state, stamp, wait=0.0)
+        return index
 
-    def _inode(self) -> int:
-        """Returns the inode of the file; 0 if it is missing or in memory."""
+    def _record_stamp(self, sql: Connection, before: State, stamp: str) -> None:
+        state = self._state(sql)
+        if state.file == before.file:
+            _record(sql, self._kind, state._replace(stamp=stamp))
+
+    def _save(self, folder: Path, state: State, every: _Fresh) -> None:
+        """Writes a file of all vectors, and removes the one before, unless a process was faster."""
+        data, new = memoryview(b""), state._replace(file="", held=0, stamp="", digest=b"")
+        if every.vectors is not None:  # usearch's own writing does not notice every full disk.
+            data = memoryview(every.vectors.save() or b"")
+            new = new._replace(file=f"units-{_random()}.usearch", held=len(every.vectors))
+        path = folder / new.file
         try:
-            return self._path.stat().st_ino if self._path else 0
-        except FileNotFoundError:
-            return 0
+            if new.file:
+                _write_file(path, data)
+                new = new._replace(stamp=_stamp(path), digest=self._digest(data))
+            is_recorded = self._write(
+                self._record_file, state, new, every.newest, wait=_WAIT_SECONDS
+            )
+        except BaseException:
+            if new.file:
+                path.unlink(missing_ok=True)
+            raise
+        superfluous = state.file if is_recorded else new.file
+        if superfluous:
+            (folder / superfluous).unlink(missing_ok=True)  # A process that maps it keeps it.
+        _sweep(folder, self.cache, _ORPHAN_SECONDS)
 
-
-def _is_unusable(error: sqlite3.DatabaseError | OSError) -> bool:
-    """Returns whether a file is damaged, of another layout, or not a regular file."""
-    if isinstance(error, OSError):
-        return error.errno == errno.EINVAL
-    return is_damage(error)
-
-
-# Cosines of int8 vectors of one length: exact to half a percent after rounding.
-
-
-def cosines(query: bytes, vectors: Sequence[bytes], length: int = LENGTH) -> list[float]:
-    """Returns the cosine of `query` with each of `vectors`, in -1..1; 0 for an empty vector."""
-    if not query:
-        return [0.0] * len(vectors)
-    if numpy_pays(len(vectors)):
-        whole = [vector for vector in vectors if vector]
-        if not whole:
-            return [0.0] * len(vectors)
-        near = products(query, rows_of(whole).view("b")).astype("d") / length**2
-        values: list[float] = near.clip(-1.0, 1.0).tolist()
-        if len(whole) == len(vectors):
-            return values
-        rest = iter(values)
-        return [next(rest) if vector else 0.0 for vector in vectors]
-    # A list holds its numbers; a view would make them again for each vector.
-    numbers = list(memoryview(query).cast("b"))
-    return [
-        _clipped(_dot(numbers, memoryview(vector).cast("b")), length) if vector else 0.0
-        for vector in vectors
-    ]
-
-
-def _sum_of_products(p: Sequence[int], q: Sequence[int]) -> int:
-    return sum(map(mul, p, q))
-
-
-# Python 3.12 has a function that takes half the time.
-_dot: Callable[[Sequence[int], Sequence[int]], int] = getattr(math, "sumprod", _sum_of_products)
-
-
-def numpy_pays(count: int) -> bool:
-    """Returns whether numpy is imported already, or worth importing for `count` products."""
-    return "numpy" in sys.modules or count >= NUMPY_PAYS
-
-
-def numpy_in_turn(folder: Path | None) -> bool:
-    """Returns whether numpy is imported, which it is by now unless another process is doing that.
-
-    It takes as long as several searches, and the servers of several clients may come to it at once:
-    of those with vectors in the same folder, one at a time imports it.
-    """
-    if "numpy" in sys.modules:
+    def _record_file(self, sql: Connection, before: State, new: State, newest: int) -> bool:
+        """Records a file, and returns True unless another process has changed the record."""
+        state = self._state(sql)
+        if (state.file, state.epoch) != (before.file, before.epoch):
+            return False
+        state = state._replace(file=new.file, last=newest, held=new.held)
+        _record(sql, self._kind, state._replace(stamp=new.stamp, digest=new.digest))
         return True
-    import fcntl
 
-    with ExitStack() as held:
-        try:
-            if folder:
-                turn = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-                held.callback(os.close, turn)
-                fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            pass  # The file system has no locks.
-        try:
-            import_module("numpy")
-        except ImportError:
-            return False
+    def _digest(self, data: bytes | memoryview) -> bytes:
+        from hashlib import blake2b
+
+        return blake2b(data, digest_size=32, key=self._owner).digest()
+
+
+def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> None:
+    """Removes the vectors of all names but `keep` from the disk, those of every kind and model.
+
+    The usearch files are removed, too; the next search makes them again. Raises `StorageFailed`.
+    """
+    cache = Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
+    with closing(cache):
+        for kind in get_args(Kind):
+            cache.write(_prune, kind, frozenset(keep), keeps_file=False)
+        _sweep(folder, cache, after_seconds=0)
+        cache.compact()
+
+
+def _stored(sql: Connection, kind: Kind) -> State | None:
+    """Returns the state of a kind, None if nothing of it was ever stored."""
+    query = f"SELECT {', '.join(State._fields)} FROM kinds WHERE kind = ?"
+    row = sql.execute(query, (kind,)).fetchone()
+    if row and [*map(type, row)] != [*map(type, State(""))]:
+        raise ValueError("counts of other types")  # The file is damaged.
+    return State(*row) if row else None
+
+
+def _record(sql: Connection, kind: Kind, state: State) -> None:
+    columns, row = ", ".join(State._fields), (kind, *state)
+    sql.execute(f"INSERT OR REPLACE INTO kinds (kind, {columns}) VALUES ({marks(row)})", row)
+
+
+def _counted(sql: Connection, kind: Kind, state: State, after: int) -> State:
+    """Returns a state with the counts of the vectors after a key added."""
+    counts = f"coalesce(sum({_FULL}), 0), count(*), coalesce(max(key), 0)"
+    full, every, newest = sql.execute(
+        f"SELECT {counts} FROM {kind} WHERE key > ?", (after,)
+    ).fetchone()
+    newest = max(state.newest, newest)
+    return state._replace(full=state.full + full, empty=state.empty + every - full, newest=newest)
+
+
+def _prune(sql: Connection, kind: Kind, keep: Collection[bytes], keeps_file: bool = True) -> None:
+    """Removes the vectors of all names but `keep`."""
+    state = _stored(sql, kind)
+    if state is None:
+        return
+    names = sql.execute(f"SELECT name FROM {kind}").fetchall()
+    unused = [row for row in names if row[0] not in keep]
+    if unused:
+        sql.executemany(f"DELETE FROM {kind} WHERE name = ?", unused)
+        state = state._replace(epoch=_random(), full=0, empty=0, complete="")
+        state = _counted(sql, kind, state, after=0)
+    if not keeps_file:
+        state = state._replace(file="", last=0, held=0, stamp="", digest=b"")
+    _record(sql, kind, state)
+
+
+def _sweep(folder: Path, cache: Cache, after_seconds: float) -> None:
+    """Removes the usearch files of processes that were killed before they recorded them."""
+    names = cache.read(lambda sql: sql.execute("SELECT file FROM kinds").fetchall())
+    recorded = {name for (name,) in names}
+    oldest = time.time() - after_seconds
+    for path in folder.glob("units-*.usearch"):
+        with suppress(OSError):
+            if path.name not in recorded and path.stat().st_mtime <= oldest:
+                path.unlink()
+
+
+def _has_usearch() -> bool:
+    """Returns whether usearch can be imported; some interpreters and processors have no wheel."""
+    try:
+        import usearch.index  # noqa: F401
+    except ImportError:
+        return False
     return True
 
 
-def _clipped(product: float, length: int) -> float:
-    """Returns the cosine for a dot product."""
-    return max(-1.0, min(1.0, product / length**2))
+def _nearest(indexes: Iterable[Index], query: bytes, k: int) -> Iterator[tuple[int, float]]:
+    """Yields the keys of the `k` vectors nearest to a query, with the products of the vectors."""
+    near: list[tuple[float, int]] = []
+    for index in indexes:
+        matches = index.search(_array([query])[0], min(k, len(index)), exact=True, threads=1)
+        near += zip(matches.distances.tolist(), matches.keys.tolist(), strict=True)
+    yield from ((key, 1.0 - distance) for distance, key in sorted(near)[:k])
 
 
-def _nearest(
-    query: bytes, vectors: Collection[tuple[bytes, bytes]], k: int, length: int
-) -> list[tuple[bytes, float]]:
-    """Returns the names and cosines of the `k` of named vectors nearest to `query`."""
-    whole = {name: vector for name, vector in vectors if vector}
-    scored = zip(cosines(query, list(whole.values()), length), whole, strict=True)
-    near = nsmallest(k, scored, key=lambda pair: (-pair[0], pair[1]))
-    return [(name, cosine) for cosine, name in near]
+def _array(vectors: Sequence[bytes]) -> Any:
+    """Returns vectors as the rows of an array."""
+    import numpy as np
+
+    return np.frombuffer(b"".join(vectors), np.int8).reshape(len(vectors), -1)
+
+
+def _random() -> str:
+    return os.urandom(8).hex()
+
+
+def _stamp(path: Path) -> str:
+    """Returns the size, times and inode of a file. Raises `OSError` if it isn't a regular file."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(f"`{path}` is not a regular file")
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+
+
+def _write_file(path: Path, data: memoryview) -> None:
+    """Writes a new file. It is flushed, so that its stamp is that of its content after a crash."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.CLOSE_ON_EXEC
+    descriptor = os.open(path, flags, disk.mode_for(path, disk.FILE_MODE))
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_former(folder: Path) -> None:
+    """Removes the vectors of earlier versions of mind, as far as possible."""
+    former = compiled(_FORMER)
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if former.fullmatch(entry.name):
+                with suppress(OSError):
+                    Path(entry.path).unlink()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.index import vectors as module
-from mimo.index.vectors import cosines
+from mimo.index import cosine as module
+from mimo.index.cosine import cosines
 
 vectors = st.binary(min_size=8, max_size=8)
 
@@ -48,7 +48,7 @@ def test_only_directions_count(a: bytes, b: bytes, expected: float) -> None:
 
 def test_some_cosines_do_not_import_numpy() -> None:
     code = (
-        "from mimo.index.vectors import cosines; import sys\n"
+        "from mimo.index.cosine import cosines; import sys\n"
         "cosines(bytes(256), [bytes(256)] * 2000); print('numpy' in sys.modules)\n"
         "cosines(bytes(256), [bytes(256)] * 8000); print('numpy' in sys.modules)\n"
     )

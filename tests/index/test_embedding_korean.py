@@ -4,10 +4,10 @@ import hashlib
 
 import pytest
 
+from mimo.index.cosine import cosines
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.embedding.korean import GLOSSARY_SHA256, Glossary
 from mimo.index.embedding.wordpiece import FOLDER
-from mimo.index.vectors import cosines
 
 WRITTEN = """\
 # A comment: 서버

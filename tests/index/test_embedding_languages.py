@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mimo.index.cosine import cosines
 from mimo.index.embedding.encoder import Others, packaged_encoder
 from mimo.index.embedding.language import SCRIPTS, is_english, readable, script
 from mimo.index.embedding.transformer import Weights
 from mimo.index.embedding.unigram import Pieces, Unigram
 from mimo.index.embedding.wordpiece import FOLDER
-from mimo.index.vectors import cosines
 from scripts.build_languages import RESULT_SHA256
 
 REFERENCE = json.loads(Path(__file__).with_name("languages.json").read_text("utf-8"))

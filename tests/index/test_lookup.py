@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -73,16 +73,18 @@ def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
         assert catalog.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
 
 
+@pytest.mark.parametrize("name", SPANS)
+@pytest.mark.parametrize("of", ["units", "memories"])
 def test_near_vectors_are_fetched_as_deep_as_a_filter_needs(
-    filled: Index, monkeypatch: pytest.MonkeyPatch
+    filled: Index, monkeypatch: pytest.MonkeyPatch, name: str, of: Literal["units", "memories"]
 ) -> None:
-    narrowed = span(500, SIZE)
-    query = b"\x10" * 64
-    assert filled._vectors is not None
+    narrowed, query, vectors = span(*SPANS[name]), b"\x10" * 64, filled._vectors
+    assert vectors is not None
     with filled._reading() as sql:
-        one_by_one = memories_near(sql, filled._vectors, query, narrowed)
+        in_depth = memories_near(sql, vectors, query, narrowed, of=of)
         monkeypatch.setattr("mimo.index.catalog._COMPARED_EACH", 0)
-        in_depth = memories_near(sql, filled._vectors, query, narrowed)
+        one_by_one = memories_near(sql, vectors, query, narrowed, of=of)
+        admitted = catalog.count(sql, narrowed)
 
-    assert 0 < len(in_depth) <= NEAR
-    assert in_depth == one_by_one
+    assert len(in_depth) == (min(NEAR, admitted) if of == "memories" else len(in_depth)) <= NEAR
+    assert list(in_depth.items()) == list(one_by_one.items())

@@ -1,18 +1,16 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
-import os
 import sqlite3
-from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
 
 from mimo.disk import Stamp
-from mimo.index.documents import name_of
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
 from mimo.index.rows import Change
+from mimo.index.vectors import SCHEMA
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -76,42 +74,6 @@ def test_vectors_are_made_once(index):
 
     write(index, {"tests": "The suite runs in two minutes"})
     assert index.make_meanings(lambda done, of: None) == 1
-
-
-def test_a_damaged_vector_misleads_no_search(index, tmp_path):
-    """It becomes far from every question, so that its own checksum is not looked at."""
-    index.make_meanings(lambda done, of: None)
-    expected = [best(index, question) for question in QUESTIONS]
-    for place in range(len(FACTS)):
-        for at, length in ((0, 1), (20, 384)):  # Its name, and all of it.
-            (path,) = (tmp_path / ".index").glob("meanings-*.rows")
-            data = bytearray(path.read_bytes())
-            assert len(data) == 16 + len(FACTS) * (20 + 384)
-            start = 16 + place * (20 + 384) + at
-            for byte in range(start, start + length):
-                data[byte] ^= 0xFF
-            path.write_bytes(data)
-            os.utime(path, ns=(place, place))
-
-            assert [best(index, question) for question in QUESTIONS] == expected
-
-
-def test_a_vector_whose_name_is_damaged_in_the_database_is_found_again(index, tmp_path):
-    """Its row still has the right name, so that no vector is missing by their number."""
-
-    def cosines():
-        with index._reading() as sql:
-            compared = index.meanings.compared(sql, "how do people stay signed in?", Filter())
-            return compared.cosines([name_of(text) for text in FACTS.values()])
-
-    index.make_meanings(lambda done, of: None)
-    expected = cosines()
-    assert len(expected) == len(FACTS)
-    for place in range(len(FACTS)):
-        with closing(sqlite3.connect(tmp_path / ".index" / "meanings.db")) as sql, sql:
-            sql.execute("UPDATE places SET name = randomblob(16) WHERE place = ?", (place,))
-
-        assert cosines() == expected
 
 
 def test_making_vectors_can_be_stopped_and_goes_on_later(index):
@@ -186,7 +148,7 @@ def test_texts_of_all_languages_have_vectors_of_one_length_but_those_in_unknown_
 def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_path):
     index.make_meanings(lambda done, of: None)
     write(index, FACTS | {"tests": "The suite runs in two minutes"})
-    other = sqlite3.connect(tmp_path / ".index" / "meanings.db", isolation_level=None)
+    other = sqlite3.connect(SCHEMA.path(tmp_path / ".index"), isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
     answer = index.search(

@@ -171,7 +171,8 @@ def test_a_call_goes_on_while_the_settings_change(memory: Memory, mind: Mind) ->
     for each in (view, other):
         assert finding.search(each, "coffee", finding.Options()).hits
     view.close()
-    assert descriptors() <= opened + 1
+    # SQLite keeps descriptors of closed connections while others have locks on the file.
+    assert descriptors() <= opened + 2
 
 
 def test_a_memory_is_closed_while_another_call_opens_one(mind: Mind) -> None:

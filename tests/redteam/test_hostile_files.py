@@ -16,6 +16,7 @@ from mimo import config, rendering
 from mimo.cli.main import main
 from mimo.errors import Internal, MindError
 from mimo.features.hooks import command as hook
+from mimo.index import vectors
 from mimo.index.schema import SCHEMA
 from mimo.index.unasked import Prompt
 from mimo.memory import codec, log, sources
@@ -262,7 +263,7 @@ def test_no_prompt_takes_long_to_weigh() -> None:
         "shop/.mind/.local/lock",
         "shop/.mind/.local/events.jsonl",
         f"shop/.mind/.index/{SCHEMA.path(Path()).name}",
-        "shop/.mind/.index/vectors.db",
+        f"shop/.mind/.index/{vectors.SCHEMA.path(Path()).name}",
         "shop/.mind/MEMORY.md",
         "shop/.mind/config.toml",
         "shop/.mind/policy.yaml",
@@ -291,7 +292,7 @@ def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
 def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (SCHEMA.path(Path()).name, "vectors.db"):
+    for name in (SCHEMA.path(Path()).name, vectors.SCHEMA.path(Path()).name):
         for path in (world / "shop" / ".mind" / ".index").glob(f"{name}*"):
             path.unlink()
         os.mkfifo(world / "shop" / ".mind" / ".index" / name)

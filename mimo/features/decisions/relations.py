@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import NamedTuple
+from mimo.index.cosine import cosines
 from mimo.index.embedding import FAILURES
-from mimo.index.vectors import cosines
 from mimo.memory.model import Link, check_unit
 from mimo.memory.relations import Relation
 from mimo.mind import Mind

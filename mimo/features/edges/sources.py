@@ -15,9 +15,9 @@ from mimo.features.edges.failures import as_edge
 from mimo.features.edges.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index import glance
+from mimo.index.cosine import cosines
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES
 from mimo.index.meanings import Meanings
-from mimo.index.vectors import cosines
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content

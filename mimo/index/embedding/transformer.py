@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -17,14 +16,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
 from mimo.index.embedding import ENCODED_LENGTH
-
-# The matrices are small, so that threads cost more than they give, and they would outlive a fork.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
-import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
+from mimo.index.cosine import LENGTH
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.index.postgres import schema, writing
 from mimo.index.postgres.connection import Limits, Server
 from mimo.index.rows import Hit, Newer
-from mimo.index.schema import COLUMNS
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
-from mimo.index.vectors import LENGTH
 from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
 from mimo.ranking.score import Nearness
 
@@ -48,7 +47,7 @@ _CANDIDATE = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
 )
-_COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]
+_COLUMNS = tuple(name.strip() for name in rows.COLUMNS.split(","))[:17]
 _RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
 _REST = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
@@ -238,7 +237,7 @@ class SharedSource:
             return self._rows(
                 f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
                 f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
-                " ORDER BY d.product DESC, m.created DESC, m.id LIMIT %(near)s",
+                f" ORDER BY d.product DESC, {_NEWEST_FIRST.format('m')} LIMIT %(near)s",
                 {**values, **_query(query), "model": model, "near": catalog.NEAR},
             )
 
@@ -278,7 +277,7 @@ class SharedSource:
             (key, _cosine(product, ENCODED_LENGTH))
             for key, product in self._near(encoder.model, query, memories, _NEAREST)
         ]
-        share = made / (made + missing)
+        share = (made + unreadable) / (made + missing + unreadable)
         return SharedCompared(self, encoder, query, tuple(nearest), share) if nearest else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
@@ -495,7 +494,7 @@ class SharedCompared(NamedTuple):
     nearest: tuple[tuple[int, float], ...]
     """The keys and cosines of the nearest memories, nearest first."""
     share: float
-    """The share of the readable units that have a vector."""
+    """The share of the units whose vectors have been made."""
 
     def near(self, keys: Collection[int]) -> Nearness:
         """Returns how near memories are, as far as all their units have vectors."""

@@ -72,7 +72,7 @@ def usage(folder: Path) -> Usage:
             elif ".index" not in path.parts:
                 sums["rest"] += size
             else:
-                sums["vectors" if name.startswith("vectors") else "of_index"] += size
+                sums["vectors" if name.startswith(("vectors", "units")) else "of_index"] += size
     return Usage(**sums)
 
 

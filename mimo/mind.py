@@ -213,7 +213,7 @@ class Mind:
                 accesses.flush()
         if watch := self._parts.get("watch"):
             watch.close()
-        for name in ("index", "guard", "values", "shared_index"):
+        for name in ("index", "guard", "values", "shared_index", "trust"):
             if opened := self._parts.pop(name, None):
                 opened.close()
 

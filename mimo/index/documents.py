@@ -258,7 +258,7 @@ class Document:
 
     record: Record
     row: tuple[object, ...]
-    """The values of `rows.COLUMNS`."""
+    """The values of `schema.COLUMNS`."""
     title: str
     """The tokens of the title, joined by spaces, as all tokens here."""
     topic: str

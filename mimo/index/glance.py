@@ -16,11 +16,13 @@ from itertools import islice
 from pathlib import Path
 
 from mimo.index.schema import (
+    COLUMNS,
     CURRENT,
     CURRENT_IF_SHARED,
     VOUCHED,
     Approvals,
     Approves,
+    checksum,
     from_digest,
     from_sql,
     marks,
@@ -41,10 +43,7 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-_COLUMNS = (
-    "m.id, m.type, m.title, m.created, m.topic, m.outcome, m.importance, m.private, m.rest,"
-    " m.path, m.digest, m.content"
-)
+_COLUMNS = ", ".join([f"m.{name}" for name in COLUMNS.split(", ")])
 _APPROVED = "m.shadowed = 0 AND approved(m.digest)"
 _FAILED = "FAILED"
 _IMPORTANT = 0.8
@@ -363,23 +362,26 @@ def _current(*, private: bool) -> str:
 
 
 def _note(row: Sequence[Any]) -> Note:
-    """Returns the note of a row."""
-    rest = json.loads(row[8])
+    """Returns the note of a row. Raises `ValueError` if it is not as it was written."""
+    if checksum(row) != row[17]:
+        raise ValueError("checksum")
+    id, path, _, digest, private, _, kind, title, topic, created, importance, *_ = row
+    rest = json.loads(row[15])
     return Note(
-        id=row[0],
-        kind=row[1],
-        title=row[2] or "",
-        created=_EPOCH + timedelta(microseconds=row[3]),
-        topic=row[4] or "",
-        outcome=row[5] or "",
-        importance=row[6],
-        private=bool(row[7]),
-        text=unpacked(row[11]),
+        id=id,
+        kind=kind,
+        title=title or "",
+        created=_EPOCH + timedelta(microseconds=created),
+        topic=topic or "",
+        outcome=row[12] or "",
+        importance=importance,
+        private=bool(private),
+        text=unpacked(row[16]),
         category=rest.get("category") or "",
         status=rest.get("status") or "",
         keep=rest.get("protected") is True,
         sections=rest.get("sections", {}),
         extra=rest.get("extra", {}),
-        path=from_sql(row[9]),
-        digest=from_digest(row[10]),
+        path=from_sql(path),
+        digest=from_digest(digest),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -11,6 +10,8 @@ from itertools import accumulate, pairwise
 from mimo.disk import Stamp
 from mimo.frozen import NamedTuple, frozen
 from mimo.index.schema import (
+    COLUMNS,
+    checksum,
     from_digest,
     from_sql,
     marks,
@@ -152,12 +153,6 @@ def none_is(_: Sequence[Change]) -> frozenset[str]:
     return frozenset()
 
 
-COLUMNS = (
-    "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
-    " outcome, parent, position, rest, content, checksum"
-)
-"""The columns of `memories` from which `record` reads, in its order."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
@@ -202,11 +197,7 @@ def row(record: Record) -> tuple[Any, ...]:
         _to_json()(_rest(memory)),
         packed(memory.content),
     )
-    return (*values, _checksum(values))
-
-
-def _checksum(values: Sequence[Any]) -> int:
-    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
+    return (*values, checksum(values))
 
 
 def record(values: Sequence[Any]) -> Record:
@@ -214,7 +205,7 @@ def record(values: Sequence[Any]) -> Record:
 
     Raises `ValueError` if a value differs from what was written.
     """
-    if _checksum(tuple(values[:17])) != values[17]:
+    if checksum(values) != values[17]:
         raise ValueError("checksum")
     return record_of(values)
 

@@ -189,6 +189,21 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 SCHEMA = Schema("index", FORMAT, _TABLES)
 
 
+COLUMNS = (
+    "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
+    " outcome, parent, position, rest, content, checksum"
+)
+"""The columns of `memories` that make a memory, in the order of a row."""
+
+
+def checksum(values: Sequence[object]) -> int:
+    """Returns the checksum of the values of a row, which begin with all of `COLUMNS` but the last.
+
+    A row with another checksum is not as it was written.
+    """
+    return zlib.crc32(repr(tuple(values[:17])).encode("utf-8", "surrogatepass"))
+
+
 class Approvals:
     """The check of approvals that the function `approved` of SQL asks."""
 

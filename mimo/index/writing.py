@@ -19,7 +19,7 @@ from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
-from mimo.index.schema import CURRENT, from_sql, marks, portions, to_sql
+from mimo.index.schema import COLUMNS, CURRENT, from_sql, marks, portions, to_sql
 from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
@@ -127,7 +127,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
     return change, documents
 
 
-_MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, handle, topic_key, title_tokens, \
+_MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
 topic_tokens, passages, vector, statement) VALUES ({marks(range(26))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"

@@ -69,6 +69,7 @@ CREATE TABLE checkpoint (
     project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
 ) WITHOUT ROWID;
 PRAGMA user_version = 1"""
+_PROJECT = "SELECT id, follow, answers, version FROM project WHERE key = ?"
 _TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
 _ADD = (
@@ -133,8 +134,7 @@ class Database:
             seen = (self._openings, number, sql.total_changes)
             if last.key != key or last.seen != seen:
                 self._check(sql)  # A later version may have changed it while it was open.
-                query = "SELECT id, follow, answers, version FROM project WHERE key = ?"
-                row = sql.execute(query, (key,)).fetchone() or ()
+                row = sql.execute(_PROJECT, (key,)).fetchone() or ()
                 if last.key != key or last.row != row or last.failure:
                     last = Approvals(key, row, self.ask)
                 last.seen = seen
@@ -159,12 +159,22 @@ class Database:
                 if sql.in_transaction:
                     sql.rollback()
 
-    def copied(self) -> sqlite.Connection:
-        """Returns a copy of the database in memory. Raises `StorageFailed`."""
+    def unstored(self, last: Approvals, change: Callable[[Change], object]) -> Approvals:
+        """Returns approvals after a change in memory only. Raises `StorageFailed`.
+
+        They apply until another process changes those on the disk.
+        """
         copy = sqlite.connect(None)
         with self.using() as sql:
             sql.backup(copy)
-        return copy
+        change(Change(copy, last.key))
+
+        def ask(query: str, *values: object) -> list[Any]:
+            return copy.execute(query, values).fetchall()
+
+        changed = Approvals(last.key, ask(_PROJECT, last.key)[0], ask)
+        changed.row, changed.seen = last.row, last.seen
+        return changed
 
     def check(self) -> None:
         """Reads the whole database. Raises `StorageFailed`, and `Damaged` if it is damaged."""
@@ -198,8 +208,9 @@ class Database:
                 self.close()
             if status and (disk.is_foreign(status) or not S_ISREG(status.st_mode)):
                 raise self._damaged("not a file of the user")
-            earlier = (self.path.with_name(name) for name in (_EARLIER, _IMPORTING))
-            if status or creates or any(folder.is_dir() for folder in earlier):
+            importing = self.path.with_name(_IMPORTING)
+            earlier = self.path.with_name(_EARLIER)
+            if status or creates or earlier.is_dir() or importing.is_dir():
                 self._open = self._opened("rw" if status else "rwc")
                 inode = self.path.lstat().st_ino
             else:
@@ -282,13 +293,14 @@ class Approvals:
         Raises `sqlite3.DatabaseError` if mind did not write the row.
         """
         self.key, self.row, self._ask = key, row, ask
-        self._id, follow, answers, _ = row or (0, None, None, 0)
+        self.id, follow, answers, _ = row or (0, None, None, 0)
         if follow not in (None, "on", "off"):
             raise sqlite3.DatabaseError(f"the row of a project has `{follow}`")
         self.seen: tuple[int, ...] = ()
         """The version of the database that was read last."""
         self.has_begun = follow is not None
         """True from the first approval on, until the user ends all of them."""
+        self.is_outside_git = self.has_begun and answers is None
         self.follow = follow == "on"
         self.answers = None if answers is None else _parsed(answers)
         """The last answers of git; None outside git."""
@@ -313,7 +325,7 @@ class Approvals:
             if self._left > 0:
                 self._left -= 1
                 query = "SELECT state FROM approval WHERE project = ? AND digest = ?"
-                return tuple(chain.from_iterable(self._ask(query, self._id, name)))
+                return tuple(chain.from_iterable(self._ask(query, self.id, name)))
             self._texts = self._all()
         return self._texts.get(name, ())
 
@@ -321,7 +333,7 @@ class Approvals:
         """Returns the states of all texts; equal ones share a tuple."""
         texts, shared = dict[bytes, tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
         query = "SELECT DISTINCT digest, state FROM approval WHERE project = ?"
-        for digest, state in self._ask(query, self._id):
+        for digest, state in self._ask(query, self.id):
             states = (*texts.get(digest, ()), state)
             texts[digest] = shared.setdefault(states, states)
         return texts
@@ -331,7 +343,7 @@ class Approvals:
 
         Raises `StorageFailed`.
         """
-        rows = self._ask(f"{_TEXTS} LIMIT ?", self._id, ",".join(states), limit)
+        rows = self._ask(f"{_TEXTS} LIMIT ?", self.id, ",".join(states), limit)
         return frozenset(chain.from_iterable(rows))
 
     @cached_property
@@ -341,7 +353,7 @@ class Approvals:
 
     def checkpoints(self) -> dict[str, str | None]:
         """Returns the branch of each checkpoint that was saved here. Raises `StorageFailed`."""
-        return dict(self._ask("SELECT id, branch FROM checkpoint WHERE project = ?", self._id))
+        return dict(self._ask("SELECT id, branch FROM checkpoint WHERE project = ?", self.id))
 
 
 class Change:
@@ -351,24 +363,18 @@ class Change:
         """Takes a connection in a transaction, and the key of a project, perhaps a new one."""
         self._sql = sql
         sql.execute("INSERT OR IGNORE INTO project VALUES (NULL, ?, '', NULL, NULL, 0)", (key,))
-        query = "SELECT id, follow, answers FROM project WHERE key = ?"
-        self._id, follow, answers = sql.execute(query, (key,)).fetchone()
-        self.has_begun = follow is not None
-        self.answers = None if answers is None else _parsed(answers)
-        """The last answers of git; None outside git."""
-
-    def move(self, key: str) -> None:
-        """Gives the project another key, which replaces a project without approvals."""
-        self._sql.execute("UPDATE OR REPLACE project SET key = ? WHERE id = ?", (key, self._id))
+        self.before = Approvals(key, sql.execute(_PROJECT, (key,)).fetchone())
+        """The approvals when the change began, without the texts."""
+        self._id = self.before.id
 
     def set_answers(self, answers: GitAnswers) -> None:
         """Stores the last answers of git."""
         self.set(answers=json.dumps(answers._asdict()))
 
     def set(self, **columns: object) -> None:
-        """Changes columns of the project."""
+        """Changes columns of the project; a key replaces a project without approvals."""
         names = ", ".join(f"{name} = ?" for name in columns)
-        query = f"UPDATE project SET {names} WHERE id = ?"
+        query = f"UPDATE OR REPLACE project SET {names} WHERE id = ?"
         self._sql.execute(query, (*columns.values(), self._id))
 
     def add(self, state: str, digests: Iterable[str], paths: Mapping[str, str] = NO_PATHS) -> int:

@@ -21,6 +21,7 @@ import os
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from operator import is_
 from pathlib import Path
 
@@ -130,6 +131,8 @@ class Trust:
         self._only = tuple(only)
         self._globs = globs
         self._database = Database(home)
+        self.close = self._database.close
+        """Closes the database, which the next use opens again."""
         self._approvals = Approvals("")
         self._problem: StorageFailed | None = None
         self._damage: disk.Stamp | None = None
@@ -162,10 +165,6 @@ class Trust:
         self._mark_stamp = disk.stamp(self._mark_file)
         self._key = _key(mark, self.location.inside) if mark else ""
 
-    def close(self) -> None:
-        """Closes the database, which the next use opens again."""
-        self._database.close()
-
     @property
     def _vouching(self) -> Vouching | None:
         """Returns the object that asks git, which is loaded only if git must be asked."""
@@ -191,18 +190,6 @@ class Trust:
             stopped=followed.stopped,
             problem=self._problem.message if self._problem else None,
         )
-
-    @property
-    def has_earlier(self) -> bool:
-        """Returns whether a version before 1.1 left approvals, by the path of the project."""
-        with suppress(StorageFailed):
-            return self._stored(self._earlier_key()).has_begun
-        return False
-
-    def _earlier_key(self) -> str:
-        here = self.location
-        key = here.root if here.common is None else here.common / here.inside
-        return files.digest(os.fsencode(key))
 
     def trusted(self, digest: str) -> bool:
         """Returns whether the text with this digest may be shown to an agent."""
@@ -330,7 +317,7 @@ class Trust:
             base = self._vouching.base() if self._vouching and follow else None
         with self._changing() as change:
             change.set(follow="on" if follow else "off")
-            if seen := change.answers:
+            if seen := change.before.answers:
                 change.set_answers(seen._replace(base=base, ref=None, tip=None, stamps={}))
         self._asked = None
 
@@ -351,21 +338,13 @@ class Trust:
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
         self.check_format()
-        self.forget_earlier()
-        self._forget(self._key)
-
-    def forget_earlier(self) -> None:
-        """Removes the approvals of a version before 1.1. Raises `StorageFailed`."""
-        self._forget(self._earlier_key())
+        if self._stored(self._key).has_begun:
+            with self._database.changing(self._key) as change:
+                change.forget()
 
     def _stored(self, key: str) -> Approvals:
-        """Returns the approvals of another project. Raises `StorageFailed`."""
+        """Returns the approvals of the project with a key. Raises `StorageFailed`."""
         return self._database.approvals(key, Approvals(key))
-
-    def _forget(self, key: str) -> None:
-        if self._stored(key).has_begun:
-            with self._database.changing(key) as change:
-                change.forget()
 
     # The checkpoints that were saved on this machine, each with the branch of that time. Tracked
     # files should not name machines, worktrees share the list, and another repository at the same
@@ -461,7 +440,7 @@ class Trust:
             self._owner = index_owner(self._home, os.urandom)
             self._use_mark(make_mark(self.location, self._owner))
         with self._database.changing(self._key) as change:
-            if not change.has_begun:
+            if not change.before.has_begun:
                 folder = str(self.location.root).encode("utf-8", "replace").decode()
                 change.set(follow="off", folder=folder)
                 if self.location.common is not None:
@@ -482,14 +461,14 @@ class Trust:
         if mark is None or owner is None:
             return
         key = _key(mark, outside.inside)
-        current = self._stored(key)
-        if not current.has_begun or current.answers is not None:
+        if not self._stored(key).is_outside_git:
             return
         new = _key(make_mark(here, owner, mark), here.inside)
         if new == key or not self._stored(new).has_begun:
             with self._database.changing(key) as change:
-                change.move(new)
-                change.set_answers(GitAnswers())
+                if change.before.is_outside_git:  # Another process may have moved it.
+                    change.set(key=new)
+                    change.set_answers(GitAnswers())
         files.remove(outside.mark_file(owner))
 
     def _ask_git(self) -> None:
@@ -537,20 +516,13 @@ class Trust:
         vouched = vouched._replace(answers=answers._replace(stamps=stamps))
         try:
             with self._database.changing(self._key) as change:
-                if change.answers != last:
+                if change.before.answers != last:
                     return False
                 _add_vouched(change, vouched)
             self._refresh()
-        except StorageFailed:  # Use the answers in this process only.
-            copy = self._database.copied()
-            _add_vouched(Change(copy, self._key), vouched)
-            query = "SELECT id, follow, answers, version FROM project WHERE key = ?"
-            row = copy.execute(query, (self._key,)).fetchone()
-            self._approvals = Approvals(
-                self._key, row, lambda query, *values: copy.execute(query, values).fetchall()
-            )
-            # They stay until another process changes those on the disk.
-            self._approvals.row, self._approvals.seen = current.row, current.seen
+        except StorageFailed:
+            add = partial(_add_vouched, vouched=vouched)
+            self._approvals = self._database.unstored(current, add)
         return True
 
 

@@ -1,7 +1,6 @@
 """Trust: by content, by repository, outside of both, and never by default."""
 
 import hashlib
-import json
 import sqlite3
 from contextlib import closing
 
@@ -395,20 +394,6 @@ def test_a_project_that_moved_keeps_its_trust_and_another_home_has_none(
     assert not Trust(tmp_path / "theirs", shop).trusted(ONE)
     moved = shop.rename(tmp_path / "moved")
     assert Trust(home, moved).trusted(ONE)
-
-
-def test_approvals_kept_by_the_path_are_not_used_and_can_be_removed(home, root):
-    before = home / "trust" / hashlib.sha256(str(root).encode()).hexdigest()
-    before.mkdir(parents=True)
-    (before / "state.json").write_text(
-        json.dumps({"path": str(root), "git": False, "follow": True})
-    )
-    (before / "approved").write_text(f"{ONE}\n")
-    trust = Trust(home, root)
-    assert not trust.trusted(ONE)
-    assert trust.has_earlier
-    trust.forget_earlier()
-    assert not trust.has_earlier
 
 
 @pytest.mark.attack("symbolic link")

@@ -220,11 +220,6 @@ def _unapproved(scene: Scene, count: int) -> Say:
     if "untrusted" in session.warned:
         return Say()
     scene.save_session(CLONE, session.and_warned(["untrusted"]))
-    if scene.trust.has_earlier:
-        return Say(
-            notice="mind: approvals that an earlier version made for this path are not used; "
-            "`mind review` shows the memories, `mind trust` approves them again"
-        )
     memories = "memories" if not count else "1 memory" if count == 1 else f"{count:,} memories"
     return Say(
         notice=f"mind: this repository has {memories} that you have not approved, so agents do "

@@ -63,11 +63,6 @@ def describe(mind: Mind) -> str:
                 "this clone is shallow, so the authors of its oldest files are unknown: "
                 "`git fetch --unshallow` gets the history"
             )
-    if mind.trust.has_earlier:
-        parts.append(
-            "approvals that an earlier version of mind made for this path are not used: "
-            "run `mind trust` to approve again"
-        )
     return "; ".join(parts)
 
 
@@ -111,7 +106,6 @@ def approve_all(mind: Mind, *, follow: bool, digest: str | None = None) -> None:
     paths |= {digest: _procedure(name) for name, digest in _procedures(mind).items()}
     paths |= dict.fromkeys(mind.guard.digests(), FILE)
     _approve_new(mind, filter(mind.trust.admitted(), every), paths)
-    mind.trust.forget_earlier()
     if follow:
         mind.trust.follow(follow)
 

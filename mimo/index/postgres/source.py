@@ -16,6 +16,7 @@ from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.index.postgres import schema, writing
 from mimo.index.postgres.connection import Limits, Server
 from mimo.index.rows import Hit, Newer
+from mimo.index.schema import COLUMNS
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
 from mimo.ranking.score import Nearness
@@ -47,7 +48,7 @@ _CANDIDATE = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
 )
-_COLUMNS = tuple(name.strip() for name in rows.COLUMNS.split(","))[:17]
+_COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]
 _RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
 _REST = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)

@@ -18,7 +18,16 @@ from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.postgres import schema as shared
 from mimo.index.postgres.connection import Server, SharedIndexFailed
-from mimo.index.schema import FORMAT, VOUCHED, from_digest, from_sql, marks, portions, unpacked
+from mimo.index.schema import (
+    COLUMNS,
+    FORMAT,
+    VOUCHED,
+    from_digest,
+    from_sql,
+    marks,
+    portions,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
@@ -41,7 +50,7 @@ _KEPT_DAYS = 90
 
 _LOCAL = (
     f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
-    f" vector, {rows.COLUMNS} FROM memories WHERE private = 0 AND"
+    f" vector, {COLUMNS} FROM memories WHERE private = 0 AND"
 )
 
 _REPLACED = (
@@ -132,7 +141,7 @@ class _Row(NamedTuple):
     passages: str | None
     vector: bytes
     values: tuple[Any, ...]
-    """The first 17 of `rows.COLUMNS`, as PostgreSQL takes them."""
+    """The first 17 of `schema.COLUMNS`, as PostgreSQL takes them."""
 
 
 def push(

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,12 +32,21 @@ print(json.dumps([status, modules]), file=sys.stderr)
 NOTE = "---\ntitle: Tea\naliases:\n  - green tea\n  - {name: sencha}\n---\nSteep it for a minute.\n"
 """The header of another program, with YAML that mind's own reader of simple headers leaves."""
 GUIDE = "# Deploying\n\nRun make deploy.\n\n## Rollback\n\nRun make rollback and wait.\n"
-SESSION = (
-    '{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": '
-    '"2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}\n'
-    '{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
-    '{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n'
-)
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
+QUESTIONS = ("how long does it brew", "which drink is hot")
+
+
+def requests() -> list[str]:
+    """Returns the requests of a client that asks two questions in other words than the note's."""
+    name = {"clientInfo": {"name": "test", "version": "1"}}
+    asked = [("initialize", HELLO | name)]
+    for question in QUESTIONS:
+        arguments = {"operation": "search", "query": question}
+        asked.append(("tools/call", {"name": "memory", "arguments": arguments}))
+    return [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(asked)
+    ]
 
 
 class Use(NamedTuple):
@@ -46,13 +56,14 @@ class Use(NamedTuple):
     """The name of the distribution."""
     module: str
     command: str
-    input: str = ""
+    requests: Sequence[str] = ()
     on_terminal: bool = False
 
 
 USES = (
     Use("rich", "rich", "show tea", on_terminal=True),
-    Use("mcp", "mcp", "mcp", input=SESSION),
+    Use("mcp", "mcp", "mcp", requests()[:1]),
+    Use("usearch", "usearch", "mcp", requests()),
     Use("python-frontmatter", "frontmatter", "show tea"),
     Use("markdown-it-py", "markdown_it", "ingest guide.md"),
     Use("parsedatetime", "parsedatetime", "search tea --when '3 days before yesterday'"),
@@ -73,22 +84,29 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def imported(folder: Path, use: Use) -> set[str]:
     """Returns the packages that a process has imported when it ends."""
-    terminal, output = pty.openpty() if use.on_terminal else (None, subprocess.DEVNULL)
+    terminal, output = pty.openpty() if use.on_terminal else (None, subprocess.PIPE)
     environ = {name: text for name, text in os.environ.items() if not name.startswith("COVERAGE")}
-    done = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-c", REPORT, *shlex.split(use.command)],
         cwd=folder,
         env=environ | {"PYTHONPATH": str(ROOT), "MIND_BACKGROUND": "off", "TERM": "xterm-256color"},
-        input=use.input,
+        stdin=subprocess.PIPE,
         stdout=output,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        check=True,
     )
+    with process:
+        for request in use.requests:
+            assert process.stdin
+            assert process.stdout
+            process.stdin.write(f"{request}\n")
+            process.stdin.flush()
+            assert "result" in json.loads(process.stdout.readline())
+        _, errors = process.communicate()
     if terminal is not None:
         os.close(terminal)
         os.close(output)
-    status, modules = json.loads(done.stderr.splitlines()[-1])
+    status, modules = json.loads(errors.splitlines()[-1])
     assert status == 0
     return set(modules)
 

@@ -624,12 +624,13 @@ class Index:
         if not (self._embedder and self._vectors):
             return
         self.lacks_vectors, self._vectors_file = False, self._vectors.identity
-        # A few units are enough: vectors are lost together. But those of a past state are pruned.
+        # Vectors are lost together; an older copy of their file lacks the newest. But those of a
+        # past state are pruned.
         most, state = (-1, self._vectors.state()) if self._is_past else (3, None)
         if state and state == self._complete:
             return
         with self._reading() as sql:
-            units = sql.execute("SELECT vector FROM units ORDER BY key LIMIT ?", (most,))
+            units = sql.execute("SELECT vector FROM units ORDER BY key DESC LIMIT ?", (most,))
             few = [name for (name,) in units]
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             is_ours = model == self._embedder.model

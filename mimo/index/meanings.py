@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mimo.data.cache import Cache
 from mimo.errors import StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import memories_near
 from mimo.index.documents import document, name_of
@@ -23,7 +24,6 @@ from mimo.index.embedding import Embedder
 from mimo.index.schema import marks, portions
 from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
-from mimo.ranking.score import Nearness
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -46,42 +46,17 @@ _NOTED = 200
 _WAIT_SECONDS = 0.2
 
 
-class Compared:
+class Compared(NamedTuple):
     """An encoded query, compared with the memories of a store that pass a filter."""
 
-    def __init__(
-        self,
-        sql: sqlite3.Connection,
-        vectors: Vectors,
-        query: bytes,
-        nearest: Mapping[int, float],
-        share: float,
-    ) -> None:
-        """Takes the nearest memories, and the share of the store's units that have vectors."""
-        self._sql, self._vectors, self._query = sql, vectors, query
-        self.nearest = tuple(nearest.items())
-        self._share = share
-        self._cosines: dict[bytes, float | None] = {}
-        """Those that were asked for; None for names without a vector."""
+    query: bytes
+    nearest: tuple[tuple[int, float], ...]
+    """The keys and cosines of the nearest memories, nearest first."""
+    vectors: Vectors
 
-    def near(self, keys: Collection[int]) -> Nearness:
-        """Returns how near memories are, as far as all their units have vectors."""
-        units = _units(self._sql, list(keys))
-        cosines = self.cosines({name for _, name in units})
-        incomplete = {memory for memory, name in units if name not in cosines}
-        near: dict[int, float] = {}
-        for memory, name in units:
-            if memory not in incomplete:
-                near[memory] = max(cosines[name], near.get(memory, -1.0))
-        return Nearness(nearest=self.nearest, of=near, share=self._share)
-
-    def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
+    def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
-        if missing := [name for name in names if name not in self._cosines]:
-            self._cosines |= dict.fromkeys(missing)
-            self._cosines |= self._vectors.cosines(self._query, missing)
-        stored = ((name, self._cosines[name]) for name in names)
-        return {name: cosine for name, cosine in stored if cosine is not None}
+        return self.vectors.cosines(self.query, names)
 
 
 class Meanings:
@@ -159,8 +134,7 @@ class Meanings:
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
         if not nearest:
             return None
-        share = 1 - sum(lacking.values()) / max(1, catalog.totals(sql).units)
-        return Compared(sql, self.vectors, query, nearest, share)
+        return Compared(query, tuple(nearest.items()), self.vectors)
 
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.

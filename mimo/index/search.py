@@ -6,9 +6,7 @@ An index names candidates, as a `Source`; which of them answer, and in which ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
@@ -18,16 +16,17 @@ from mimo.index.catalog import Totals
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Found, Hit, Newer, Request
 from mimo.memory.model import Filter, Record
-from mimo.ranking import Ranked, below_successors, rank, understand, words_suffice
-from mimo.ranking.evidence import (
+from mimo.ranking import (
     Candidate,
-    Examiner,
+    Cosines,
+    Ranked,
+    Ranker,
     RankingQuery,
     Shape,
     Statistics,
-    inverse_frequencies,
+    understand,
+    words_suffice,
 )
-from mimo.ranking.score import Nearness
 from mimo.text.tokens import tokenize
 
 _FEW = 5
@@ -36,16 +35,14 @@ _FEW = 5
 _LITTLE = 0.3
 """So are they if the best unit holds less than this share of the query (in idf)."""
 
-_EXAMINED = 10
-"""The number of first candidates among which the best unit is looked for."""
+_EXPECTED = (0.02, 0.65)
+"""The encoder's cosine is about the first plus the second times the static one."""
 
 _NOTE_UNITS = 5
 """The number of units up to which a memory is a note: 300 words."""
 
 _CHAT = frozenset(tokenize("user human assistant ai"))
 """The tokens with which a turn of a chat with an assistant begins."""
-
-_NONE: Mapping[bytes, float] = {}
 
 
 class Compared(Protocol):
@@ -54,9 +51,6 @@ class Compared(Protocol):
     @property
     def nearest(self) -> tuple[tuple[int, float], ...]:
         """The keys and cosines of the nearest memories, nearest first."""
-
-    def near(self, keys: Collection[int]) -> Nearness:
-        """Returns how near memories are, as far as all their units have vectors."""
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
@@ -127,42 +121,21 @@ def search(source: Source, request: Request) -> Found:
     considered = source.count(request.filter)
     if not query.full or not considered:
         return Found(hits=(), considered=considered)
-    sums, embedder = source.totals, source.embedder
     statistics = _statistics(source, query, considered)
-    terms = catalog.pruned(query.content, statistics.frequencies, sums.units)
+    terms = catalog.pruned(query.content, statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
-    gathered = partial(Candidates, source, filter=request.filter)
-    candidates, encoded, near = gathered(keys), b"", _NONE
-    reason: object = None if embedder else "there is no model"
-    lack: str | None = None
-    try:
-        if embedder and (encoded := embedder.encode(query.text)):
-            if _needs_meaning(query, candidates, statistics):
-                candidates = gathered([*keys, *source.by_vector(encoded, request.filter)])
-            near = source.cosines(encoded, candidates.vector_names())
-    except FAILURES as error:
-        reason = _reason(error)
-    threshold, nearest = request.threshold, request.nearest
-    order = partial(rank, Examiner(query, statistics), threshold=threshold, least=nearest)
-    ranked = order(candidates.ranked_as(near))
-    try:
-        if not words_suffice(ranked) and (compared := source.compared(query.text, request.filter)):
-            others = [key for key, _ in compared.nearest]
-            candidates = gathered([*candidates.keys, *others])
-            if encoded:
-                near = source.cosines(encoded, candidates.vector_names())
-            closest = compared.near(candidates.keys)
-            cosines = compared.cosines(candidates.vector_names())
-            ranked = order(candidates.ranked_as(near, cosines), near=closest)
-    except FAILURES as error:
-        lack = f"searched without the encoder: {_reason(error)}"
-    related = [match for match in ranked if match.score >= threshold]
-    limit = request.limit if related else nearest
-    hits = _hits(source, related or ranked[:nearest], candidates, limit)
-    if reason is not None:
-        lack = f"searched by words only: {reason}"
-    return Found(hits=hits, considered=considered, notice=lack)
+    ranker = Ranker(query, statistics, request.threshold, request.nearest)
+    candidates = Candidates(source, keys, request.filter)
+    ranked = ranker.rank(candidates.listed, candidates.around)
+    notice: str | None = None
+    if not words_suffice(ranked):
+        candidates, cosines, notice = _compared(source, request, candidates, ranked)
+        ranked = ranker.rank(candidates.listed, candidates.around, cosines)
+    related = [match for match in ranked if match.score >= request.threshold]
+    limit = request.limit if related else request.nearest
+    hits = _hits(source, related or ranked[: request.nearest], candidates, limit)
+    return Found(hits=hits, considered=considered, notice=notice)
 
 
 def _statistics(source: Source, query: RankingQuery, considered: int) -> Statistics:
@@ -170,11 +143,55 @@ def _statistics(source: Source, query: RankingQuery, considered: int) -> Statist
     return Statistics(
         units=sums.units,
         frequencies=source.frequencies({*query.full, *query.content}),
-        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
         passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
         document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
         memories=considered,
     )
+
+
+def _compared(
+    source: Source, request: Request, candidates: Candidates, ranked: Sequence[Ranked]
+) -> tuple[Candidates, Cosines, str | None]:
+    """Returns the candidates by words and by meaning, their cosines, and what is missing, if any.
+
+    The static model stands in for vectors that the encoder has not made.
+    """
+    notice: str | None = None
+    cosines = Cosines({})
+    try:
+        if compared := source.compared(request.text, request.filter):
+            candidates = candidates.with_more([key for key, _ in compared.nearest])
+            cosines = Cosines(compared.cosines(candidates.vector_names()), is_guessed=False)
+            if len(cosines.of) == len(candidates.vector_names()):
+                return candidates, cosines, None
+    except FAILURES as error:
+        notice = f"searched without the encoder: {_reason(error)}"
+    try:
+        if source.embedder is None:
+            raise LookupError("there is no model")
+        if vector := source.embedder.encode(request.text):
+            coverage = max([match.coverage for match in ranked], default=0.0)
+            is_little = len(candidates.listed) <= _FEW or coverage < _LITTLE
+            if cosines.is_guessed and is_little:
+                candidates = candidates.with_more(source.by_vector(vector, request.filter))
+            static = source.cosines(vector, candidates.vector_names())
+            cosines = cosines._replace(of=_joined(static, cosines.of))
+    except FAILURES as error:
+        if cosines.is_guessed:
+            notice = f"searched by words only: {_reason(error)}"
+    return candidates, cosines, notice
+
+
+def _joined(static: Mapping[bytes, float], encoded: Mapping[bytes, float]) -> dict[bytes, float]:
+    """Returns one cosine by name: the encoder's, and an estimate for those that it has not made.
+
+    The estimate is the expectation from the static cosine, shifted as for the others of this query.
+    """
+    base, slope = _EXPECTED
+    estimates = {name: base + slope * max(0.0, cosine) for name, cosine in static.items()}
+    shifts = [cosine - estimates[name] for name, cosine in encoded.items() if name in estimates]
+    shift = sum(shifts) / len(shifts) if shifts else 0.0
+    return {**{name: estimate + shift for name, estimate in estimates.items()}, **encoded}
 
 
 def _reason(error: BaseException) -> object:
@@ -182,14 +199,6 @@ def _reason(error: BaseException) -> object:
     if isinstance(error, CacheDamaged):
         raise error
     return getattr(error, "message", None) or error
-
-
-def _needs_meaning(query: RankingQuery, candidates: Candidates, statistics: Statistics) -> bool:
-    """Returns whether all static vectors are compared, because words may miss the answer."""
-    if len(candidates.keys) <= _FEW:
-        return True
-    worth = inverse_frequencies(query, statistics)
-    return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
 
 
 def _hits(
@@ -203,7 +212,7 @@ def _hits(
         for (project, _), key in names.items()
         if newer[key].superseded_by
     }
-    best = below_successors(ranked, successors)[:limit]
+    best = _below_successors(ranked, successors)[:limit]
     records = source.records([match.key for match in best])
     competing = source.competing({key: record.memory.id for key, record in records.items()})
     hits = []
@@ -222,6 +231,42 @@ def _hits(
             )
         )
     return tuple(hits)
+
+
+def _below_successors(
+    ranked: Sequence[Ranked], successors: Mapping[int, Collection[int]]
+) -> list[Ranked]:
+    """Returns `ranked` with the successors of every superseded memory moved right above it.
+
+    `successors` has the keys of the memories that supersede a memory. They answer what it answers,
+    so each has at least its score. Successors that are not in the list are ignored, and so is a
+    circle; the rest keeps its order.
+    """
+    listed = {memory.key: memory for memory in ranked}
+    order: dict[int, Ranked] = {}
+
+    def place(memory: Ranked, score: float) -> None:
+        score = max(score, memory.score)
+        keys = successors.get(memory.key, ())
+        for new in ranked if keys else ():
+            is_above = new.key in keys and new.key not in order
+            if is_above and memory.key not in _reached(new.key, successors):
+                place(new, score)
+        order[memory.key] = memory._replace(score=score)
+
+    for memory in listed.values():
+        if memory.key not in order:
+            place(memory, memory.score)
+    return list(order.values())
+
+
+def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
+    """Returns `key` and its direct and indirect successors."""
+    reached, ahead = {key}, [key]
+    while ahead:
+        ahead = [new for old in ahead for new in successors.get(old, ()) if new not in reached]
+        reached.update(ahead)
+    return reached
 
 
 class CandidateRow(NamedTuple):
@@ -260,29 +305,25 @@ class Stored(NamedTuple):
 
     memory: CandidateRow
     units: Sequence[StoredUnit]
-    tokens: Sequence[str]
-    """Those of the units."""
-    passages: Sequence[str]
-    speakers: Sequence[str]
-    vectors: Sequence[bytes]
-    """The names of the units' vectors."""
-    created: datetime
-    shape: Shape
+    candidate: Candidate
+    """The memory as ranking sees it, without the parts around it."""
 
 
 def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
     """Returns a memory with what follows from its row and its units."""
     tokens, speakers, vectors, *_ = zip(*units, strict=True)
-    return Stored(
-        memory=memory,
-        units=units,
-        tokens=tokens,
-        passages=rows.from_passages(memory.passages, tokens),
-        speakers=speakers,
+    candidate = Candidate(
+        key=memory.key,
+        units=tokens,
+        heading=f"{memory.title} {memory.topic}".strip(),
+        shape=_shape(memory, units),
         vectors=vectors,
         created=rows.to_time(memory.created),
-        shape=_shape(memory, units),
+        importance=memory.importance,
+        passages=rows.from_passages(memory.passages, tokens),
+        speakers=speakers,
     )
+    return Stored(memory, units, candidate)
 
 
 class Candidates:
@@ -290,23 +331,52 @@ class Candidates:
 
     def __init__(self, source: Source, keys: Sequence[int], filter: Filter) -> None:
         """Reads the memories of `keys`, which pass the filter, and the parts around them."""
+        self._source, self._filter, self._keys = source, filter, keys
         self._stored = source.stored(dict.fromkeys(keys))
-        keys = [key for key in dict.fromkeys(keys) if key in self._stored]
-        self._admitted = dict.fromkeys(self._stored, True)
-        parts = [s.memory for s in self._stored.values() if s.memory.parent is not None]
-        if parts:
+        listed = dict.fromkeys(key for key in keys if key in self._stored)
+        around: dict[int, bool] = {}
+        if parts := self._parts():
             around = source.around(parts, filter)
-            self._admitted = around | self._admitted
             self._stored |= source.stored([key for key in around if key not in self._stored])
-        memories = [s.memory for s in self._stored.values() if s.memory.parent is not None]
-        self._by_place = {_place_of(memory): memory.key for memory in memories}
-        self._parents = source.parents(memories) if parts else {}
-        self.keys = self._with_neighbours(keys)
+            parts = self._parts()
+        by_place = {_place_of(part): part.key for part in parts}
+        beside = {
+            part.key: tuple(
+                by_place[place]
+                for place in (_place_of(part, -1), _place_of(part, 1))
+                if place in by_place
+            )
+            for part in parts
+        }
+        for key in list(listed):
+            listed |= dict.fromkeys(near for near in beside.get(key, ()) if around.get(near, True))
+        parents = source.parents(parts) if parts else {}
+        of = {key: stored.candidate for key, stored in self._stored.items()}
+        for key, places in beside.items():
+            parent, is_chat = parents.get(key, ("", False))
+            shape = Shape.TURN if is_chat else of[key].shape
+            of[key] = of[key]._replace(beside=places, parent=parent, shape=shape)
+        self.listed = [of[key] for key in listed]
+        """The candidates in their order, and the parts beside them that pass the filter."""
+        self.around = [candidate for key, candidate in of.items() if key not in listed]
+        """Parts that only count for those beside them."""
+
+    def _parts(self) -> list[CandidateRow]:
+        memories = (stored.memory for stored in self._stored.values())
+        return [memory for memory in memories if memory.parent is not None]
+
+    def with_more(self, keys: Iterable[int]) -> Candidates:
+        """Returns these candidates, and memories that pass the filter after them."""
+        every = dict.fromkeys((*self._keys, *keys))
+        return (
+            self
+            if len(every) == len(self._keys)
+            else Candidates(self._source, list(every), self._filter)
+        )
 
     def vector_names(self) -> set[bytes]:
-        """Returns the names of the vectors that the candidates' cosines need."""
-        names = {self._stored[key].memory.vector for key in self.keys}
-        return names.union(*[self._stored[key].vectors for key in self.keys])
+        """Returns the names of the vectors of the candidates' units."""
+        return set().union(*[candidate.vectors for candidate in self.listed])
 
     def name_of(self, key: int) -> tuple[int, str]:
         """Returns the project and the id of a memory."""
@@ -316,71 +386,6 @@ class Candidates:
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""
         return self._stored[key].units[number]
-
-    def coverage(self, worth: Mapping[str, float]) -> float:
-        """Returns the largest share of the terms' worth in one unit of the first candidates."""
-        total = sum(worth.values())
-        best = 0.0
-        for key in self.keys[:_EXAMINED]:
-            memory = self._stored[key].memory
-            heading = worth.keys() & f"{memory.title} {memory.topic}".split()
-            for tokens in self._stored[key].tokens:
-                held = heading | (worth.keys() & tokens.split())
-                best = max(best, sum([worth[term] for term in held]))
-        return best / total if total else 0.0
-
-    def ranked_as(
-        self, near: Mapping[bytes, float], encoded: Mapping[bytes, float] = _NONE
-    ) -> list[Candidate]:
-        """Returns the candidates in their order, with the cosines of their vectors, if any.
-
-        `encoded` has the encoder's cosines.
-        """
-        return [self._candidate(self._stored[key], near, encoded) for key in self.keys]
-
-    def _with_neighbours(self, keys: Sequence[int]) -> list[int]:
-        order = dict.fromkeys(keys)
-        if self._by_place:
-            for key in keys:
-                for step in (-1, 1):
-                    beside = self._beside(self._stored[key].memory, step)
-                    if beside is not None and self._admitted[beside]:
-                        order.setdefault(beside)
-        return list(order)
-
-    def _beside(self, memory: CandidateRow, step: int) -> int | None:
-        if memory.parent is None:
-            return None
-        return self._by_place.get(_place_of(memory, step))
-
-    def _candidate(
-        self, stored: Stored, near: Mapping[bytes, float], encoded: Mapping[bytes, float]
-    ) -> Candidate:
-        memory, vectors = stored.memory, stored.vectors
-        is_part = memory.parent is not None
-        parent, is_chat = self._parents.get(memory.key, ("", False))
-        return Candidate(
-            key=memory.key,
-            units=stored.tokens,
-            passages=stored.passages,
-            title=memory.title,
-            topic=memory.topic,
-            created=stored.created,
-            importance=memory.importance,
-            speakers=stored.speakers,
-            unit_cosines=[near.get(vector, 0.0) for vector in vectors] if near else (),
-            document_cosine=near.get(memory.vector, 0.0),
-            previous=self._passages(self._beside(memory, -1)) if is_part else (),
-            following=self._passages(self._beside(memory, 1)) if is_part else (),
-            parent=parent,
-            shape=Shape.TURN if is_chat else stored.shape,
-            encoded_cosines=[encoded.get(vector, 0.0) for vector in vectors] if encoded else (),
-        )
-
-    def _passages(self, key: int | None) -> Sequence[str]:
-        if key is None:
-            return ()
-        return self._stored[key].passages or self._stored[key].tokens
 
 
 def _place_of(memory: CandidateRow, step: int = 0) -> tuple[int, str, str | None, int]:

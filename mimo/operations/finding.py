@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from itertools import product
 from operator import attrgetter, itemgetter
@@ -25,7 +24,7 @@ from mimo.memory.model import Filter, Kind, Record, Sort, topic_key
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.encoding import encode_later
-from mimo.text.calendar import in_zone
+from mimo.text.calendar import MONTHS
 from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ _READ = 300
 _OTHER_TIME = 0.99
 """The highest score of a memory of another time than the one that a question names."""
 _BESIDE = ", then memories of other times that name it"
-_SECOND = timedelta(seconds=1)
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
 
@@ -384,21 +382,19 @@ def _naming(mind: Mind, text: str, time: NamedTime, options: Options) -> list[Hi
 
     Their scores are below that of a memory of the time.
     """
-    from mimo.ranking.dates import Span, Yearly, windows
     from mimo.text.tokens import query_terms, tokenize
 
-    terms, zone = set(query_terms(time.expression).content), mind.local_now().tzinfo
-    since, until = time.spans[0].since, time.spans[0].until
-    days: set[Span | Yearly] = set()
-    if since and until:
-        day, last = (in_zone(end, zone).date() for end in (since, until - _SECOND))
-        if day == last:
-            days = {Span(start=day, end=day), Yearly(month=day.month, day=day.day)}
+    names = [set(query_terms(time.expression).content)]
+    first, last = time.days(mind.local_now().tzinfo) or (None, None)
+    if first and first == last:
+        month = MONTHS[first.month - 1]
+        forms = (f"{first}", f"{month} {first.day}", f"{month[:3]} {first.day}")
+        names += map(set, map(tokenize, forms))
 
     def names_it(hit: Hit) -> bool:
         memory = hit.record.memory
-        text = f"{memory.heading}\n{memory.text}"
-        return terms <= set(tokenize(text)) or not days.isdisjoint(windows(text, None))
+        words = set(tokenize(f"{memory.heading}\n{memory.text}"))
+        return any(name <= words for name in names)
 
     return [
         replace(hit, score=min(hit.score, _OTHER_TIME))

@@ -1,51 +1,43 @@
-"""The order and the scores of search results; docs/retrieval.md explains the method."""
+"""The order and the scores of search results; docs/retrieval.md explains the method.
+
+One line ranks notes and documents: the cosine of the nearest unit, and the cube of the mean of BM25
+and the share of the query that the best unit contains, so that words that are shared by chance
+count little. A missing cosine is estimated from the static model; then words count for more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from math import inf
-from operator import attrgetter
 
-from mimo.frozen import frozen, replace
-from mimo.ranking import dates
-from mimo.ranking import score as scoring
-from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape
-from mimo.ranking.score import Nearness
-from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED, identifiers, query_terms
+from mimo.frozen import NamedTuple
+from mimo.ranking.query import RankingQuery as RankingQuery
+from mimo.ranking.query import closeness
+from mimo.ranking.query import understand as understand
+from mimo.ranking.words import Candidate as Candidate
+from mimo.ranking.words import Reader
+from mimo.ranking.words import Shape as Shape
+from mimo.ranking.words import Statistics as Statistics
+from mimo.text.calendar import in_zone
 
-ORDER = {
-    "document": 1.5,
-    "passage": 2.0,
-    "coverage": 2.75,
-    "phrase": 0.75,
-    "unit_meaning": 5.0,
-    "document_meaning": 2.0,
-    "neighbour": 2.25,
-    "parent": 0.5,
-    "date": 4.0,
-    "time": 1.5,
-    "speaker": 0.3,
-    "identifier": 6.0,
-    "title": 0.5,
-    "topic": 0.25,
-    "importance": 0.3,
-    "age": 0.15,
-}
-"""The weights of the order, by the fields of `Evidence`.
+WORDS, PLAIN_WORDS = 0.2, 0.2
+"""The weight of the cube of words, and that of words themselves if all cosines are estimates."""
 
-Fitted on development parts of chat, knowledge and multilingual sets, then rounded. The last four
-are priors of ours: those sets have no titles, topics or importance.
+NOTE = 0.075
+"""The lead of a note over a document, one of whose many units may be near by chance."""
+
+LONG = 0.2
+"""The weight of BM25 in a query of several sentences: no unit contains much of it."""
+
+IDENTIFIER, DATE, IMPORTANCE, AGE = 0.25, 0.16, 0.0125, 0.006
+"""The weights of identifiers as they are written, of named days, and of two small priors."""
+
+FOREIGN = 0.6
+"""The weight of the cosine for a query in a language such as German, beside words themselves.
+
+Texts in its own language are nearer than others, and the words that it shares are names and terms.
 """
-
-_measures: Callable[[Evidence], tuple[float, ...]] = attrgetter(*ORDER)
-
-Score = Callable[[int], float]
-"""Returns the score of the candidate at a place in the list."""
-
-_RELATIVE = ("document", "passage", "phrase", "neighbour")
-"""The measures that count as shares of the largest among the candidates."""
 
 FLOOR = 0.3
 """The least share of the ideal BM25 that counts as the largest.
@@ -53,78 +45,17 @@ FLOOR = 0.3
 Otherwise one common pair of characters would be a full match in a store of another language.
 """
 
-_MEANING_WEIGHT = {
-    Shape.TURN: 3.0,
-    Shape.CONVERSATION: 9.0,
-    Shape.NOTE: 24.0,
-    Shape.DOCUMENT: 18.0,
-}
-"""The weight of the encoder's cosine: in a short memory meaning leads, in a conversation words."""
+_HALF_LIFE = timedelta(days=180)
 
-_CHATS = (Shape.TURN, Shape.CONVERSATION)
-_NEAREST = 10
-"""At the mean cosine of so many nearest candidates, a chat counts as much as a document.
+_NEXT, _UNRELATED, _GUESSED = 5, 0.3, 0.1
+"""The number of others that a match is compared with, the order of one that is unrelated to the
+query, and how much more that is with an estimated cosine."""
 
-Otherwise the documents of a store would stand above its chats for any question.
-"""
-
-_NEAR_UNITS = 5
-
-_STATIC_SHARE = 0.5
-"""The share of the static cosines' weights that remains beside the encoder's."""
-
-_GATE = (0.3, 0.9)
-"""The coverages by the best candidate up to which words do not count, and from which they do.
-
-Between them, their weight rises linearly. If no candidate holds much of the query, the words that
-some share are chance.
-"""
-
-_GLOSSED_GATE = (0.2, 0.6)
-_GLOSSED_SHARE = 0.6
-"""The same, and the share of meaning's weight, for a query that is not English.
-
-The pairs of characters at the end of a word change with its particle, so that few texts hold them
-all: half of them is as much as most of an English query. And cosines with texts in the query's own
-language are higher than those with others.
-"""
-
-_GATED = ("document", "passage", "coverage", "phrase")
-_STATIC = ("unit_meaning", "document_meaning")
-_LONG = (12, 16)
-"""The number of content words up to which a query is short, and from which it is long.
-
-No unit contains much of a long query, whose parts several units of a text answer. So the whole text
-counts for more, and words count even if the best unit holds few of them.
-"""
-
-_PAIR = 0.4
-"""The words that a pair of characters counts for, in scripts without spaces."""
-
-_LONG_DOCUMENT = 4.0
-"""The weight of the whole text's BM25 for a long query, except in turns of a conversation."""
-
-SUFFICIENT_COVERAGE = 0.7
-SUFFICIENT_LEAD = 3.0
-"""The encoder is not asked if the first candidate covers this much and leads by this much."""
-
-_CHANCE = 5.0
-"""The order of a memory that is unrelated to a query."""
-
-_READY = 0.9
-"""The share of units with vectors from which the encoder decides the order."""
-
-_STANDS_OUT = 0.3
-"""Before that, the memory nearest by meaning comes first if its cosine is at least this."""
-
-_WHEN = (
-    r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
-    r"(?:date|day|week|month|year|time))\b"
-)
+SUFFICIENT_COVERAGE, SUFFICIENT_LEAD = 0.7, 0.15
+"""No vectors are compared if the first candidate covers this much and leads by this much."""
 
 
-@frozen
-class Ranked:
+class Ranked(NamedTuple):
     """One candidate's place in the answer."""
 
     key: int
@@ -138,309 +69,121 @@ class Ranked:
     """The share of the query, in idf, that its best unit contains."""
 
 
-def understand(text: str, asked: datetime | None = None) -> RankingQuery:
-    """Returns the query for `text`, asked at `asked`.
+class Cosines(NamedTuple):
+    """The cosines of a query with the vectors of units."""
 
-    Without `asked`, words such as "last week" are ignored.
-    """
-    terms = query_terms(text)
-    return RankingQuery(
-        text=text,
-        full=terms.full,
-        content=terms.content,
-        is_foreign=terms.is_foreign,
-        identifiers=identifiers(text),
-        asked=asked,
-        windows=dates.windows(text, asked.date() if asked else None),
-        asks_when=compiled(_WHEN).match(text) is not None,
-    )
+    of: Mapping[bytes, float]
+    """By the name of the vector."""
+    is_guessed: bool = True
+    """True if all are estimates: the encoder did not compare the query."""
 
 
-def below_successors(
-    ranked: Sequence[Ranked], successors: Mapping[int, Collection[int]]
-) -> list[Ranked]:
-    """Returns `ranked` with the successors of every superseded memory moved right above it.
+class Ranker:
+    """Ranks the candidates of one query; each is read once, however often it is ranked."""
 
-    `successors` has the keys of the memories that supersede a memory. They answer what it answers,
-    so each has at least its score. Successors that are not in the list are ignored, and so is a
-    circle; the rest keeps its order.
-    """
-    if not successors:
-        return list(ranked)
-    listed = {memory.key: memory for memory in ranked}
-    above = {
-        key: [
-            new.key
-            for new in ranked
-            if new.key in successors.get(key, ()) and key not in _reached(new.key, successors)
-        ]
-        for key in listed
-        if key in successors
-    }
-    order: dict[int, Ranked] = {}
+    def __init__(
+        self, query: RankingQuery, statistics: Statistics, threshold: float = 0.0, least: int = 0
+    ) -> None:
+        """Takes the query, and the frequencies of its words in the store.
 
-    def place(key: int, score: float) -> None:
-        memory = listed[key]
-        score = max(score, memory.score)
-        for new in above.get(key, ()):
-            if new not in order:
-                place(new, score)
-        order[key] = memory if score == memory.score else replace(memory, score=score)
+        Candidates below the score `threshold` are left out, except the best two and `least`.
+        """
+        self._query = query
+        self._threshold, self._least = threshold, max(2, least)
+        self._reader = Reader(query, statistics)
 
-    for memory in ranked:
-        if memory.key not in order:
-            place(memory.key, memory.score)
-    return list(order.values())
+    def rank(
+        self,
+        candidates: Sequence[Candidate],
+        around: Iterable[Candidate] = (),
+        cosines: Cosines | None = None,
+    ) -> list[Ranked]:
+        """Returns the candidates, best first; equal ones keep their order.
 
+        `around` are parts beside candidates, which are not candidates themselves.
+        """
+        self._reader.read((*candidates, *around))
+        of, is_guessed = cosines or Cosines({})
+        near = [[of.get(name, 0.0) for name in item.vectors] if of else [] for item in candidates]
+        plain = PLAIN_WORDS if is_guessed or self._query.is_foreign else 0.0
+        orders = self._orders(candidates, near, plain)
+        ahead = _ahead(orders, _UNRELATED + (_GUESSED if is_guessed else 0.0))
+        if not of:  # Any text may be the first by words, so a lead does not count.
+            ahead = [-inf] * len(orders)
+        ranked: list[Ranked] = []
+        lowest = 1.0
+        for place in sorted(range(len(orders)), key=lambda place: -orders[place]):
+            key = candidates[place].key
+            # A match is not surer than one that is above it.
+            lowest = min(lowest, self._reader.score(key, ahead[place]))
+            if lowest < self._threshold and len(ranked) >= self._least:
+                break
+            reading = self._reader[key]
+            unit = _best_unit(reading.coverages, near[place])
+            ranked.append(Ranked(key, orders[place], lowest, unit, reading.coverage))
+        return ranked
 
-def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
-    """Returns `key` and its direct and indirect successors."""
-    reached: set[int] = set()
-    ahead = [key]
-    while ahead:
-        if (memory := ahead.pop()) not in reached:
-            reached.add(memory)
-            ahead.extend(successors.get(memory, ()))
-    return reached
+    def _orders(
+        self, candidates: Sequence[Candidate], near: Sequence[Sequence[float]], plain: float
+    ) -> list[float]:
+        """Returns the sort key of each candidate, all of which were read.
 
+        `near` has the cosines of their units, and `plain` is the weight of words themselves.
+        """
+        reader, query = self._reader, self._query
+        floor = FLOOR * reader.ideal
+        terms, trust = (reader.content, FOREIGN) if query.is_foreign else (reader.full, 1.0)
+        words = [reader.bm25(item.key, terms) for item in candidates]
+        most, long = max([floor, *words]) or 1.0, LONG * query.length
+        order_of_chat: Callable[[int], float] = float
+        if any(item.shape in (Shape.TURN, Shape.CONVERSATION) for item in candidates):
+            from mimo.ranking.chats import Chats
 
-def rank(
-    examiner: Examiner,
-    candidates: Sequence[Candidate],
-    near: Nearness | None = None,
-    *,
-    threshold: float = 0.0,
-    least: int = 0,
-) -> list[Ranked]:
-    """Returns the candidates that reach `threshold`, best first; equal ones keep their order.
+            order_of_chat = Chats(reader, candidates, near, floor).order
+        orders = []
+        for place, candidate in enumerate(candidates):
+            reading = reader[candidate.key]
+            if candidate.shape in (Shape.NOTE, Shape.DOCUMENT):
+                bm25 = words[place] / most
+                held = (bm25 + reading.coverage) / 2
+                order = trust * max((0.0, *near[place])) + WORDS * held**3 + plain * held
+                order += long * bm25 + NOTE * (candidate.shape is Shape.NOTE)
+            else:
+                order = order_of_chat(place)
+            order += IDENTIFIER * reading.identifiers + IMPORTANCE * (candidate.importance - 0.5)
+            orders.append(order + self._by_time(candidate.created))
+        return orders
 
-    At least the best two are returned, and the best `least`: no others need scores. `examiner` has
-    the query, and what it has read of candidates for an earlier call. `near` has the encoder's
-    cosines; without it, words and static vectors decide.
-    """
-    query = examiner.query
-    measured = examiner.examine(candidates)
-    floor = FLOOR * examiner.ideal
-    largest = {
-        name: max([floor, *(getattr(item, name) for item in measured)]) for name in _RELATIVE
-    }
-    long = _ramp(sum(map(_words_in, query.content)), _LONG)
-    factors = {"document": 1 + long * (_LONG_DOCUMENT / ORDER["document"] - 1)}
-    if near and near.share >= _READY:
-        trust, ends = _trusted(query)
-        best = max([item.coverage for item in measured], default=0.0)
-        words = max(long, _ramp(best, ends))
-        orders = _by_meaning(candidates, measured, largest, near, factors, words, trust)
-    else:
-        weigh, weigh_turn = _by_words(largest, factors), _by_words(largest, {})
-        orders = [
-            weigh_turn(item) if candidate.shape is Shape.TURN else weigh(item)
-            for candidate, item in zip(candidates, measured, strict=True)
-        ]
-    score = _scores(examiner, candidates, measured, orders, near)
-    if near and near.share < _READY:
-        score = _put_first(candidates, orders, score, near)
-    ranked: list[Ranked] = []
-    lowest = 1.0
-    for place in sorted(range(len(orders)), key=lambda place: -orders[place]):
-        # A match is not surer than one that is above it.
-        lowest = min(lowest, score(place))
-        if lowest < threshold and len(ranked) >= max(2, least):
-            break
-        candidate, item = candidates[place], measured[place]
-        ranked.append(
-            Ranked(
-                key=candidate.key,
-                order=orders[place],
-                score=lowest,
-                unit=_best_unit(candidate, item),
-                coverage=item.coverage,
-            )
-        )
-    return ranked
+    def _by_time(self, created: datetime | None) -> float:
+        asked, days = self._query.asked, self._query.days
+        if created is None or asked is None:
+            return 0.0
+        order: float = AGE * 0.5 ** max((asked - created) / _HALF_LIFE, 0.0)
+        if days:
+            order += DATE * closeness(in_zone(created, asked.tzinfo).date(), *days)
+        return order
 
 
 def words_suffice(ranked: Sequence[Ranked]) -> bool:
-    """Returns whether the order by words is clear enough to do without the encoder."""
+    """Returns whether the order by words is clear enough to do without vectors."""
     if not ranked or ranked[0].coverage < SUFFICIENT_COVERAGE:
         return False
     return len(ranked) == 1 or ranked[0].order - ranked[1].order >= SUFFICIENT_LEAD
 
 
-def _by_words(
-    largest: Mapping[str, float], factors: Mapping[str, float]
-) -> Callable[[Evidence], float]:
-    """Returns the function that sums the weighted measures; `factors` change some weights."""
-    weights = [weight * factors.get(name, 1.0) for name, weight in ORDER.items()]
-    most = [largest.get(name, 1.0) or inf for name in ORDER]
+def _ahead(orders: Sequence[float], unrelated: float) -> list[float]:
+    """Returns how far each candidate is ahead of the mean of the best `_NEXT` others.
 
-    def order(measured: Evidence) -> float:
-        total = 0.0
-        for weight, value, of in zip(weights, _measures(measured), most, strict=True):
-            if value:
-                total += weight * (value / of)
-        return total
-
-    return order
-
-
-def _trusted(query: RankingQuery) -> tuple[float, tuple[float, float]]:
-    """Returns the share of meaning's weight, and the coverages between which words begin to count.
-
-    Cosines between languages are less reliable, so words count for more.
+    If there are fewer, others with the order `unrelated` are assumed.
     """
-    if query.is_foreign:
-        return _GLOSSED_SHARE, _GLOSSED_GATE
-    return 1.0, _GATE
+    assumed = [unrelated] * (_NEXT + 1 - len(orders))
+    best = sorted([*orders, *assumed], reverse=True)[: _NEXT + 1]
+    total = sum(best)
+    return [order - (total - max(order, best[-1])) / _NEXT for order in orders]
 
 
-def _by_meaning(
-    candidates: Sequence[Candidate],
-    measured: Sequence[Evidence],
-    largest: Mapping[str, float],
-    near: Nearness,
-    changed: Mapping[str, float],
-    gate: float,
-    trust: float,
-) -> list[float]:
-    """Returns the order of each candidate, with the encoder's cosines.
-
-    `changed` has factors of weights, but not of turns. `gate` and `trust` are the shares of the
-    words' and of meaning's weights.
-    """
-    cosines = _encoded(candidates, measured, near)
-    words = dict.fromkeys(_GATED, gate) | dict.fromkeys(_STATIC, gate * _STATIC_SHARE)
-    words |= {name: gate * factor for name, factor in changed.items()}
-    weigh = dict.fromkeys(Shape, _by_words(largest, words))
-    # A conversation is about many things, so that the words of the question decide.
-    weigh[Shape.TURN] = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
-    weigh[Shape.CONVERSATION] = _by_words(largest, changed)
-    cosines = [
-        max(0.0, _of_conversation(candidate, cosine))
-        for candidate, cosine in zip(candidates, cosines, strict=True)
-    ]
-    highest = sorted(cosines)[-_NEAREST:]
-    typical = sum(highest) / max(1, len(highest))
-    orders = []
-    for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
-        meant = _MEANING_WEIGHT[candidate.shape] * cosine
-        if candidate.shape in _CHATS:
-            meant += (_MEANING_WEIGHT[Shape.DOCUMENT] - _MEANING_WEIGHT[candidate.shape]) * typical
-        orders.append(trust * meant + weigh[candidate.shape](item))
-    return orders
-
-
-def _of_conversation(candidate: Candidate, cosine: float) -> float:
-    """Returns the cosine of a candidate; in a conversation, five near units count as much as one.
-
-    One unit of a long chat may be near by chance.
-    """
-    nearest = sorted(candidate.encoded_cosines)[-_NEAR_UNITS:]
-    if candidate.shape is not Shape.CONVERSATION or len(nearest) < _NEAR_UNITS:
-        return cosine
-    return (cosine + sum(nearest) / _NEAR_UNITS) / 2
-
-
-def _encoded(
-    candidates: Sequence[Candidate], measured: Sequence[Evidence], near: Nearness
-) -> list[float]:
-    """Returns the encoder's cosine of each candidate, estimated if a vector is missing.
-
-    The estimate is the expectation from the static cosine, shifted as for the other candidates of
-    this query.
-    """
-    base, slope = scoring.EXPECTED
-    pairs = list(zip(candidates, measured, strict=True))
-    shifts = [
-        near.of[candidate.key] - (base + slope * item.unit_meaning)
-        for candidate, item in pairs
-        if candidate.key in near.of
-    ]
-    shift = sum(shifts) / len(shifts) if shifts else 0.0
-    return [
-        near.of.get(candidate.key, base + slope * item.unit_meaning + shift)
-        for candidate, item in pairs
-    ]
-
-
-def _put_first(
-    candidates: Sequence[Candidate], orders: list[float], score: Score, near: Nearness
-) -> Score:
-    """Puts the note that is nearest by meaning above the others, if it is near enough.
-
-    It is at least as likely as the best by words: its score is the highest one.
-    """
-    places = {
-        candidate.key: place
-        for place, candidate in enumerate(candidates)
-        if candidate.shape is Shape.NOTE
-    }
-    for key, cosine in near.nearest:
-        if key in places and cosine >= _STANDS_OUT:
-            first = places[key]
-            orders[first] = max(orders) + 1
-            highest = max(map(score, range(len(orders))))
-            return lambda place: highest if place == first else score(place)
-    return score
-
-
-def _scores(
-    examiner: Examiner,
-    candidates: Sequence[Candidate],
-    measured: Sequence[Evidence],
-    orders: Sequence[float],
-    near: Nearness | None,
-) -> Score:
-    """Returns the function that scores a candidate."""
-    statistics = examiner.statistics
-    store = (statistics.memories, statistics.document_tokens)
-    margins = _margins(orders)
-    if near and near.share >= _READY:
-        encoded, sixth = _encoded(candidates, measured, near), near.sixth
-        weights = scoring.BY_GLOSS if examiner.query.is_foreign else scoring.BY_MEANING
-
-        def by_meaning(place: int) -> float:
-            matched = examiner.matched(measured[place].reading)
-            evidence = scoring.by_meaning(matched, encoded[place], sixth, *store)
-            return scoring.score(evidence, margins[place], weights)
-
-        return by_meaning
-
-    cosines = [item.unit_meaning for item in measured]
-
-    def by_words(place: int) -> float:
-        matched = examiner.matched(measured[place].reading)
-        rest = [*cosines[:place], *cosines[place + 1 :]]
-        evidence = scoring.by_words(matched, cosines[place], rest, *store)
-        return scoring.score(evidence, margins[place], scoring.BY_WORDS)
-
-    return by_words
-
-
-def _margins(orders: Sequence[float]) -> list[float]:
-    """Returns how far each candidate is ahead of the best other one, below 0 if behind.
-
-    A candidate by chance is always assumed.
-    """
-    first, second = sorted([*orders, _CHANCE, _CHANCE], reverse=True)[:2]
-    return [order - (second if order == first else first) for order in orders]
-
-
-def _words_in(term: str) -> float:
-    return 1.0 if term.isascii() or not compiled(f"[{UNSPACED}]").match(term) else _PAIR
-
-
-def _ramp(value: float, ends: tuple[float, float]) -> float:
-    """Returns 0 up to the first end, 1 from the second on, and between them a linear share."""
-    low, high = ends
-    return min(1.0, max(0.0, (value - low) / (high - low)))
-
-
-def _best_unit(candidate: Candidate, measured: Evidence) -> int:
+def _best_unit(coverages: Sequence[float], cosines: Sequence[float]) -> int:
     """Returns the number of the unit that adds most to the order."""
-    values = [ORDER["coverage"] * share for share in measured.covered]
-    for unit, cosine in enumerate(measured.cosines):
-        values[unit] += ORDER["unit_meaning"] * cosine
-    for unit, cosine in enumerate(candidate.encoded_cosines):
-        values[unit] += _MEANING_WEIGHT[candidate.shape] * cosine
+    near = cosines or [0.0] * len(coverages)
+    values = [WORDS / 2 * share + cosine for share, cosine in zip(coverages, near, strict=False)]
     return max(range(len(values)), key=values.__getitem__, default=0)

@@ -8,12 +8,12 @@ vague time has several spans, from the narrow one to the wide one.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from enum import Enum, auto
 from unicodedata import normalize
 
 from mimo.frozen import frozen
-from mimo.text.calendar import MONTHS, WEEKDAYS
+from mimo.text.calendar import MONTHS, WEEKDAYS, in_zone
 from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped, is_framing
 from mimo.text.tokens import QUESTION_WORDS
@@ -82,6 +82,14 @@ class NamedTime:
     def meant(self) -> tuple[Interval, ...]:
         """Returns the spans without the widest, which is only for when nothing else is found."""
         return self.spans[:-1] or self.spans
+
+    def days(self, zone: tzinfo | None) -> tuple[date, date] | None:
+        """Returns the first and the last day that is meant, in a zone; they may be the same."""
+        span = self.spans[0]
+        first = in_zone(span.since, zone).date() if span.since else None
+        last = in_zone(span.until - _SECOND, zone).date() if span.until else None
+        start, end = first or last, last or first
+        return (start, end) if start and end else None
 
 
 def named_time(question: str, now: datetime) -> NamedTime | None:

@@ -8,10 +8,10 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found
-from mimo.index.search import Candidates, StoredUnit, _is_conversation
+from mimo.index.search import Candidates, StoredUnit, _is_conversation, _joined
 from mimo.index.tables import Search, Tables
 from mimo.memory.model import Filter, Kind, Link, Section
-from mimo.ranking.evidence import Shape
+from mimo.ranking import Shape
 
 Make = Callable[..., Change]
 
@@ -62,7 +62,7 @@ def shapes(folder: Path, change: Change) -> set[Shape]:
     with index._reading() as sql:
         keys = [key for (key,) in sql.execute("SELECT key FROM memories")]
         source = Tables(sql, Search(None, None))
-        candidates = Candidates(source, keys, Filter()).ranked_as({})
+        candidates = Candidates(source, keys, Filter()).listed
     index.close()
     return {candidate.shape for candidate in candidates}
 
@@ -244,12 +244,12 @@ class TestMeaning:
         self, folder: Path, change_of: Make
     ) -> None:
         index = Index.open(folder, None)
-        index.apply([change_of("tea", "green tea")], now_ns=1)
-        answer = search(index, "tea")
+        index.apply([change_of("tea", "green tea"), change_of("mate", "green mate")], now_ns=1)
+        answer = search(index, "green")
 
-        assert names(answer) == ["tea"]
-        assert answer.notice is not None
-        assert "words only" in answer.notice
+        assert names(answer) == ["mate", "tea"]
+        assert answer.notice == "searched by words only: there is no model"
+        assert search(index, "tea").notice is None
         index.close()
 
     def test_a_failing_model_leaves_a_search_by_words_with_a_notice(
@@ -258,7 +258,7 @@ class TestMeaning:
         broken = Index.open(folder, BrokenEmbedder())
         broken.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
         broken.begin()
-        answer = search(broken, "tea")
+        answer = search(broken, "tea or coffee")
         broken.close()
 
         assert names(answer) == ["tea"]
@@ -448,3 +448,13 @@ def test_equals_are_sorted_youngest_first(index: Index, change_of: Make) -> None
     )
 
     assert names(search(index, "green tea")) == ["m1", "m2", "m3"]
+
+
+def test_a_missing_cosine_is_estimated_from_the_static_one():
+    static = {b"a": 0.3, b"b": 0.6, b"c": -0.5}
+
+    every = _joined(static, {b"a": 0.315})
+
+    assert every == pytest.approx({b"a": 0.315, b"b": 0.02 + 0.65 * 0.6 + 0.1, b"c": 0.02 + 0.1})
+    assert _joined({}, {b"a": 0.3}) == {b"a": 0.3}
+    assert _joined(static, {})[b"b"] == pytest.approx(0.41)

@@ -265,7 +265,7 @@ def test_with_an_index_by_nearness_the_answers_stay_the_same(
         used = sql.execute(
             "SELECT idx_scan > 0 FROM pg_stat_user_indexes WHERE indexrelname LIKE 'vectors_near_%'"
         ).fetchall()
-    assert used == [(True,), (True,)]
+    assert sorted(used) == [(False,), (True,)]  # The encoder leaves no work to static vectors.
 
 
 def ids(opened: Source, keys: Sequence[int]) -> list[str]:
@@ -278,7 +278,6 @@ def near(opened: Source, text: str, filter: Filter) -> Any:
     if compared is None:
         return None
     keys = [key for key, _ in compared.nearest]
-    closeness = compared.near(keys)
+    names = {name for memory in opened.stored(keys).values() for name in memory.candidate.vectors}
     cosines = [cosine for _, cosine in compared.nearest]
-    of = dict(zip(ids(opened, list(closeness.of)), closeness.of.values(), strict=True))
-    return ids(opened, keys), cosines, of, closeness.share
+    return ids(opened, keys), cosines, compared.cosines(names)

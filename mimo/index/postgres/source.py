@@ -19,7 +19,6 @@ from mimo.index.rows import Hit, Newer
 from mimo.index.schema import COLUMNS
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
-from mimo.ranking.score import Nearness
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -395,19 +394,6 @@ class SharedSource:
 
     # Vectors.
 
-    def complete(self, model: str, query: bytes, keys: Collection[int]) -> dict[int, float]:
-        """Returns the best cosine of each memory all of whose units have an encoder's vector."""
-        return {
-            key: _cosine(product, ENCODED_LENGTH)
-            for key, product in self._rows(
-                f"SELECT memory, max(product) FROM (SELECT u.memory, {_product('v.')} AS product"
-                " FROM mind.units u LEFT JOIN mind.vectors v ON v.project = u.project"
-                " AND v.model = %(model)s AND v.name = u.vector WHERE u.memory = ANY (%(keys)s)) p"
-                " GROUP BY memory HAVING count(product) = count(*)",
-                {**_query(query), "model": model, "keys": list(keys)},
-            )
-        }
-
     def _cosines(
         self, embedder: Embedder | None, query: bytes, names: Collection[bytes], length: int
     ) -> dict[bytes, float]:
@@ -496,11 +482,6 @@ class SharedCompared(NamedTuple):
     """The keys and cosines of the nearest memories, nearest first."""
     share: float
     """The share of the units whose vectors have been made."""
-
-    def near(self, keys: Collection[int]) -> Nearness:
-        """Returns how near memories are, as far as all their units have vectors."""
-        of = self.source.complete(self.encoder.model, self.query, keys)
-        return Nearness(nearest=self.nearest, of=of, share=self.share)
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import Ranked, below_successors
+from mimo.index.search import _below_successors as below_successors
+from mimo.ranking import Ranked
 
 
 def keys(order, successors):

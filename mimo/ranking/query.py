@@ -1,0 +1,73 @@
+"""A query as ranking reads it: its words, its identifiers, and the days that it names."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from math import exp
+
+from mimo.frozen import frozen
+from mimo.text.clean import compiled
+from mimo.text.tokens import UNSPACED, identifiers, query_terms
+
+_WHEN = (
+    r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
+    r"(?:date|day|week|month|year|time))\b"
+)
+
+_SHORT, _LONG, _PAIR = 12, 16, 0.4
+"""The number of content words up to which a query is short, and from which it is long, and the
+words that a pair of characters counts for, in scripts without spaces."""
+
+
+@frozen
+class RankingQuery:
+    """A query, as `understand` reads it."""
+
+    full: tuple[str, ...]
+    """Distinct tokens without the stop words."""
+    content: tuple[str, ...]
+    """`full` without question words, by which candidates are looked up."""
+    identifiers: tuple[str, ...] = ()
+    """The tokens of each identifier of several words, joined by spaces."""
+    asked: datetime | None = None
+    """The time of the question, in the zone of the user."""
+    days: tuple[date, date] | None = None
+    """The first and the last day of the time that it names."""
+    asks_when: bool = False
+    """True if it asks for a time."""
+    is_foreign: bool = False
+    """True if it is in another language than English that puts spaces between words."""
+
+    @property
+    def length(self) -> float:
+        """0 for a short query, 1 for one of several sentences, and between them a share."""
+        words = sum(_PAIR if compiled(f"[{UNSPACED}]").match(term) else 1 for term in self.content)
+        return min(1.0, max(0.0, (words - _SHORT) / (_LONG - _SHORT)))
+
+
+def understand(text: str, asked: datetime | None = None) -> RankingQuery:
+    """Returns the query for `text`, asked at `asked`; without that, it names no days."""
+    terms = query_terms(text)
+    return RankingQuery(
+        full=terms.full,
+        content=terms.content,
+        identifiers=identifiers(text),
+        asked=asked,
+        days=_days(text, asked) if asked else None,
+        asks_when=compiled(_WHEN).match(text) is not None,
+        is_foreign=terms.is_foreign and not compiled(f"[{UNSPACED}]").search(text),
+    )
+
+
+def closeness(day: date, first: date, last: date) -> float:
+    """Returns 1 for a day from `first` to `last`, and exp(-gap / (length + 2)) outside."""
+    gap = max((first - day).days, (day - last).days, 0)
+    return exp(-gap / ((last - first).days + 2))
+
+
+def _days(text: str, asked: datetime) -> tuple[date, date] | None:
+    """Returns the first and the last day of the time that a question names."""
+    from mimo.when.question import named_time
+
+    named = named_time(text, asked)
+    return named.days(asked.tzinfo) if named and not named.is_present else None

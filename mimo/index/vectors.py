@@ -8,8 +8,8 @@ numpy.
 
 usearch doesn't check what it reads: a damaged file can end the process. So only a file is mapped
 that this user's mind wrote, by its stamp or else by its keyed digest, and each file has a new name.
-Every search compares all vectors, which takes 3 ms for 100,000 of them. From `GRAPH_PAYS` on, a
-graph that skips most of them would be worth its cost.
+Every search compares all vectors, which takes 3 ms for 100,000 of them. From `GRAPH_PAYS` vectors
+on, a graph that skips most of them would be worth its cost.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Setting(NamedTuple):
         switched = _SWITCHES.get(text.strip().lower())
         if isinstance(self.default, bool):
             return self.check(text if switched is None else switched)
-        if self.allowed == _ON_OFF and switched is not None:
+        if self.default in _ON_OFF and switched is not None:
             return "on" if switched else "off"
         try:
             return self.check(type(self.default)(text))
@@ -123,6 +123,35 @@ def _known_zone(name: str) -> str:
 
         zone_of(name)
     return name
+
+
+_THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
+
+
+def _encoder(value: str) -> str:
+    """Returns `on`, `off`, a folder or a URL on this machine. Raises `Invalid` for all others.
+
+    Another machine would get the texts of memories, private ones too.
+    """
+    import re
+    from urllib.parse import urlsplit
+
+    if value in _ON_OFF or ("/" in value and "://" not in value):
+        return value
+    try:
+        url = urlsplit(value)
+        is_local = url.scheme in ("http", "https") and url.port != 0
+        is_local = is_local and bool(re.fullmatch(_THIS_MACHINE, url.hostname or ""))
+        is_local = is_local and not url.username
+    except ValueError:
+        is_local = False
+    if is_local:
+        return value
+    raise Invalid(
+        f"setting `embedding.encoder` must be on, off, a folder or a URL here, not `{value}`",
+        hint="for example http://127.0.0.1:11434/v1, or ~/models/e5; see docs/encoders.md",
+        details={"setting": "embedding.encoder"},
+    )
 
 
 class DatabaseUrl(NamedTuple):
@@ -291,9 +320,22 @@ SETTINGS = (
         "embedding.encoder",
         "on",
         USER,
-        "Compare texts in context as well, which takes 0.1 s for a search (on or off)",
-        _ON_OFF,
+        "Model that compares texts in context: on, off, a folder, or a URL on this machine",
+        verified=_encoder,
     ),
+    Setting("embedding.encoder_model", "", USER, "Name of the model that the URL serves"),
+    Setting("embedding.query_prefix", "", USER, "Text before a query for an encoder of your own"),
+    Setting(
+        "embedding.passage_prefix", "", USER, "Text before a memory for an encoder of your own"
+    ),
+    Setting(
+        "embedding.dimensions",
+        0,
+        USER,
+        "Numbers of a vector to ask the URL for (0: as many as the model has)",
+        (0, 8_192),
+    ),
+    Setting("embedding.batch", 32, USER, "Texts in a request to the URL", (1, 1_000)),
     Setting(
         "daemon.inactivity_minutes",
         30,

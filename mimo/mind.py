@@ -617,14 +617,14 @@ class Mind:
 
     @property
     def encoder(self) -> Embedder | None:
-        """The model of the second vectors; None if it is switched off or numpy is missing."""
-        if self.config["embedding.encoder"] == "off":
-            return None
+        """The model of the second vectors; None if it is off or can't be used, or without numpy."""
+        from mimo.index.embedding import open_encoder
+
         try:
-            from mimo.index.embedding.encoder import packaged_encoder
-        except ImportError:
+            return open_encoder(self.config)
+        except Invalid as error:
+            self.note("encoder", f"searched without the encoder: {error.message}")
             return None
-        return packaged_encoder()
 
     def prepare(self) -> None:
         """Opens the parts that nearly every answer needs, before work begins that uses them.

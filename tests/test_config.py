@@ -258,6 +258,32 @@ def test_the_files_that_mind_writes_are_plain() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "value", ["on", "off", "~/models/e5", "http://localhost:11434/v1", "https://[::1]:8080/v1"]
+)
+def test_an_encoder_is_a_folder_or_an_address_on_this_machine(value: str) -> None:
+    assert setting("embedding.encoder").check(value) == value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "maybe",
+        "http://example.org/v1",
+        "http://127.evil.org/v1",
+        "http://127.0.0.1@evil.org/",
+        "http://me:pass@127.0.0.1/v1",
+        "http://127.0.0.1:99999/v1",
+        "http://[/v1",
+        "ftp://127.0.0.1/",
+    ],
+)
+def test_an_encoder_on_another_machine_is_refused(value: str) -> None:
+    with pytest.raises(Invalid, match="on, off, a folder or a URL"):
+        setting("embedding.encoder").check(value)
+
+
 def test_a_number_that_no_float_holds_is_refused() -> None:
     with pytest.raises(Invalid, match="must be a number"):
         setting("decay.rate").check(10**400)

@@ -28,8 +28,12 @@ from mimo.memory.model import Filter
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
 
+SHORT_STORE = 200
+SHORT_CHARACTERS = 24_000
+"""Up to so many missing vectors, a search makes all of them, if this much text has them: 2 s."""
+
 MOST_AT_ONCE = 40
-"""The number of missing vectors that a search makes before it compares, at most."""
+"""The number of missing vectors that a search makes otherwise before it compares, at most."""
 
 MOST_CHARACTERS = 4_000
 """The text of memories from which it makes no more of them: about 0.3 s."""
@@ -53,6 +57,8 @@ class Compared(NamedTuple):
     nearest: tuple[tuple[int, float], ...]
     """The keys and cosines of the nearest memories, nearest first."""
     vectors: Vectors
+    missing: int = 0
+    """The number of texts that have no vector yet."""
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
@@ -134,7 +140,8 @@ class Meanings:
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
         if not nearest:
             return None
-        return Compared(query, tuple(nearest.items()), self.vectors)
+        missing = sum(lacking.values())
+        return Compared(query, tuple(nearest.items()), self.vectors, missing)
 
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
@@ -195,13 +202,14 @@ class Meanings:
             self.vectors.note_complete(f"{identity} {revision}")
         return self._lacking
 
-    def _catch_up(self, sql: sqlite3.Connection, lacking: Collection[int]) -> None:
+    def _catch_up(self, sql: sqlite3.Connection, lacking: Mapping[int, int]) -> None:
         """Makes some of the missing vectors.
 
         The amount of text is limited, not the time: equal stores give equal answers on any machine.
         """
         wanted: list[str] = []
-        left = MOST_CHARACTERS
+        is_short = sum(lacking.values()) <= SHORT_STORE
+        left = SHORT_CHARACTERS if is_short else MOST_CHARACTERS
         for key in _in_order(sql, lacking):
             for record in rows.by_key(sql, [key]).values():
                 texts = document(record).unit_texts
@@ -210,7 +218,7 @@ class Meanings:
                 left -= sum(map(len, texts))
             if left <= 0:
                 break
-        self.of(wanted, most=MOST_AT_ONCE)
+        self.of(wanted, most=SHORT_STORE if is_short else MOST_AT_ONCE)
 
 
 def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:

@@ -52,6 +52,10 @@ class Compared(Protocol):
     def nearest(self) -> tuple[tuple[int, float], ...]:
         """The keys and cosines of the nearest memories, nearest first."""
 
+    @property
+    def missing(self) -> int:
+        """The number of texts that have no vector yet."""
+
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
 
@@ -161,9 +165,13 @@ def _compared(
     try:
         if compared := source.compared(request.text, request.filter):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
+            if compared.missing:
+                notice = (
+                    f"{compared.missing:,} texts have no vectors yet: their meaning is estimated"
+                )
             cosines = Cosines(compared.cosines(candidates.vector_names()), is_guessed=False)
             if len(cosines.of) == len(candidates.vector_names()):
-                return candidates, cosines, None
+                return candidates, cosines, notice
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
     try:

@@ -68,6 +68,34 @@ def test_a_filter_also_holds_for_what_meaning_finds(index):
     assert best(index, "how do people stay signed in?", tags=frozenset({"none"})) == []
 
 
+def test_the_first_search_makes_the_vectors_of_a_short_store(tmp_path):
+    store = Index.open(tmp_path / "short", open_embedder())
+    store.encoder = packaged_encoder
+    write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(60)})
+
+    answer = store.search(
+        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+    )
+
+    assert answer.notice is None
+    assert store.meanings is not None
+    assert not store.meanings.is_behind
+    store.close()
+
+
+def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
+    store = Index.open(tmp_path / "long", open_embedder())
+    store.encoder = packaged_encoder
+    write(store, FACTS | {f"n{n}": f"Port {n} is for worker {n}" for n in range(400)})
+
+    answer = store.search(
+        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+    )
+
+    assert answer.notice == "the meaning of texts without vectors yet is estimated: 365"
+    store.close()
+
+
 def test_vectors_are_made_once(index):
     index.make_meanings(lambda done, of: None)
     assert index.make_meanings(lambda done, of: None) == 0
@@ -156,7 +184,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     )
 
     assert answer.hits[0].record.memory.id == "sessions"
-    assert answer.notice is None
+    assert answer.notice == "the meaning of texts without vectors yet is estimated: 1"
     other.close()
 
 

@@ -46,7 +46,8 @@ def test_one_process_at_a_time_makes_vectors(filled, started, monkeypatch):
 
 
 def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeypatch):
-    monkeypatch.setattr("mimo.index.meanings.MOST_AT_ONCE", 0)
+    for limit in ("SHORT_STORE", "MOST_AT_ONCE"):
+        monkeypatch.setattr(f"mimo.index.meanings.{limit}", 0)
     monkeypatch.delenv("MIND_BACKGROUND")
 
     finding.search(filled, "where are preferences kept?", finding.Options(limit=3))

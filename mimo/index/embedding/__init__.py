@@ -7,9 +7,12 @@ of length 127. The dot product of two vectors is 127² times their cosine.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from mimo.errors import MindError
+
+if TYPE_CHECKING:
+    from mimo.config import Config
 
 ENCODED_LENGTH = 381
 """The length of an encoder's vector: its largest numbers then just fit into a byte."""
@@ -48,3 +51,31 @@ def open_embedder(setting: str | None = None) -> Embedder:
     from mimo.index.embedding.static import OwnModel
 
     return OwnModel(setting)
+
+
+def open_encoder(settings: Config) -> Embedder | None:
+    """Returns the encoder for the settings `embedding.…`; None if it is off, or without numpy.
+
+    Raises `Invalid` if the user's own encoder can't be used.
+    """
+    place = settings["embedding.encoder"]
+    if place == "off":
+        return None
+    try:
+        if place == "on":
+            from mimo.index.embedding.encoder import packaged_encoder
+
+            return packaged_encoder()
+        from mimo.index.embedding import own
+    except ImportError:
+        return None
+    return own.open_encoder(
+        own.Options(
+            place,
+            model=settings["embedding.encoder_model"],
+            query=settings["embedding.query_prefix"],
+            passage=settings["embedding.passage_prefix"],
+            dimensions=settings["embedding.dimensions"],
+            batch=settings["embedding.batch"],
+        )
+    )

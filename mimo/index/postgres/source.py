@@ -277,8 +277,7 @@ class SharedSource:
             (key, _cosine(product, ENCODED_LENGTH))
             for key, product in self._near(encoder.model, query, memories, _NEAREST)
         ]
-        share = (made + unreadable) / (made + missing + unreadable)
-        return SharedCompared(self, encoder, query, tuple(nearest), share) if nearest else None
+        return SharedCompared(self, encoder, query, tuple(nearest), missing) if nearest else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs.
@@ -480,8 +479,8 @@ class SharedCompared(NamedTuple):
     query: bytes
     nearest: tuple[tuple[int, float], ...]
     """The keys and cosines of the nearest memories, nearest first."""
-    share: float
-    """The share of the units whose vectors have been made."""
+    missing: int
+    """The number of texts that have no vector yet."""
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""

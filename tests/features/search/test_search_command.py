@@ -554,6 +554,17 @@ def test_a_model_that_cannot_be_used_leaves_the_words(mind, tmp_path):
     assert "words only" in (answer.notice or "")
 
 
+def test_an_encoder_that_cannot_be_used_leaves_the_words(mind, tmp_path):
+    add(mind, "uploads fail behind the proxy")
+    for place in ("http://127.0.0.1:9/v1", str(tmp_path / "nowhere")):
+        config(mind, "embedding.encoder", place)
+
+        answer = search(mind.reopened(), "large files break")
+
+        assert "without the encoder" in (answer.notice or "")
+        assert place in (answer.notice or "")
+
+
 def test_a_query_that_is_a_whole_book_is_refused(mind):
     with pytest.raises(Invalid, match="too long"):
         search(mind, "tea " * 5000)

@@ -1,0 +1,273 @@
+"""Encoders that a user prefers: a folder of a sentence-transformers model, or a server's model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from mimo import disk
+from mimo.data.loads import loads
+from mimo.errors import Invalid
+from mimo.frozen import NamedTuple
+from mimo.index.embedding import Embedder
+from mimo.index.embedding.transformer import Dense, Layer, Network, quantised, rounded
+from mimo.index.embedding.wordpiece import MAX_CHARACTERS
+
+if TYPE_CHECKING:
+    from mimo.index.embedding.transformer import Array
+
+_HINT = "see docs/encoders.md, or set `embedding.encoder` to `on`"
+
+_QUERY_SECONDS, _BATCH_SECONDS = 5.0, 120.0
+"""The time that the server may take for a query, and for a batch of stored texts."""
+
+_MOST_ANSWER = 64 * 1024 * 1024
+"""The largest answer that is read, in bytes: 1,000 vectors of 4,096 numbers."""
+
+_TYPES = ("bert", "xlm-roberta", "roberta")
+_MOST_TOKENS = 512
+
+
+class Options(NamedTuple):
+    """The settings of such an encoder."""
+
+    place: str
+    """The folder, or the address."""
+    model: str = ""
+    """The name of the server's model."""
+    query: str = ""
+    passage: str = ""
+    """The prefixes of queries and of stored texts."""
+    dimensions: int = 0
+    """The number of dimensions that the server is asked for; 0 for the model's own."""
+    batch: int = 32
+    """The number of texts in a request."""
+
+    @property
+    def key(self) -> str:
+        """The part of the options that vectors depend on, as a short hash."""
+        kept = repr((self.model, self.query, self.passage, self.dimensions))
+        return sha256(kept.encode()).hexdigest()[:12]
+
+
+@lru_cache(maxsize=2)
+def open_encoder(options: Options) -> Embedder:
+    """Returns the encoder of the options, one for the process.
+
+    Raises `Invalid` if the folder has no such model. A server is not asked yet.
+    """
+    if options.place.startswith(("http://", "https://")):
+        return ServerEncoder(options)
+    return FolderEncoder(options)
+
+
+class FolderEncoder:
+    """An `Embedder` of a BERT or XLM-R model that sentence-transformers saved into a folder."""
+
+    def __init__(self, options: Options) -> None:
+        """Raises `Invalid` if the folder has no model that can be read."""
+        self._options = options
+        self._folder = disk.expanded(options.place)
+        modules = self._read("modules.json") if self._folder.is_dir() else []
+        paths = {str(each.get("type")).rpartition(".")[2]: each.get("path") for each in modules}
+        if "Transformer" not in paths or paths.keys() - {"Transformer", "Pooling", "Normalize"}:
+            raise self._invalid("is not a folder of a transformer with pooling alone")
+        self._weights = self._folder / str(paths["Transformer"])
+        self._config = self._read(str(paths["Transformer"]), "config.json")
+        self._pooling = self._read(str(paths.get("Pooling")), "config.json")
+        if self._config.get("model_type") not in _TYPES or self._config.get("hidden_act") != "gelu":
+            raise self._invalid(f"is not one of {', '.join(_TYPES)}")
+        if not (self._is_by_first or self._pooling.get("pooling_mode_mean_tokens")):
+            raise self._invalid("has another pooling than the mean or the first token")
+        for name in ("model.safetensors", "tokenizer.json"):
+            if not (self._weights / name).is_file():
+                raise self._invalid(f"has no {name}")
+
+    @cached_property
+    def model(self) -> str:
+        """The folder's name, and hashes of its files' sizes and times and of the prefixes."""
+        stats = ((file.name, file.stat()) for file in sorted(self._weights.glob("*.*")))
+        stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+        digest = sha256(repr(stamps).encode()).hexdigest()[:12]
+        return f"{self._folder.name}:{digest}+{self._options.key}"
+
+    @property
+    def dims(self) -> int:
+        """The length of a vector."""
+        return int(self._config["hidden_size"])
+
+    def encode(self, text: str) -> bytes:
+        """Returns the vector of a query; empty if it has no text."""
+        return self._encoded([text], self._options.query)[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each stored text. Raises `Invalid` if the model can't be loaded."""
+        return self._encoded(texts, self._options.passage)
+
+    def _encoded(self, texts: Sequence[str], prefix: str) -> list[bytes]:
+        try:
+            network, tokenizer = self._network
+        # For a damaged file, the libraries below raise exceptions of many types.
+        except Exception as error:
+            raise self._invalid(f"can't be loaded ({error})") from error
+        cut = [text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode().strip() for text in texts]
+        pieces = tokenizer.encode_batch([prefix + text for text in cut])
+        rows = [each.ids if text else [] for each, text in zip(pieces, cut, strict=True)]
+        return quantised(network.sums(rows, only_first=self._is_by_first))
+
+    @property
+    def _is_by_first(self) -> bool:
+        return bool(self._pooling.get("pooling_mode_cls_token"))
+
+    @cached_property
+    def _network(self) -> tuple[Network, Any]:
+        from safetensors.numpy import load_file
+        from tokenizers import Tokenizer
+
+        loaded = load_file(self._weights / "model.safetensors")
+        # Models of a task have the network under a name of their own.
+        start = next(name for name in loaded if name.endswith("embeddings.word_embeddings.weight"))
+        prefix = start.removesuffix("embeddings.word_embeddings.weight")
+        arrays = {name.removeprefix(prefix): np.asarray(a, "f4") for name, a in loaded.items()}
+        config = self._config
+        positions = arrays["embeddings.position_embeddings.weight"]
+        if config["model_type"] != "bert":  # The first ones are for padding.
+            positions = positions[config["pad_token_id"] + 1 :]
+        limit = min(len(positions), _MOST_TOKENS)
+        tokenizer = Tokenizer.from_file(str(self._weights / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(limit)
+        table = arrays["embeddings.word_embeddings.weight"]
+        positions = positions[:limit] + arrays["embeddings.token_type_embeddings.weight"][0]
+        layers = [_layer(arrays, n, config) for n in range(config["num_hidden_layers"])]
+        norm = _pair(arrays, "embeddings.LayerNorm")
+        heads, epsilon = config["num_attention_heads"], config["layer_norm_eps"]
+        network = Network(table.__getitem__, positions, norm, layers, heads=heads, epsilon=epsilon)
+        return network, tokenizer
+
+    def _read(self, *names: str) -> Any:
+        try:
+            return loads(Path(self._folder, *names).read_bytes())
+        except (OSError, ValueError) as error:
+            raise self._invalid(f"can't be read ({error})") from error
+
+    def _invalid(self, reason: str) -> Invalid:
+        return Invalid(f"embedding.encoder: `{self._options.place}` {reason}", hint=_HINT)
+
+
+def _layer(arrays: dict[str, Array], number: int, config: dict[str, Any]) -> Layer:
+    """Returns a layer, its matrices rounded to bytes; the query's are divided by a root."""
+    old = f"encoder.layer.{number}."
+    root = np.sqrt(np.float32(config["hidden_size"] // config["num_attention_heads"]))
+    parts = [_pair(arrays, f"{old}attention.self.{name}") for name in ("query", "key", "value")]
+    parts[0] = parts[0][0] / root, parts[0][1] / root
+
+    def dense(matrix: Array, bias: Array) -> Dense:
+        return Dense(*rounded(matrix), bias)
+
+    return Layer(
+        qkv=dense(*(np.concatenate(some) for some in zip(*parts, strict=True))),
+        out=dense(*_pair(arrays, f"{old}attention.output.dense")),
+        norm1=_pair(arrays, f"{old}attention.output.LayerNorm"),
+        up=dense(*_pair(arrays, f"{old}intermediate.dense")),
+        down=dense(*_pair(arrays, f"{old}output.dense")),
+        norm2=_pair(arrays, f"{old}output.LayerNorm"),
+    )
+
+
+def _pair(arrays: dict[str, Array], name: str) -> tuple[Array, Array]:
+    return arrays[f"{name}.weight"], arrays[f"{name}.bias"]
+
+
+class ServerEncoder:
+    """An `Embedder` that asks a server on this machine with OpenAI's API of embeddings."""
+
+    def __init__(self, options: Options) -> None:
+        """Takes the options, whose address is checked already. The server is not asked yet."""
+        self._options = options
+        self._address = urlsplit(options.place)
+        self._dims = options.dimensions
+
+    @property
+    def model(self) -> str:
+        """The address without a password, the model's name, and a hash of the options."""
+        host = f"{self._address.hostname}:{self._address.port}{self._address.path}"
+        return f"{host}#{self._options.model}:{self._options.key}"
+
+    @property
+    def dims(self) -> int:
+        """The length of a vector; asks the server unless it has answered before."""
+        if not self._dims:
+            self.encode("a")
+        return self._dims
+
+    def encode(self, text: str) -> bytes:
+        """Returns the vector of a query; empty if it has no text. Raises `Invalid`."""
+        return self._encoded([text], self._options.query, _QUERY_SECONDS)[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each stored text. Raises `Invalid` if it gives none."""
+        vectors: list[bytes] = []
+        for start in range(0, len(texts), self._options.batch):
+            some = texts[start : start + self._options.batch]
+            vectors += self._encoded(some, self._options.passage, _BATCH_SECONDS)
+        return vectors
+
+    def _encoded(self, texts: Sequence[str], prefix: str, seconds: float) -> list[bytes]:
+        cut = [text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode() for text in texts]
+        asked = [place for place, text in enumerate(cut) if text.strip()]
+        encoded = [b""] * len(cut)
+        if asked:
+            rows = self._ask([prefix + cut[place] for place in asked], seconds)
+            for place, vector in zip(asked, quantised(rows), strict=True):
+                encoded[place] = vector
+        return encoded
+
+    def _ask(self, texts: list[str], seconds: float) -> Array:
+        """Returns the server's vectors, one row for each text."""
+        request: dict[str, Any] = {"input": texts, "model": self._options.model}
+        if self._options.dimensions:
+            request["dimensions"] = self._options.dimensions
+        try:
+            status, body = self._post(json.dumps(request).encode(), seconds)
+            if status != 200:
+                raise self._invalid(f"answered with status {status}")
+            listed = loads(body)["data"]
+            ordered = sorted(listed, key=lambda each: int(each["index"]))
+            rows: Array = np.array([each["embedding"] for each in ordered], "f4")
+        except (OSError, HTTPException) as error:
+            raise self._invalid(
+                f"gives no answer ({str(error) or type(error).__name__})"
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._invalid("gives no vectors") from error
+        if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
+            raise self._invalid("gives no vectors")
+        self._dims = self._dims or rows.shape[1]
+        if rows.shape[1] != self._dims:
+            raise self._invalid(f"gives {rows.shape[1]} numbers instead of {self._dims}")
+        return rows
+
+    def _post(self, body: bytes, seconds: float) -> tuple[int, bytes]:
+        address = self._address
+        kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
+        connection = kind(address.hostname or "", address.port, timeout=seconds)
+        try:
+            path = address.path.rstrip("/")
+            path += "" if path.endswith("/embeddings") else "/embeddings"
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read(_MOST_ANSWER)
+        finally:
+            connection.close()
+
+    def _invalid(self, reason: str) -> Invalid:
+        return Invalid(f"the encoder at `{self._options.place}` {reason}", hint=_HINT)

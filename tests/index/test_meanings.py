@@ -92,7 +92,7 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
         "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
     )
 
-    assert answer.notice == "the meaning of texts without vectors yet is estimated: 365"
+    assert answer.notice == "texts without vectors, whose meaning is estimated: 365"
     store.close()
 
 
@@ -184,7 +184,7 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     )
 
     assert answer.hits[0].record.memory.id == "sessions"
-    assert answer.notice == "the meaning of texts without vectors yet is estimated: 1"
+    assert answer.notice == "texts without vectors, whose meaning is estimated: 1"
     other.close()
 
 

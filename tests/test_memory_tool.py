@@ -571,7 +571,7 @@ def test_symbolic_links_are_neither_listed_nor_followed(tool, tmp_path):
 @pytest.mark.attack("path out of the memory tool")
 def test_settings_index_and_local_files_are_out_of_reach(tool):
     tool.create(path="/memories/a.md", file_text="tea")
-    names = ["config.toml", ".local/audit.jsonl", ".index/index.db", ".gitignore"]
+    names = ["config.toml", ".local/audit.jsonl", ".index", ".gitignore"]
 
     answers = [tool.view(path=f"/memories/{name}") for name in names]
     answers += [tool.delete(path=f"/memories/{name}") for name in names]

@@ -1,1 +1,24 @@
 """Data on the disk and from outside: the door for foreign data, small state files, and caches."""
+
+from __future__ import annotations
+
+from mimo.frozen import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Schema(NamedTuple):
+    """The tables of a cache, see `mimo.data.cache`; here, as that loads SQLite."""
+
+    stem: str
+    """The beginning of the file's name."""
+    number: int
+    """Rises with every change of the tables, or of the meaning of stored values."""
+    script: str
+    """The statements that create the tables."""
+
+    def path(self, folder: Path) -> Path:
+        """Returns the path of the cache in a folder."""
+        return folder / f"{self.stem}-v{self.number}.db"

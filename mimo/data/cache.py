@@ -19,8 +19,8 @@ from _thread import RLock
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
 from mimo import disk, sqlite
+from mimo.data import Schema
 from mimo.errors import StorageFailed
-from mimo.frozen import NamedTuple
 from mimo.sqlite import Connection, is_busy
 
 TYPE_CHECKING = False
@@ -57,21 +57,6 @@ class CacheDamaged(StorageFailed):
 
 class CacheBusy(StorageFailed):
     """Another process is writing; its last commit can be read."""
-
-
-class Schema(NamedTuple):
-    """The tables of a cache."""
-
-    stem: str
-    """The beginning of the file's name."""
-    number: int
-    """Rises with every change of the tables, or of the meaning of stored values."""
-    script: str
-    """The statements that create the tables."""
-
-    def path(self, folder: Path) -> Path:
-        """Returns the path of the cache in a folder."""
-        return folder / f"{self.stem}-v{self.number}.db"
 
 
 class Cache:

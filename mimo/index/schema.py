@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 from mimo import disk
-from mimo.data import cache
-from mimo.data.cache import Cache, Schema
+from mimo.data import Schema
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TypeVar
 
+    from mimo.data.cache import Cache
     from mimo.sqlite import Connection
 
     _T = TypeVar("_T")
@@ -234,11 +234,15 @@ class Approvals:
 
 def open_cache(folder: Path | None, owner: str, approvals: Approvals) -> Cache:
     """Returns the tables in a folder, None for some in memory; the first use opens the file."""
+    from mimo.data.cache import Cache
+
     return Cache(folder, SCHEMA, owner=owner, prepare=approvals.add_functions)
 
 
 def remove_earlier(folder: Path) -> None:
     """Removes the files of earlier versions of mind, as far as possible."""
+    from mimo.data import cache
+
     cache.remove_earlier(SCHEMA, folder)
     for path in folder.iterdir():
         if compiled(_EARLIER).fullmatch(path.name):

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from mimo import disk
-from mimo.data.cache import Cache, CacheDamaged, Schema
+from mimo.data import Schema
+from mimo.data.cache import Cache, CacheDamaged
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first

@@ -16,7 +16,8 @@ from threading import Barrier, Thread
 import pytest
 
 from mimo import disk
-from mimo.data.cache import Cache, CacheBusy, CacheDamaged, Schema, remove_earlier
+from mimo.data import Schema
+from mimo.data.cache import Cache, CacheBusy, CacheDamaged, remove_earlier
 from mimo.errors import StorageFailed
 from mimo.sqlite import Connection, files_of
 
@@ -295,7 +296,8 @@ def test_threads_that_find_damage_at_once_replace_the_file_once(folder: Path) ->
 PROGRAM = """
     import sys
     from pathlib import Path
-    from mimo.data.cache import Cache, Schema
+    from mimo.data import Schema
+    from mimo.data.cache import Cache
 
     schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")
     cache = Cache.open_or_rebuild(Path(sys.argv[1]), schema, owner="me")

@@ -4,6 +4,7 @@ import errno
 import gc
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -213,7 +214,9 @@ def test_a_listener_that_waits_for_another_server_can_be_closed(home: Path, mind
             listener = Listener(home, memory, lambda *_: None)
             listener.start()
             closing.callback(listener.close)
-        while descriptors() < files + 4:
+        # A collection of garbage may close others meanwhile, so this is not waited for without end.
+        deadline = time.monotonic() + 5
+        while descriptors() < files + 4 and time.monotonic() < deadline:
             threading.Event().wait(0.01)
         closing.close()
         assert descriptors() <= files

@@ -84,7 +84,7 @@ class TestAdd:
         assert (details.content, details.sections) == (content, {})
 
     def test_a_failed_approval_is_reported_and_the_memory_is_stored(self, mind, monkeypatch):
-        def refuse(digests, **known):
+        def refuse(digests, **places):
             raise StorageFailed("the disk is full")
 
         mind.trust.forget()

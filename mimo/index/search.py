@@ -167,9 +167,11 @@ def _compared(
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
                 notice = f"texts without vectors, whose meaning is estimated: {compared.missing:,}"
-            cosines = Cosines(compared.cosines(candidates.vector_names()), is_guessed=False)
-            if len(cosines.of) == len(candidates.vector_names()):
-                return candidates, cosines, notice
+            names = candidates.vector_names()
+            encoded = compared.cosines(names)
+            cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
+            if len(encoded) == len(names):
+                return candidates, cosines, None
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
     try:
@@ -183,7 +185,7 @@ def _compared(
             static = source.cosines(vector, candidates.vector_names())
             cosines = cosines._replace(of=_joined(static, cosines.of))
     except FAILURES as error:
-        if cosines.is_guessed:
+        if not cosines.of:
             notice = f"searched by words only: {_reason(error)}"
     return candidates, cosines, notice
 

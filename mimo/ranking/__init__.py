@@ -22,7 +22,7 @@ from mimo.ranking.words import Statistics as Statistics
 from mimo.text.calendar import in_zone
 
 WORDS, PLAIN_WORDS = 0.2, 0.2
-"""The weight of the cube of words, and that of words themselves if all cosines are estimates."""
+"""The weight of the cube of words, and that of words themselves if most cosines are estimates."""
 
 NOTE = 0.075
 """The lead of a note over a document, one of whose many units may be near by chance."""
@@ -75,7 +75,7 @@ class Cosines(NamedTuple):
     of: Mapping[bytes, float]
     """By the name of the vector."""
     is_guessed: bool = True
-    """True if all are estimates: the encoder did not compare the query."""
+    """True if most are estimates, as of an index whose vectors are still made."""
 
 
 class Ranker:

@@ -13,10 +13,10 @@ BELIEF = 300
 """The general frequency of a word counts as much as that many units of the store."""
 
 BIAS, AHEAD = -2.95, 16.0
-"""The weights of a match that is ahead of the next ones, which `tests/bench/asks/fit.py` fits.
+"""The weights of a match that is ahead of the next ones.
 
-Every question is also asked without its answers, so that half of them have none. Estimated cosines
-have the same weights as those of the encoder.
+`tests/bench/asks/fit.py` fits -3.6 and 21; these are sure from the same distance, and leave the
+nearest memory above `rows.NEAR`. Estimated cosines have the same weights.
 """
 
 CONTAINED = {"bias": -3.4, "coverage": 3.2, "surprise": 0.15, "named": 0.3}

@@ -47,9 +47,14 @@ Otherwise one common pair of characters would be a full match in a store of anot
 
 _HALF_LIFE = timedelta(days=180)
 
-_NEXT, _UNRELATED, _GUESSED = 5, 0.3, 0.1
-"""The number of others that a match is compared with, the order of one that is unrelated to the
-query, and how much more that is with an estimated cosine."""
+_NEXT, _MISSING, _UNRELATED, _GUESSED = 5, 0.27, 0.2, 0.1
+"""The number of others that a match is compared with, the order assumed for each that the store
+lacks, that of one that is unrelated to the query, and how much more both are with an estimated
+cosine.
+
+Without the least order of an unrelated one, some memory would be far ahead of a store that has
+nothing to do with the query.
+"""
 
 SUFFICIENT_COVERAGE, SUFFICIENT_LEAD = 0.7, 0.15
 """No vectors are compared if the first candidate covers this much and leads by this much."""
@@ -107,7 +112,7 @@ class Ranker:
         near = [[of.get(name, 0.0) for name in item.vectors] if of else [] for item in candidates]
         plain = PLAIN_WORDS if is_guessed or self._query.is_foreign else 0.0
         orders = self._orders(candidates, near, plain)
-        ahead = _ahead(orders, _UNRELATED + (_GUESSED if is_guessed else 0.0))
+        ahead = _ahead(orders, _GUESSED if is_guessed else 0.0)
         if not of:  # Any text may be the first by words, so a lead does not count.
             ahead = [-inf] * len(orders)
         ranked: list[Ranked] = []
@@ -171,13 +176,14 @@ def words_suffice(ranked: Sequence[Ranked]) -> bool:
     return len(ranked) == 1 or ranked[0].order - ranked[1].order >= SUFFICIENT_LEAD
 
 
-def _ahead(orders: Sequence[float], unrelated: float) -> list[float]:
+def _ahead(orders: Sequence[float], guessed: float) -> list[float]:
     """Returns how far each candidate is ahead of the mean of the best `_NEXT` others.
 
-    If there are fewer, others with the order `unrelated` are assumed.
+    `guessed` is added to the orders that are assumed for unrelated and for missing ones.
     """
-    assumed = [unrelated] * (_NEXT + 1 - len(orders))
-    best = sorted([*orders, *assumed], reverse=True)[: _NEXT + 1]
+    least = _UNRELATED + guessed
+    assumed = [_MISSING + guessed] * (_NEXT + 1 - len(orders))
+    best = sorted([*(max(order, least) for order in orders), *assumed], reverse=True)[: _NEXT + 1]
     total = sum(best)
     return [order - (total - max(order, best[-1])) / _NEXT for order in orders]
 

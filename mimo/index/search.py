@@ -171,7 +171,7 @@ def _compared(
             encoded = compared.cosines(names)
             cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
             if len(encoded) == len(names):
-                return candidates, cosines, None
+                return candidates, cosines, notice
     except FAILURES as error:
         notice = f"searched without the encoder: {_reason(error)}"
     try:

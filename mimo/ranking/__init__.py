@@ -33,11 +33,8 @@ LONG = 0.2
 IDENTIFIER, DATE, IMPORTANCE, AGE = 0.25, 0.16, 0.0125, 0.006
 """The weights of identifiers as they are written, of named days, and of two small priors."""
 
-FOREIGN = 0.6
-"""The weight of the cosine for a query in a language such as German, beside words themselves.
-
-Texts in its own language are nearer than others, and the words that it shares are names and terms.
-"""
+FOREIGN = 0.5
+"""The weight of the cosine for a query that is not English: texts in its language are nearer."""
 
 FLOOR = 0.3
 """The least share of the ideal BM25 that counts as the largest.
@@ -49,12 +46,8 @@ _HALF_LIFE = timedelta(days=180)
 
 _NEXT, _MISSING, _UNRELATED, _GUESSED = 5, 0.27, 0.2, 0.1
 """The number of others that a match is compared with, the order assumed for each that the store
-lacks, that of one that is unrelated to the query, and how much more both are with an estimated
-cosine.
-
-Without the least order of an unrelated one, some memory would be far ahead of a store that has
-nothing to do with the query.
-"""
+lacks, the least one, and how much more both are with estimated cosines: otherwise some memory
+would be far ahead in a store that has nothing to do with the query."""
 
 SUFFICIENT_COVERAGE, SUFFICIENT_LEAD = 0.7, 0.15
 """No vectors are compared if the first candidate covers this much and leads by this much."""
@@ -110,8 +103,8 @@ class Ranker:
         self._reader.read((*candidates, *around))
         of, is_guessed = cosines or Cosines({})
         near = [[of.get(name, 0.0) for name in item.vectors] if of else [] for item in candidates]
-        plain = PLAIN_WORDS if is_guessed or self._query.is_foreign else 0.0
-        orders = self._orders(candidates, near, plain)
+        is_plain = is_guessed or (self._query.is_foreign and self._query.is_spaced)
+        orders = self._orders(candidates, near, PLAIN_WORDS if is_plain else 0.0)
         ahead = _ahead(orders, _GUESSED if is_guessed else 0.0)
         if not of:  # Any text may be the first by words, so a lead does not count.
             ahead = [-inf] * len(orders)
@@ -137,7 +130,8 @@ class Ranker:
         """
         reader, query = self._reader, self._query
         floor = FLOOR * reader.ideal
-        terms, trust = (reader.content, FOREIGN) if query.is_foreign else (reader.full, 1.0)
+        trust = FOREIGN if query.is_foreign else 1.0
+        terms = reader.content if query.is_foreign and query.is_spaced else reader.full
         words = [reader.bm25(item.key, terms) for item in candidates]
         most, long = max([floor, *words]) or 1.0, LONG * query.length
         order_of_chat: Callable[[int], float] = float

@@ -122,10 +122,7 @@ def _relative(values: Sequence[float], floor: float) -> list[float]:
 
 
 def cosine_of(cosines: Sequence[float], is_long: bool) -> float:
-    """Returns the cosine of a text from those of its units; in a long chat, five count as much.
-
-    One unit of a long chat may be near by chance.
-    """
+    """Returns the cosine of a text; in a long chat, five near units count as much as the first."""
     best = max((0.0, *cosines))
     if not is_long or len(cosines) < _NEAR_UNITS:
         return best

@@ -36,7 +36,8 @@ class RankingQuery:
     asks_when: bool = False
     """True if it asks for a time."""
     is_foreign: bool = False
-    """True if it is in another language than English that puts spaces between words."""
+    is_spaced: bool = True
+    """False if its language puts no spaces between words."""
 
     @property
     def length(self) -> float:
@@ -55,7 +56,8 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asked=asked,
         days=_days(text, asked) if asked else None,
         asks_when=compiled(_WHEN).match(text) is not None,
-        is_foreign=terms.is_foreign and not compiled(f"[{UNSPACED}]").search(text),
+        is_foreign=terms.is_foreign,
+        is_spaced=not compiled(f"[{UNSPACED}]").search(text),
     )
 
 

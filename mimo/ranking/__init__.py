@@ -105,7 +105,9 @@ class Ranker:
         near = [[of.get(name, 0.0) for name in item.vectors] if of else [] for item in candidates]
         is_plain = is_guessed or (self._query.is_foreign and self._query.is_spaced)
         orders = self._orders(candidates, near, PLAIN_WORDS if is_plain else 0.0)
-        ahead = _ahead(orders, _GUESSED if is_guessed else 0.0)
+        # The score compares queries of all languages, so the lower weight of cosines is taken out.
+        trust = FOREIGN if self._query.is_foreign else 1.0
+        ahead = _ahead([order / trust for order in orders], _GUESSED if is_guessed else 0.0)
         if not of:  # Any text may be the first by words, so a lead does not count.
             ahead = [-inf] * len(orders)
         ranked: list[Ranked] = []

@@ -116,8 +116,11 @@ def assert_linear(work: Callable[[int], object], size: int = 20_000) -> None:
         return process_time() - start
 
     work(1)  # Compiles patterns.
-    small, large = (min(seconds(size * times) for _ in range(2)) for times in (1, 4))
-    assert large < 6 * small + 0.05
+    for is_last in (False, False, True):  # On a busy machine, both take longer now and then.
+        small, large = (min(seconds(size * times) for _ in range(2)) for times in (1, 4))
+        if large < 6 * small + 0.05:
+            break
+        assert not is_last, f"{small:.3f} s, and {large:.3f} s for four times the size"
 
 
 def pytest_collection_finish() -> None:

@@ -105,9 +105,7 @@ class Ranker:
         near = [[of.get(name, 0.0) for name in item.vectors] if of else [] for item in candidates]
         is_plain = is_guessed or (self._query.is_foreign and self._query.is_spaced)
         orders = self._orders(candidates, near, PLAIN_WORDS if is_plain else 0.0)
-        # The score compares queries of all languages, so the lower weight of cosines is taken out.
-        trust = FOREIGN if self._query.is_foreign else 1.0
-        ahead = _ahead([order / trust for order in orders], _GUESSED if is_guessed else 0.0)
+        ahead = self.ahead(orders, is_guessed)
         if not of:  # Any text may be the first by words, so a lead does not count.
             ahead = [-inf] * len(orders)
         ranked: list[Ranked] = []
@@ -122,6 +120,14 @@ class Ranker:
             unit = _best_unit(reading.coverages, near[place])
             ranked.append(Ranked(key, orders[place], lowest, unit, reading.coverage))
         return ranked
+
+    def ahead(self, orders: Sequence[float], is_guessed: bool) -> list[float]:
+        """Returns how far each candidate is ahead of the next ones, on one scale for all queries.
+
+        The lower weight of cosines for a query that is not English is taken out.
+        """
+        trust = FOREIGN if self._query.is_foreign else 1.0
+        return _ahead([order / trust for order in orders], _GUESSED if is_guessed else 0.0)
 
     def _orders(
         self, candidates: Sequence[Candidate], near: Sequence[Sequence[float]], plain: float

@@ -61,10 +61,10 @@ def first_answer(without: set[int], right: set[int], kind: str) -> First | None:
     ranked = super(Recorder, ranker).rank(rest, around, cosines)
     if len(ranked) < 2:
         return None
-    others = [match.order for match in ranked[1:6]]
+    is_guessed = cosines is None or cosines.is_guessed
     contained = ranker._reader.score(ranked[0].key, -inf)
     return First(
-        ahead=ranked[0].order - sum(others) / len(others),
+        ahead=ranker.ahead([match.order for match in ranked], is_guessed)[0],
         contained=log(contained / (1 - contained)),
         is_right=ranked[0].key in right and not without,
         kind=kind,

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _FILES = ("", "-wal", "-shm", "-journal")
 _OF_FUNCTION = "user-defined function raised exception"
+_MISSING = (
+    *("no such table", "no such column", "no such index", "no such fts5 table"),
+    *(" has no column named ", " columns but ", "vtable constructor failed"),
+)
+"""Parts of messages about a missing part of a database, which share the code of mistakes."""
 
 
 class Connection(sqlite3.Connection):
@@ -48,7 +53,7 @@ class Connection(sqlite3.Connection):
 
         self.create_function(name, arguments, noted)
 
-    def raised_by(self, error: sqlite3.Error) -> BaseException | None:
+    def raised_by(self, error: BaseException) -> BaseException | None:
         """Returns the exception of an added function that ended a statement.
 
         SQLite does not report it. Returns None for an error of SQLite itself.
@@ -145,6 +150,21 @@ def begin(connection: Connection, wait: float = WAIT_SECONDS) -> None:
     """
     connection.limit = wait
     connection.execute("BEGIN IMMEDIATE")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Returns whether SQLite reports a damaged file, a missing table or column, or damaged text.
+
+    Text that is not UTF-8 has no code. If it is in the message, Python can't read that, either.
+    """
+    if not isinstance(error, sqlite3.DatabaseError):
+        return isinstance(error, UnicodeDecodeError)
+    code, message = getattr(error, "sqlite_errorcode", None), str(error)
+    if code is None:
+        return message.startswith("Could not decode to UTF-8")
+    if code == sqlite3.SQLITE_ERROR:
+        return any(part in message for part in _MISSING)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_busy(error: sqlite3.Error) -> bool:

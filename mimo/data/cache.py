@@ -1,8 +1,8 @@
 """Caches: databases of SQLite whose content can be made again from other files.
 
-A cache is never repaired. If SQLite reports damage, or a table or column is missing, the file is
-removed and an empty one takes its place. Busy processes, a full disk, missing permissions and
-errors of the disk remove nothing.
+A cache is never repaired. If SQLite reports damage, a table or column is missing, or a decoder
+raises `Misread`, the file is removed and an empty one takes its place. Busy processes, a full disk,
+missing permissions, errors of the disk and bugs in a query remove nothing.
 
 The file's name has the number of its schema, so that versions of mind with different schemas use
 different files. The number follows a `v`, because versions up to 1.1 would take `index-14.db` for
@@ -19,13 +19,14 @@ from _thread import RLock
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
 from mimo import disk, sqlite
-from mimo.data import Schema
+from mimo.data import Misread, Schema
 from mimo.errors import StorageFailed
 from mimo.sqlite import Connection, is_busy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from typing import Concatenate, ParamSpec, TypeVar
 
@@ -35,20 +36,22 @@ if TYPE_CHECKING:
 _JOURNAL_BYTES = 8_000_000
 _PAUSE_SECONDS = 0.005
 
-_DAMAGE = (
-    sqlite3.SQLITE_OK,  # Errors of Python have no code, such as for text that is not UTF-8.
-    sqlite3.SQLITE_ERROR,  # For a missing table or column, or a module such as FTS5.
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_TOOBIG,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_MISMATCH,
-    sqlite3.SQLITE_FORMAT,
-    sqlite3.SQLITE_NOTADB,
+_SUSPECT = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
 )
-"""The results of SQLite for a file that contradicts itself or the schema."""
+"""The errors that a damaged row may cause, and a bug of ours, too: SQLite then checks the file."""
 
-_MISREAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""The exceptions of reading a row with values that mind never writes."""
+_NUMBERS = (
+    "SELECT m.name, c.name FROM sqlite_master m, pragma_table_info(m.name) c"
+    " WHERE m.type = 'table' AND c.type IN ('INTEGER', 'REAL')"
+)
+"""The columns of numbers; SQLite reports no other value in them."""
 
 
 class CacheDamaged(StorageFailed):
@@ -127,40 +130,28 @@ class Cache:
         with self._connection() as connection:
             return connection.identity
 
-    def read(
-        self, query: Callable[Concatenate[Connection, _P], _T], *args: _P.args, **kwargs: _P.kwargs
+    def attempt(
+        self,
+        transaction: Callable[[], AbstractContextManager[Connection]],
+        action: Callable[Concatenate[Connection, _P], _T],
+        *args: _P.args,
+        **kwargs: _P.kwargs,
     ) -> _T:
-        """Returns the result of a query, all of whose reads see the same state.
+        """Returns the result of an action in a transaction, which `reading` or `writing` begins.
 
-        If the file is damaged, the query runs again on an empty one. Raises `StorageFailed`.
+        If the file is damaged, the action runs again on an empty one. Raises `StorageFailed`.
         """
-        try:
-            with self.reading() as connection:
-                return query(connection, *args, **kwargs)
-        except CacheDamaged:
-            with self.reading() as connection:
-                return query(connection, *args, **kwargs)
-
-    def write(
-        self, change: Callable[Concatenate[Connection, _P], _T], *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T:
-        """Returns the result of a change, which is committed if it succeeds.
-
-        If the file is damaged, the change runs again on an empty one. Raises `StorageFailed`.
-        """
-        try:
-            with self.writing() as connection:
-                return change(connection, *args, **kwargs)
-        except CacheDamaged:
-            with self.writing() as connection:
-                return change(connection, *args, **kwargs)
+        with suppress(CacheDamaged), transaction() as connection:
+            return action(connection, *args, **kwargs)
+        with transaction() as connection:
+            return action(connection, *args, **kwargs)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Yields a connection in a transaction, all of whose reads see the same state.
 
-        If the file is damaged, or the block fails on a row with values that mind never writes, an
-        empty file takes its place. Raises `CacheDamaged` then, and `StorageFailed`.
+        If the file is damaged, an empty one takes its place. Raises `CacheDamaged` then, and
+        `StorageFailed` for other errors of SQLite.
         """
         with self._connection() as connection:
             connection.execute("BEGIN")
@@ -228,31 +219,29 @@ class Cache:
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        raised: BaseException | None = None
-        with self._turn, _translated(self.path):
-            inode, connection = self._taken()
+        with self._turn:
+            with _translated(self.path):
+                inode, connection = self._taken()
             try:
                 yield connection
-            except UnicodeEncodeError:
-                raise  # The query's: SQLite can't hold one of its texts.
-            except (sqlite3.DatabaseError, *_MISREAD) as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    raised = connection.raised_by(error)
-                if raised is None or isinstance(raised, _MISREAD):
-                    if not is_damage(error):
-                        raise
-                    self._replace(inode)
-                    raise _damaged(self.path, error) from (raised or error)
+            except (sqlite3.DatabaseError, *_SUSPECT) as error:
+                # An interruption, or an error of a function, is not SQLite's.
+                cause = connection.raised_by(error) or error
+                try:
+                    with _translated(self.path):
+                        if _is_caused_by_damage(cause, connection):
+                            self._replace(inode)
+                            raise _damaged(self.path, cause) from cause
+                        if isinstance(cause, sqlite3.DatabaseError):
+                            raise cause
+                    raise cause
+                finally:
+                    del cause  # Its traceback refers to it.
             finally:
                 if self.path:
                     self._idle.append((inode, connection))
                 if self._is_closed:
                     self.close()
-        if raised is not None:  # An interruption, or an error of a function: it is not damage.
-            try:
-                raise raised
-            finally:
-                del raised  # Its traceback refers to it.
 
     def _taken(self) -> tuple[int | None, Connection]:
         """Returns a connection to the file that has the path now, and its inode."""
@@ -277,9 +266,9 @@ class Cache:
                     connection = sqlite.connect(self.path, mode="rw", wait=disk.WAIT_SECONDS)
                     failed.callback(connection.close)
                     self._set_up(connection)
-                except (sqlite3.DatabaseError, OSError, UnicodeDecodeError) as error:
+                except (sqlite3.DatabaseError, OSError, UnicodeDecodeError, Misread) as error:
                     is_other = inode is None or self._inode() != inode  # Another process's.
-                    if is_last or not (is_other or is_damage(error)):
+                    if is_last or not (is_other or _is_damage(error)):
                         raise
                     self._replace(inode)  # While it is open, no new file gets its inode.
                 else:
@@ -288,14 +277,14 @@ class Cache:
         raise AssertionError
 
     def _set_up(self, connection: Connection) -> None:
-        """Prepares a connection. Raises `sqlite3.DatabaseError`, also for another owner's file."""
+        """Prepares a connection. Raises `sqlite3.DatabaseError`; `Misread` for another owner's."""
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         mark = connection.execute("SELECT owner, identity FROM cache").fetchone()
         owner, identity = mark or (None, None)
         if owner != self._owner or not isinstance(identity, str):
-            raise sqlite3.DatabaseError("it has another owner")
+            raise Misread("it has another owner")
         connection.identity = identity
         if self._prepare:
             self._prepare(connection)
@@ -349,14 +338,28 @@ def remove_earlier(schema: Schema, folder: Path) -> None:
                     file.unlink(missing_ok=True)
 
 
-def is_damage(error: BaseException) -> bool:
-    """Returns whether an error means that a file is damaged, not that the system failed."""
-    if isinstance(error, sqlite3.Error):
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        return not isinstance(error, sqlite3.ProgrammingError) and code in _DAMAGE
+def _is_damage(error: BaseException) -> bool:
+    """Returns whether an error states that a file is damaged, or not a file of mind."""
     if isinstance(error, OSError):
         return error.errno == errno.EINVAL  # It is a folder, a link or a device, see `disk.check`.
-    return isinstance(error, _MISREAD)
+    return isinstance(error, Misread) or sqlite.is_damage(error)
+
+
+def _is_caused_by_damage(error: BaseException, connection: Connection) -> bool:
+    """Returns whether an error of a query, or else a check of the whole file, reports damage."""
+    if isinstance(error, Misread | sqlite3.DatabaseError) and _is_damage(error):
+        return True
+    # SQLite can't hold each text of a query.
+    if not isinstance(error, _SUSPECT) or isinstance(error, UnicodeEncodeError):
+        return False
+    try:
+        if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+            return True
+        numbers = connection.execute(_NUMBERS).fetchall()
+        misfit = "SELECT 1 FROM {} WHERE typeof({}) IN ('text', 'blob') LIMIT 1"
+        return any(connection.execute(misfit.format(*number)).fetchone() for number in numbers)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as failure:
+        return sqlite.is_damage(failure)
 
 
 def _remove(path: Path) -> None:
@@ -399,14 +402,14 @@ def _translated(path: Path | None) -> Iterator[None]:
     """Raises errors of SQLite and of the file system as `StorageFailed`."""
     try:
         yield
-    except (sqlite3.DatabaseError, OSError) as error:
-        if isinstance(error, sqlite3.ProgrammingError):
-            raise  # A bug in our code.
+    except sqlite3.ProgrammingError:
+        raise  # A bug in our code.
+    except (sqlite3.DatabaseError, OSError, UnicodeDecodeError, Misread) as error:
         if isinstance(error, BlockingIOError):
             raise _busy(path, disk.WAIT_SECONDS) from error
         if path and isinstance(error, sqlite3.Error) and is_busy(error):
             raise disk.busy(path) from error
-        if is_damage(error):
+        if _is_damage(error):
             raise _damaged(path, error) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",
@@ -422,7 +425,7 @@ def _busy(path: Path | None, wait: float) -> CacheBusy:
 
 
 def _damaged(path: Path | None, error: BaseException) -> CacheDamaged:
-    reason = error if isinstance(error, sqlite3.Error | OSError) else type(error).__name__
+    reason = error if isinstance(error, sqlite3.Error | OSError | Misread) else type(error).__name__
     return CacheDamaged(
         f"the index `{path}` is damaged ({reason})",
         hint="it is rebuilt from your files; try again",

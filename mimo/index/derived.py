@@ -138,7 +138,7 @@ def _stored(sql: sqlite3.Connection) -> tuple[int, set[int]]:
     """Returns the last key with stored facts, 0 for none, and the keys that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'derived'").fetchone()
     if noted:
-        revision, last = json.loads(noted[0])
+        revision, last = rows.from_json(noted[0])
         changed = catalog.changed_since(sql, revision)
         if changed is not None:
             return last, set(changed)
@@ -293,7 +293,7 @@ def _kept(sql: sqlite3.Connection, model: str | None) -> tuple[Doubles, set[int]
     """Returns the near-duplicates of the last review, and the memories that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'doubles'").fetchone()
     if noted:
-        kept = Doubles(*json.loads(noted[0]))
+        kept = Doubles(*rows.from_json(noted[0]))
         changed = catalog.changed_since(sql, kept.revision)
         if changed is not None and kept.model == model:
             return kept, set(changed)

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
+from mimo.data import Misread
 from mimo.index.schema import (
     COLUMNS,
     CURRENT,
@@ -362,9 +363,9 @@ def _current(*, private: bool) -> str:
 
 
 def _note(row: Sequence[Any]) -> Note:
-    """Returns the note of a row. Raises `ValueError` if it is not as it was written."""
+    """Returns the note of a row. Raises `Misread` if it is not as it was written."""
     if checksum(row) != row[17]:
-        raise ValueError("checksum")
+        raise Misread("checksum")
     id, path, _, digest, private, _, kind, title, topic, created, importance, *_ = row
     rest = json.loads(row[15])
     return Note(

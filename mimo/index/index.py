@@ -284,7 +284,9 @@ class Index:
 
         self.approvals.approves = None
         # The first index is waited for longer: without it, there is nothing to read.
-        longest = WAIT_SECONDS if self._tables.read(catalog.is_empty) else wait
+        longest = (
+            WAIT_SECONDS if self._tables.attempt(self._tables.reading, catalog.is_empty) else wait
+        )
         with self._tables.writing(longest) as sql:
             before = catalog.totals(sql)
             writer = Writer(sql, now_ns)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import accumulate, pairwise
 
+from mimo.data import Misread
 from mimo.disk import Stamp
 from mimo.frozen import NamedTuple, frozen
 from mimo.index.schema import (
@@ -169,10 +170,18 @@ def _to_json() -> Callable[[object], str]:
 
 
 @cache
-def _from_json() -> Callable[[str], Any]:
+def _loads() -> Callable[[str | bytes], Any]:
     from json import loads
 
     return loads
+
+
+def from_json(text: str | bytes) -> Any:
+    """Returns the data of a stored text. Raises `Misread` if it is not JSON."""
+    try:
+        return _loads()(text)
+    except ValueError as error:
+        raise Misread("JSON") from error
 
 
 def row(record: Record) -> tuple[Any, ...]:
@@ -203,16 +212,16 @@ def row(record: Record) -> tuple[Any, ...]:
 def record(values: Sequence[Any]) -> Record:
     """Returns the record with these values of `COLUMNS`; further values are ignored.
 
-    Raises `ValueError` if a value differs from what was written.
+    Raises `Misread` if a value differs from what was written.
     """
     if checksum(values) != values[17]:
-        raise ValueError("checksum")
+        raise Misread("checksum")
     return record_of(values)
 
 
 def record_of(values: Sequence[Any]) -> Record:
     """Returns the record with these values of `COLUMNS` but the checksum."""
-    rest = _from_json()(values[15])
+    rest = from_json(values[15])
     memory = Memory(
         id=values[0],
         type=Kind(values[6]),
@@ -257,12 +266,18 @@ def to_passages(passages: Sequence[str], units: Sequence[str]) -> str | None:
 
 
 def from_passages(stored: str | None, units: Sequence[str]) -> Sequence[str]:
-    """Returns the passages that `to_passages` was given, from the tokens of the same units."""
+    """Returns the passages that `to_passages` was given, from the tokens of the same units.
+
+    Raises `Misread` if they have no lengths.
+    """
     if not stored:
         return ()
     if stored[0] != "=":
         return stored.split("\n")
-    lengths = list(map(int, stored[1:].split(" ")))
+    try:
+        lengths = list(map(int, stored[1:].split(" ")))
+    except ValueError as error:
+        raise Misread("passages") from error
     if len(lengths) == 1:
         return (" ".join(units),)
     tokens, ends = " ".join(units).split(" "), list(accumulate(lengths))
@@ -283,8 +298,14 @@ def to_number(time: datetime) -> int:
 
 
 def to_time(number: int) -> datetime:
-    """Returns the time, UTC, for a number of microseconds since 1970."""
-    return _EPOCH + timedelta(microseconds=number)
+    """Returns the time, UTC, for a number of microseconds since 1970.
+
+    Raises `Misread` for another value.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=number)
+    except (OverflowError, TypeError) as error:
+        raise Misread("time") from error
 
 
 def newest_first(record: Record) -> tuple[int, str, int, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 from mimo import disk
-from mimo.data import Schema
+from mimo.data import Misread, Schema
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
@@ -270,8 +270,12 @@ def to_sql(path: str) -> str | bytes:
 
 
 def from_sql(path: str | bytes) -> str:
-    """Returns the path that `to_sql` was given."""
-    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+    """Returns the path that `to_sql` was given. Raises `Misread` for another value."""
+    if isinstance(path, str):
+        return path
+    if isinstance(path, bytes):
+        return path.decode("utf-8", "surrogateescape")
+    raise Misread("path")
 
 
 def packed(text: str) -> str | bytes:
@@ -285,13 +289,13 @@ def packed(text: str) -> str | bytes:
 
 
 def unpacked(value: str | bytes) -> str:
-    """Returns the text that `packed` was given. Raises `ValueError` for damaged data."""
+    """Returns the text that `packed` was given. Raises `Misread` for another value."""
     if isinstance(value, str):
         return value
     try:
         return zlib.decompress(value, -_WINDOW).decode()
-    except zlib.error as error:
-        raise ValueError("content") from error
+    except (zlib.error, TypeError, ValueError) as error:
+        raise Misread("content") from error
 
 
 def to_digest(digest: str) -> str | bytes:
@@ -304,8 +308,12 @@ def to_digest(digest: str) -> str | bytes:
 
 
 def from_digest(value: str | bytes) -> str:
-    """Returns the digest that `to_digest` was given."""
-    return value if isinstance(value, str) else value.hex()
+    """Returns the digest that `to_digest` was given. Raises `Misread` for another value."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, str):
+        return value
+    raise Misread("digest")
 
 
 def claim(source: str, target: str) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
@@ -209,7 +208,7 @@ def ages(sql: sqlite3.Connection, reviewed: Container[str]) -> list[Age]:
             never_fades(
                 type,
                 from_sql(path),
-                given=json.loads(rest).get("protected") if rest else None,
+                given=rows.from_json(rest).get("protected") if rest else None,
                 is_part=bool(is_part),
                 is_reviewed=from_digest(digest) in reviewed,
             ),

@@ -19,14 +19,15 @@ import stat
 import sys
 import time
 from _thread import RLock
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mimo import disk
-from mimo.data import Schema
-from mimo.data.cache import Cache, CacheDamaged
+from mimo.data import Misread, Schema
+from mimo.data.cache import Cache
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first
@@ -85,8 +86,6 @@ _FORMER = (
     r"(vectors|meanings)(-[1-9]\d*)?\.db(-journal|-wal|-shm)?|(vectors|meanings)-[\da-f]+\.rows"
 )
 """The names of the files in which versions up to 1.1 had vectors."""
-
-_T = TypeVar("_T")
 
 
 class State(NamedTuple):
@@ -159,11 +158,11 @@ class Vectors:
         self._next_save = 0
         """The key from which a file is tried again that the disk, or a writing process, refused."""
         self.cache = cache or Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
-        stored = self.cache.read(_stored, kind)
+        stored = self.cache.attempt(self.cache.reading, _stored, kind)
         if stored is None and folder:
             _remove_former(folder)
         if stored is None or stored.model != model:
-            self._write(self._replace_model)
+            self.cache.attempt(self.cache.writing, self._replace_model)
 
     def close(self) -> None:
         """Closes the files; a thread that still uses them opens them again."""
@@ -183,7 +182,7 @@ class Vectors:
 
     def state(self) -> State:
         """Returns the counts, which change whenever a vector is added or removed."""
-        return self.cache.read(self._state)
+        return self.cache.attempt(self.cache.reading, self._state)
 
     def count(self) -> int:
         """Returns the number of vectors, with empty ones."""
@@ -229,18 +228,17 @@ class Vectors:
         if len(widths | {self.state().width} - {0}) > 1:
             raise ValueError(f"vectors of {', '.join(map(str, sorted(widths)))} bytes")
         if vectors:
-            self._write(self._put, vectors, max(widths, default=0), wait=wait)
+            begin = partial(self.cache.writing, wait)
+            self.cache.attempt(begin, self._put, vectors, max(widths, default=0))
 
     def note_complete(self, of: str) -> None:
         """Notes the state of an index in which no text lacks a vector, unless a process writes."""
         with suppress(StorageFailed):
-            self._write(
-                lambda sql: _record(sql, self._kind, self._state(sql)._replace(complete=of)), wait=0
-            )
+            self.cache.attempt(self._at_once, self._record_complete, of)
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
-        self._write(_prune, self._kind, frozenset(keep))
+        self.cache.attempt(self.cache.writing, _prune, self._kind, frozenset(keep))
 
     def _put(self, sql: Connection, vectors: Mapping[bytes, bytes], width: int) -> None:
         state = _stored(sql, self._kind) or State(self.model)
@@ -251,6 +249,13 @@ class Vectors:
         new = state._replace(epoch=state.epoch or _random(), width=state.width or width)
         _record(sql, self._kind, _counted(sql, self._kind, new, after=state.newest))
 
+    def _at_once(self) -> AbstractContextManager[Connection]:
+        """Begins a change, unless another process is writing."""
+        return self.cache.writing(0.0)
+
+    def _record_complete(self, sql: Connection, of: str) -> None:
+        _record(sql, self._kind, self._state(sql)._replace(complete=of))
+
     def _replace_model(self, sql: Connection) -> None:
         stored = _stored(sql, self._kind)
         if stored is None or stored.model != self.model:
@@ -258,19 +263,6 @@ class Vectors:
             _record(sql, self._kind, State(self.model))
 
     # SQLite.
-
-    def _write(
-        self,
-        change: Callable[..., _T],
-        *args: object,
-        wait: float = disk.WAIT_SECONDS,
-        **kwargs: object,
-    ) -> _T:
-        """Returns the result of a change, which runs again on an empty file if this is damaged."""
-        with suppress(CacheDamaged), self.cache.writing(wait) as sql:
-            return change(sql, *args, **kwargs)
-        with self.cache.writing(wait) as sql:
-            return change(sql, *args, **kwargs)
 
     def _state(self, sql: Connection) -> State:
         """Returns the state; that of no vectors if they are now those of another model."""
@@ -291,7 +283,7 @@ class Vectors:
     ) -> list[tuple[Any, ...]]:
         """Returns columns of the vectors that pass a condition; none of another model's."""
         query = f"SELECT {columns} FROM {self._kind} WHERE {condition}"
-        return self.cache.read(self._selected, query, values)
+        return self.cache.attempt(self.cache.reading, self._selected, query, values)
 
     def _selected(
         self, sql: Connection, query: str, values: Sequence[object]
@@ -300,8 +292,10 @@ class Vectors:
         if state is None or state.model != self.model:
             return []
         rows = sql.execute(query, values).fetchall()
-        if "vector FROM" in query and {len(row[-1]) for row in rows} - {0, state.width}:
-            raise ValueError("a vector of another size")  # The file is damaged.
+        if "vector FROM" in query:
+            vectors = [row[-1] for row in rows]
+            if {*map(type, vectors)} - {bytes} or {*map(len, vectors)} - {0, state.width}:
+                raise Misread("a vector of another size")
         return rows
 
     # Searching.
@@ -401,7 +395,7 @@ class Vectors:
         self._file = (f"{state.file} {stamp}", index)
         if stamp != state.stamp:  # It was copied, or the folder was moved.
             with suppress(StorageFailed):
-                self._write(self._record_stamp, state, stamp, wait=0.0)
+                self.cache.attempt(self._at_once, self._record_stamp, state, stamp)
         return index
 
     def _record_stamp(self, sql: Connection, before: State, stamp: str) -> None:
@@ -420,9 +414,8 @@ class Vectors:
             if new.file:
                 _write_file(path, data)
                 new = new._replace(stamp=_stamp(path), digest=self._digest(data))
-            is_recorded = self._write(
-                self._record_file, state, new, every.newest, wait=_WAIT_SECONDS
-            )
+            begin = partial(self.cache.writing, _WAIT_SECONDS)
+            is_recorded = self.cache.attempt(begin, self._record_file, state, new, every.newest)
         except BaseException:
             if new.file:
                 path.unlink(missing_ok=True)
@@ -455,7 +448,7 @@ def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> Non
     cache = Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
     with closing(cache):
         for kind in get_args(Kind):
-            cache.write(_prune, kind, frozenset(keep), keeps_file=False)
+            cache.attempt(cache.writing, _prune, kind, frozenset(keep), keeps_file=False)
         _sweep(folder, cache, after_seconds=0)
         cache.compact()
 
@@ -465,7 +458,7 @@ def _stored(sql: Connection, kind: Kind) -> State | None:
     query = f"SELECT {', '.join(State._fields)} FROM kinds WHERE kind = ?"
     row = sql.execute(query, (kind,)).fetchone()
     if row and [*map(type, row)] != [*map(type, State(""))]:
-        raise ValueError("counts of other types")  # The file is damaged.
+        raise Misread("counts of other types")
     return State(*row) if row else None
 
 
@@ -502,7 +495,9 @@ def _prune(sql: Connection, kind: Kind, keep: Collection[bytes], keeps_file: boo
 
 def _sweep(folder: Path, cache: Cache, after_seconds: float) -> None:
     """Removes the usearch files of processes that were killed before they recorded them."""
-    names = cache.read(lambda sql: sql.execute("SELECT file FROM kinds").fetchall())
+    names = cache.attempt(
+        cache.reading, lambda sql: sql.execute("SELECT file FROM kinds").fetchall()
+    )
     recorded = {name for (name,) in names}
     oldest = time.time() - after_seconds
     for path in folder.glob("units-*.usearch"):

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 
 from mimo import disk
-from mimo.data import Schema
+from mimo.data import Misread, Schema
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, remove_earlier
 from mimo.errors import StorageFailed
 from mimo.sqlite import Connection, files_of
@@ -30,7 +31,9 @@ def opened(folder: Path | None, owner: str = "me", schema: Schema = SCHEMA) -> C
 
 def put(cache: Cache, *words: str) -> None:
     rows = [(word, len(word)) for word in words]
-    cache.write(lambda sql: sql.executemany("INSERT INTO words VALUES (?, ?)", rows))
+    cache.attempt(
+        cache.writing, lambda sql: sql.executemany("INSERT INTO words VALUES (?, ?)", rows)
+    )
 
 
 def words_in(sql: Connection) -> list[str]:
@@ -38,7 +41,7 @@ def words_in(sql: Connection) -> list[str]:
 
 
 def words(cache: Cache) -> list[str]:
-    return cache.read(words_in)
+    return cache.attempt(cache.reading, words_in)
 
 
 @pytest.fixture
@@ -80,7 +83,7 @@ def test_failed_write_changes_nothing(folder: Path) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        cache.write(change)
+        cache.attempt(cache.writing, change)
     assert words(cache) == ["milk", "tea"]
 
 
@@ -207,11 +210,88 @@ def test_replacement_by_another_process_is_noticed(folder: Path, tmp_path: Path)
     assert words(cache) == ["coffee"]
 
 
-def test_misread_row_counts_as_damage(folder: Path) -> None:
+def test_misread_value_counts_as_damage(folder: Path) -> None:
     cache = opened(folder)
-    with pytest.raises(CacheDamaged), cache.reading():
-        int("not a number that mind wrote")
+    with pytest.raises(CacheDamaged, match="checksum"), cache.reading():
+        raise Misread("checksum")
     assert words(cache) == []
+
+
+BUGS = [KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError, OSError]
+
+
+@pytest.mark.parametrize("kind", [*BUGS, sqlite3.IntegrityError, sqlite3.OperationalError])
+@pytest.mark.parametrize("writes", [False, True])
+def test_bug_in_a_query_removes_nothing_and_is_raised(
+    folder: Path, kind: type[Exception], writes: bool
+) -> None:
+    cache, runs, bug = opened(folder), 0, kind("a bug")
+
+    def query(_: Connection) -> None:
+        nonlocal runs
+        runs += 1
+        raise bug
+
+    with pytest.raises((kind, StorageFailed), match="a bug") as raised:
+        cache.attempt(cache.writing if writes else cache.reading, query)
+    assert bug in (raised.value, raised.value.__cause__)
+    assert not isinstance(raised.value, CacheDamaged)
+    assert runs == 1
+    assert words(cache) == ["milk", "tea"]
+
+
+CODES = ["BUSY", "LOCKED", "FULL", "READONLY", "IOERR", "CANTOPEN", "PERM", "NOMEM"]
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_failure_of_the_system_removes_nothing(folder: Path, name: str) -> None:
+    cache, error = opened(folder), sqlite3.OperationalError("no such table: words")
+    error.sqlite_errorcode = getattr(sqlite3, f"SQLITE_{name}")
+
+    def query(_: Connection) -> None:
+        raise error
+
+    with pytest.raises(StorageFailed) as raised:
+        cache.attempt(cache.reading, query)
+    assert not isinstance(raised.value, CacheDamaged)
+    assert words(cache) == ["milk", "tea"]
+
+
+def test_mistake_in_sql_removes_nothing(folder: Path) -> None:
+    cache = opened(folder)
+    for query in ("SELEC 1", "SELECT missing(word) FROM words", "INSERT INTO words SELECT 1, NULL"):
+        with pytest.raises(StorageFailed) as raised, cache.reading() as sql:
+            sql.execute(query)
+        assert not isinstance(raised.value, CacheDamaged)
+    assert words(cache) == ["milk", "tea"]
+
+
+@pytest.mark.parametrize("length", ["'three'", "x'03'"])
+def test_error_that_a_damaged_row_causes_counts_as_damage(folder: Path, length: str) -> None:
+    with closing(sqlite3.connect(SCHEMA.path(folder))) as connection, connection:
+        connection.execute(f"UPDATE words SET length = {length}")
+    lengths = []
+
+    def query(sql: Connection) -> int:
+        lengths.append(sql.execute("SELECT length FROM words").fetchall())
+        return sum(length + 1 for (length,) in lengths[-1])
+
+    cache = opened(folder)
+    assert cache.attempt(cache.reading, query) == 0
+    assert [*map(len, lengths)] == [2, 0]
+
+
+def test_error_that_a_damaged_table_causes_counts_as_damage(folder: Path) -> None:
+    path, orphan = SCHEMA.path(folder), "x" * 3_000
+    put(opened(folder), *(f"{number}{orphan}" for number in range(9)))
+    Cache(folder, SCHEMA, owner="me").compact()
+    with closing(sqlite3.connect(path)) as connection:  # A page that no table has.
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("DELETE FROM sqlite_master WHERE type = 'index'")
+        connection.commit()
+    with pytest.raises(CacheDamaged), opened(folder).reading():
+        raise KeyError
+    assert words(opened(folder)) == []
 
 
 def test_text_that_sqlite_cannot_hold_is_no_damage(folder: Path) -> None:
@@ -236,7 +316,7 @@ def test_error_of_a_function_in_sql_is_no_damage(folder: Path) -> None:
 def test_query_that_always_fails_ends_with_its_error(folder: Path) -> None:
     cache = opened(folder)
     with pytest.raises(CacheDamaged):
-        cache.read(lambda sql: sql.execute("SELECT * FROM another").fetchall())
+        cache.attempt(cache.reading, lambda sql: sql.execute("SELECT * FROM another").fetchall())
 
 
 def test_busy_writer_removes_nothing(folder: Path) -> None:
@@ -258,7 +338,7 @@ def test_full_disk_removes_nothing(folder: Path) -> None:
         sql.executemany("INSERT INTO words VALUES (?, 1)", [(f"{n} " * 500,) for n in range(100)])
 
     with pytest.raises(StorageFailed, match="full"):
-        cache.write(fill)
+        cache.attempt(cache.writing, fill)
     assert words(opened(folder)) == ["milk", "tea"]
 
 
@@ -296,14 +376,15 @@ def test_threads_that_find_damage_at_once_replace_the_file_once(folder: Path) ->
 PROGRAM = """
     import sys
     from pathlib import Path
-    from mimo.data import Schema
+    from mimo.data import Misread, Schema
     from mimo.data.cache import Cache
 
     schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")
     cache = Cache.open_or_rebuild(Path(sys.argv[1]), schema, owner="me")
     for number in range(30):
         word = f"{sys.argv[2]}-{number}"
-        cache.write(lambda sql: sql.execute("INSERT INTO words VALUES (?, 1)", (word,)))
+        insert = "INSERT INTO words VALUES (?, 1)"
+        cache.attempt(cache.writing, lambda sql: sql.execute(insert, (word,)))
     cache.close()
 """
 
@@ -317,7 +398,7 @@ def test_processes_write_at_once(tmp_path: Path) -> None:
 
 def test_compacted_file_has_no_removed_text(folder: Path) -> None:
     cache = opened(folder)
-    cache.write(lambda sql: sql.execute("DELETE FROM words WHERE word = 'milk'"))
+    cache.attempt(cache.writing, lambda sql: sql.execute("DELETE FROM words WHERE word = 'milk'"))
     cache.compact()
     data = b"".join(path.read_bytes() for path in files_of(SCHEMA.path(folder)) if path.exists())
     assert b"milk" not in data

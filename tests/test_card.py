@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from mimo.index.embedding.wordpiece import FOLDER
+
 ROOT = Path(__file__).parent.parent
 DECLARED = {
     re.split(r"[><=;\[ ]", line)[0].lower()
@@ -33,6 +35,8 @@ NOTE = "---\ntitle: Tea\naliases:\n  - green tea\n  - {name: sencha}\n---\nSteep
 """The header of another program, with YAML that mind's own reader of simple headers leaves."""
 GUIDE = "# Deploying\n\nRun make deploy.\n\n## Rollback\n\nRun make rollback and wait.\n"
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
+PAGE = "# Worker {0}\n\n" + "Worker {0} takes a job from the queue. " * 50
+OWN_MODEL = f"[embedding]\nmodel = {json.dumps(str(FOLDER))}\n"
 QUESTIONS = ("how long does it brew", "which drink is hot")
 
 
@@ -58,12 +62,18 @@ class Use(NamedTuple):
     command: str
     requests: Sequence[str] = ()
     on_terminal: bool = False
+    settings: str = ""
+    """The user's own settings."""
+    documents: int = 0
+    """The number of pages that are memories, too."""
 
 
 USES = (
     Use("rich", "rich", "show tea", on_terminal=True),
     Use("mcp", "mcp", "mcp", requests()[:1]),
     Use("usearch", "usearch", "mcp", requests()),
+    Use("model2vec", "model2vec", "mcp", requests(), documents=60),
+    Use("model2vec", "model2vec", "index", settings=OWN_MODEL),
     Use("python-frontmatter", "frontmatter", "show tea"),
     Use("markdown-it-py", "markdown_it", "ingest guide.md"),
     Use("parsedatetime", "parsedatetime", "search tea --when '3 days before yesterday'"),
@@ -111,8 +121,12 @@ def imported(folder: Path, use: Use) -> set[str]:
     return set(modules)
 
 
-@pytest.mark.parametrize("use", USES, ids=[use.library for use in USES])
+@pytest.mark.parametrize("use", USES, ids=lambda use: use.library)
 def test_a_library_of_the_card_is_loaded_for_ordinary_users(project: Path, use: Use) -> None:
+    (project.parent / "home").mkdir()
+    (project.parent / "home" / "config.toml").write_text(use.settings, "utf-8")
+    for number in range(use.documents):
+        (project / ".mind" / "facts" / f"{number}.md").write_text(PAGE.format(number), "utf-8")
     assert use.library in DECLARED
     assert use.module in imported(project, use)
 

@@ -175,7 +175,23 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
     assert subjects(repository) == ["memory: remembered fact: Tea", "app", "begin"]
 
 
-@pytest.mark.parametrize("processes", ["/proc", "/missing"])
+@pytest.fixture(params=["/proc", "/missing"])
+def _processes(request, tmp_path, monkeypatch):
+    """The list of processes is the kernel's, or that of `ps`.
+
+    `ps` does not show in which repository a commit is made. So it lists the processes of this test
+    alone: others that run at the same time make commits, too.
+    """
+    monkeypatch.setattr(store_git, "_PROCESSES", Path(request.param))
+    program = tmp_path / "programs" / "ps"
+    program.parent.mkdir()
+    listed = f"{shutil.which('ps')} -A -ww -o ppid=,args= | sed -n 's/^ *{os.getpid()} //p'"
+    program.write_text(f"#!/bin/sh\n{listed}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("_processes")
 @pytest.mark.parametrize(
     ("words", "hook", "made"),
     [
@@ -184,9 +200,8 @@ def test_the_editor_of_a_commit_is_not_disturbed(on, mind, repository, started, 
     ],
 )
 def test_a_commit_whose_hook_runs_is_not_disturbed(
-    on, mind, repository, started, home, tmp_path, monkeypatch, processes, words, hook, made
+    on, mind, repository, started, home, tmp_path, words, hook, made
 ):
-    monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     git(repository, "switch", "-qc", "side")
     git(repository, "commit", "-qm", "side", "--allow-empty")
@@ -211,9 +226,8 @@ def test_a_commit_whose_hook_runs_is_not_disturbed(
     assert subjects(repository)[:2] == ["memory: remembered fact: Tea", made]
 
 
-@pytest.mark.parametrize("processes", ["/proc", "/missing"])
-def test_a_command_that_names_a_commit_does_not_make_one(repository, monkeypatch, processes):
-    monkeypatch.setattr(store_git, "_PROCESSES", Path(processes))
+@pytest.mark.usefixtures("_processes")
+def test_a_command_that_names_a_commit_does_not_make_one(repository):
     git(repository, "commit", "-qm", "begin", "--allow-empty")
     words = ["git", "-C", ".", "log", "--stdin", "--grep", "commit"]
     with subprocess.Popen(words, cwd=repository, stdin=subprocess.PIPE) as waiting:

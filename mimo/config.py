@@ -129,29 +129,36 @@ _THIS_MACHINE = r"localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1"
 
 
 def _encoder(value: str) -> str:
-    """Returns `on`, `off`, a folder or a URL on this machine. Raises `Invalid` for all others.
+    """Returns `on`, `off`, a folder or a URL without a password. Raises `Invalid` for all others.
 
-    Another machine would get the texts of memories, private ones too.
+    Whether the URL's machine may be asked is checked when it is used.
     """
-    import re
     from urllib.parse import urlsplit
 
     if value in _ON_OFF or ("/" in value and "://" not in value):
         return value
     try:
         url = urlsplit(value)
-        is_local = url.scheme in ("http", "https") and url.port != 0
-        is_local = is_local and bool(re.fullmatch(_THIS_MACHINE, url.hostname or ""))
-        is_local = is_local and not url.username
+        is_usable = url.scheme in ("http", "https") and url.port != 0
+        is_usable = is_usable and bool(url.hostname) and not url.username
     except ValueError:
-        is_local = False
-    if is_local:
+        is_usable = False
+    if is_usable:
         return value
     raise Invalid(
-        f"setting `embedding.encoder` must be on, off, a folder or a URL here, not `{value}`",
+        f"setting `embedding.encoder` must be on, off, a folder or a URL, not `{value}`",
         hint="for example http://127.0.0.1:11434/v1, or ~/models/e5; see docs/encoders.md",
         details={"setting": "embedding.encoder"},
     )
+
+
+def other_machine(place: str) -> str:
+    """Returns the host of an encoder's URL on another machine; empty for any other encoder."""
+    import re
+    from urllib.parse import urlsplit
+
+    host = urlsplit(place).hostname or "" if "://" in place else ""
+    return "" if re.fullmatch(_THIS_MACHINE, host) else host
 
 
 class DatabaseUrl(NamedTuple):
@@ -320,8 +327,14 @@ SETTINGS = (
         "embedding.encoder",
         "on",
         USER,
-        "Model that compares texts in context: on, off, a folder, or a URL on this machine",
+        "Model that compares texts in context: on, off, a folder, or a URL",
         verified=_encoder,
+    ),
+    Setting(
+        "embedding.other_host",
+        "",
+        USER,
+        "Host on another machine that may get the texts of projects for `embedding.encoder`",
     ),
     Setting("embedding.encoder_model", "", USER, "Name of the model that the URL serves"),
     Setting("embedding.query_prefix", "", USER, "Text before a query for an encoder of your own"),

@@ -621,7 +621,7 @@ class Mind:
         from mimo.index.embedding import open_encoder
 
         try:
-            return open_encoder(self.config)
+            return open_encoder(self.config, stays_here=self.is_users)
         except Invalid as error:
             self.note("encoder", f"searched without the encoder: {error.message}")
             return None

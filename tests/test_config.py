@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo import config as settings_file
-from mimo.config import SETTINGS, load, setting
+from mimo.config import SETTINGS, load, other_machine, setting
 from mimo.errors import Invalid
 
 
@@ -259,10 +259,25 @@ def test_the_files_that_mind_writes_are_plain() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["on", "off", "~/models/e5", "http://localhost:11434/v1", "https://[::1]:8080/v1"]
+    ("value", "host"),
+    [
+        ("on", ""),
+        ("off", ""),
+        ("~/models/e5", ""),
+        ("http://localhost:11434/v1", ""),
+        ("http://LOCALHOST/", ""),
+        ("http://127.0.0.2/v1", ""),
+        ("https://[::1]:8080/v1", ""),
+        ("http://GPU.example.org:80/v1", "gpu.example.org"),
+        ("http://127.evil.org/v1", "127.evil.org"),
+        ("http://127.0.0.1.evil.org/v1", "127.0.0.1.evil.org"),
+        ("http://192.168.1.2:11434/v1", "192.168.1.2"),
+        ("http://[fe80::1]/v1", "fe80::1"),
+    ],
 )
-def test_an_encoder_is_a_folder_or_an_address_on_this_machine(value: str) -> None:
+def test_an_encoder_is_a_folder_or_an_address_whose_machine_is_known(value: str, host: str) -> None:
     assert setting("embedding.encoder").check(value) == value
+    assert other_machine(value) == host
 
 
 @pytest.mark.parametrize(
@@ -270,8 +285,7 @@ def test_an_encoder_is_a_folder_or_an_address_on_this_machine(value: str) -> Non
     [
         "",
         "maybe",
-        "http://example.org/v1",
-        "http://127.evil.org/v1",
+        "http:///v1",
         "http://127.0.0.1@evil.org/",
         "http://me:pass@127.0.0.1/v1",
         "http://127.0.0.1:99999/v1",
@@ -279,7 +293,7 @@ def test_an_encoder_is_a_folder_or_an_address_on_this_machine(value: str) -> Non
         "ftp://127.0.0.1/",
     ],
 )
-def test_an_encoder_on_another_machine_is_refused(value: str) -> None:
+def test_an_encoder_that_no_address_names_is_refused(value: str) -> None:
     with pytest.raises(Invalid, match="on, off, a folder or a URL"):
         setting("embedding.encoder").check(value)
 

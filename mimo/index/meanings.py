@@ -20,7 +20,7 @@ from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import memories_near
 from mimo.index.documents import document, name_of
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.schema import marks, portions
 from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
@@ -146,8 +146,11 @@ class Meanings:
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.
 
-        There are none for a text that the encoder can't read.
+        There are none for a text that the encoder can't read. An encoder on another machine is not
+        asked: such texts are prompts to an agent, which the user did not send to it.
         """
+        if is_elsewhere(self.encoder):
+            return []
         compared = self.compared(sql, text, Filter(approved=True))
         nearest = dict(compared.nearest[:most] if compared else ())
         named = sql.execute(
@@ -194,7 +197,7 @@ class Meanings:
                 return self._lacking
             changed = catalog.changed_since(sql, before[0])
         among = None if changed is None else list({*changed, *self._lacking})
-        units = _units(sql, among)
+        units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
         made = self.vectors.known(name for _, name in units)
         self._lacking = Counter(memory for memory, name in units if name not in made)
         self._checked = revision, state
@@ -235,12 +238,12 @@ def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:
 
 
 def _units(
-    sql: sqlite3.Connection, memories: Sequence[int] | None = None
+    sql: sqlite3.Connection, memories: Sequence[int] | None = None, *, with_private: bool
 ) -> list[tuple[int, bytes]]:
     """Returns the units of memories, default all, by memory and the name of the vector."""
     query = (
         "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
-        " WHERE m.shadowed = 0"
+        f" WHERE m.shadowed = 0{'' if with_private else ' AND m.private = 0'}"
     )
     if memories is None:
         return sql.execute(query).fetchall()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from mimo.errors import MindError
+from mimo.config import other_machine
+from mimo.errors import Invalid, MindError
 
 if TYPE_CHECKING:
     from mimo.config import Config
@@ -53,12 +54,27 @@ def open_embedder(setting: str | None = None) -> Embedder:
     return OwnModel(setting)
 
 
-def open_encoder(settings: Config) -> Embedder | None:
+def is_elsewhere(encoder: Embedder) -> bool:
+    """Returns whether an encoder is on another machine, which must get no private text."""
+    return getattr(encoder, "is_elsewhere", False)
+
+
+def open_encoder(settings: Config, *, stays_here: bool = False) -> Embedder | None:
     """Returns the encoder for the settings `embedding.…`; None if it is off, or without numpy.
 
-    Raises `Invalid` if the user's own encoder can't be used.
+    With `stays_here`, it is the packaged one instead of one on another machine. Raises `Invalid` if
+    the user's own encoder can't be used, or its machine was not allowed to get texts.
     """
     place = settings["embedding.encoder"]
+    if host := other_machine(place):
+        if stays_here:
+            place = "on"
+        elif host != settings["embedding.other_host"].lower():
+            raise Invalid(
+                f"embedding.encoder: `{host}` is another machine, which would get the texts of"
+                " memories; `embedding.other_host` does not name it",
+                hint=f"to allow that: `mind config --user embedding.other_host {host}`",
+            )
     if place == "off":
         return None
     try:

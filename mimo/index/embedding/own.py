@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from mimo import disk
+from mimo.config import other_machine
 from mimo.data.loads import loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
@@ -188,13 +189,18 @@ def _pair(arrays: dict[str, Array], name: str) -> tuple[Array, Array]:
 
 
 class ServerEncoder:
-    """An `Embedder` that asks a server on this machine with OpenAI's API of embeddings."""
+    """An `Embedder` that asks a server with OpenAI's API of embeddings; redirects are errors."""
 
     def __init__(self, options: Options) -> None:
         """Takes the options, whose address is checked already. The server is not asked yet."""
         self._options = options
         self._address = urlsplit(options.place)
         self._dims = options.dimensions
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True if the server is on another machine."""
+        return bool(other_machine(self._options.place))
 
     @property
     def model(self) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 
 from mimo.data.cache import Cache
@@ -122,16 +122,24 @@ class Meanings:
             stored.update(new)
         return [stored.get(name, b"") for name in names]
 
-    def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> Compared | None:
+    def compared(
+        self,
+        sql: sqlite3.Connection,
+        text: str,
+        filter: Filter,
+        best: Iterable[tuple[int, int]] = (),
+    ) -> Compared | None:
         """Returns the comparison of a query with the memories that pass a filter.
 
-        Makes some missing vectors first. Returns None if there are none.
+        Makes some missing vectors first: all of a short store, or those of the first units in
+        `best`, each given as the key of a memory and the unit's number. Returns None if there are
+        no vectors.
         """
         query = self.encoder.encode(text)
         if not query:
             return None
         if lacking := self._lacking_vectors(sql):
-            self._catch_up(sql, lacking)
+            self._catch_up(sql, lacking, best)
             lacking = self._lacking_vectors(sql)
         self.is_behind = bool(lacking)
         state = self.vectors.state()
@@ -205,23 +213,35 @@ class Meanings:
             self.vectors.note_complete(f"{identity} {revision}")
         return self._lacking
 
-    def _catch_up(self, sql: sqlite3.Connection, lacking: Mapping[int, int]) -> None:
-        """Makes some of the missing vectors.
+    def _catch_up(
+        self,
+        sql: sqlite3.Connection,
+        lacking: Mapping[int, int],
+        best: Iterable[tuple[int, int]],
+    ) -> None:
+        """Makes some of the missing vectors: all of a short store, or those of the best units.
 
         The amount of text is limited, not the time: equal stores give equal answers on any machine.
         """
-        wanted: list[str] = []
-        is_short = sum(lacking.values()) <= SHORT_STORE
-        left = SHORT_CHARACTERS if is_short else MOST_CHARACTERS
-        for key in _in_order(sql, lacking):
-            for record in rows.by_key(sql, [key]).values():
-                texts = document(record).unit_texts
-                stored = self.vectors.known(map(name_of, texts))
-                wanted += [text for text in texts if name_of(text) not in stored]
-                left -= sum(map(len, texts))
-            if left <= 0:
-                break
-        self.of(wanted, most=SHORT_STORE if is_short else MOST_AT_ONCE)
+        if sum(lacking.values()) <= SHORT_STORE:
+            records = rows.by_key(sql, list(lacking))
+            texts = [
+                text
+                for key in _in_order(sql, lacking)
+                for text in document(records[key]).unit_texts
+            ]
+            most, left = SHORT_STORE, SHORT_CHARACTERS
+        else:
+            # If no word was found, some of the newest memories are compared at least.
+            best = list(best) or [(key, 0) for key in _in_order(sql, lacking)]
+            best = [(key, number) for key, number in best if key in lacking][:MOST_AT_ONCE]
+            records = rows.by_key(sql, [key for key, _ in best])
+            texts = [document(records[key]).unit_texts[number] for key, number in best]
+            most, left = MOST_AT_ONCE, MOST_CHARACTERS
+        made = self.vectors.known(map(name_of, texts))
+        missing = [text for text in texts if name_of(text) not in made]
+        sums = accumulate(map(len, missing), initial=0)
+        self.of([text for text, sum in zip(missing, sums, strict=False) if sum < left], most=most)
 
 
 def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:

@@ -97,8 +97,14 @@ class Source(Protocol):
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of an encoded query with each of `names` that has a static vector."""
 
-    def compared(self, text: str, filter: Filter) -> Compared | None:
-        """Returns the encoder's comparison; None without an encoder, or if it can't read `text`."""
+    def compared(
+        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+    ) -> Compared | None:
+        """Returns the encoder's comparison; None without an encoder, or if it can't read `text`.
+
+        `best` are the keys of the memories that words find, best first, each with the number of its
+        best unit: these may get missing vectors.
+        """
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs; none for what can't be read."""
@@ -163,7 +169,8 @@ def _compared(
     notice: str | None = None
     cosines = Cosines({})
     try:
-        if compared := source.compared(request.text, request.filter):
+        best = [(match.key, match.unit) for match in ranked]
+        if compared := source.compared(request.text, request.filter, best):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
                 notice = f"texts without vectors, whose meaning is estimated: {compared.missing:,}"

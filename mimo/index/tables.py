@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from _thread import allocate_lock
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -125,10 +125,12 @@ class Tables:
         """Returns the cosine of a query with each static vector."""
         return self._kept.vectors.cosines(query, names) if self._kept.vectors else _NONE
 
-    def compared(self, text: str, filter: Filter) -> Compared | None:
+    def compared(
+        self, text: str, filter: Filter, best: Iterable[tuple[int, int]]
+    ) -> Compared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
         meanings = self._kept.meanings()
-        return meanings.compared(self._sql, text, filter) if meanings else None
+        return meanings.compared(self._sql, text, filter, best) if meanings else None
 
     def stored(self, keys: Collection[int]) -> dict[int, Stored]:
         """Returns memories by key with all that ranking needs."""

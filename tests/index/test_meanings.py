@@ -96,6 +96,30 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
     store.close()
 
 
+def test_a_search_of_a_longer_store_encodes_the_best_units_by_words(tmp_path):
+    store = Index.open(tmp_path / "long", open_embedder())
+    store.encoder = packaged_encoder
+    page = "\n\n".join(f"Step {n}: {'pour the water ' * 20}" for n in range(9))
+    notes = {f"n{n}": f"Port {n} is for worker {n}" for n in range(400)}
+    write(store, {"page": f"{page}\n\nThe kettle is in the cellar", **notes})
+
+    store.search(
+        "is a kettle near the printer, or upstairs?",
+        filter=Filter(),
+        limit=5,
+        threshold=0.0,
+        now=NOW,
+    )
+
+    units = store.ask(lambda sql: sql.execute("SELECT vector, tokens FROM units").fetchall())
+    assert store.meanings
+    made = store.meanings.vectors.known(name for name, _ in units)
+    assert [tokens for name, tokens in units if name in made] == [
+        tokens for _, tokens in units if "kettl" in tokens
+    ]
+    store.close()
+
+
 def test_vectors_are_made_once(index):
     index.make_meanings(lambda done, of: None)
     assert index.make_meanings(lambda done, of: None) == 0

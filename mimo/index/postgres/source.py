@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from math import log
@@ -248,7 +248,9 @@ class SharedSource:
         """Returns the cosine of a query with each static vector."""
         return self._cosines(self.embedder, query, names, LENGTH)
 
-    def compared(self, text: str, filter: Filter) -> SharedCompared | None:
+    def compared(
+        self, text: str, filter: Filter, _: Iterable[tuple[int, int]]
+    ) -> SharedCompared | None:
         """Returns the encoder's comparison of a query with the memories that pass the filter."""
         encoder = self._encoder()
         query = encoder.encode(text) if encoder else b""

@@ -106,6 +106,10 @@ class Conflict(StorageFailed):
     """Another process changed or created a file."""
 
 
+class Misread(ValueError):
+    """A value in a database that mind did not write, so the database is damaged."""
+
+
 class LaterFormat(StorageFailed):
     """A later version of mind wrote the data, in a format that this version does not know."""
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from _thread import RLock
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from mimo import disk
 from mimo.disk import WAIT_SECONDS
+from mimo.errors import LaterFormat, Misread, StorageFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,3 +179,178 @@ def is_busy(error: sqlite3.Error) -> bool:
 def _is_stuck(error: sqlite3.Error) -> bool:
     """Returns whether SQLite itself has waited for a process that sets up the memory of all."""
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_PROTOCOL
+
+
+_STATEMENTS = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL"
+
+
+class Database:
+    """One database with a fixed schema; may be used by several threads and processes at once.
+
+    If it is damaged, it is refused, and stays as it is. A file that is removed or replaced while it
+    is open is opened again.
+    """
+
+    consequence = ""
+    """The part of the message about damage that follows the reason."""
+    hint = "it is local and not in git; remove it, and mind creates a new one"
+
+    def __init__(
+        self,
+        path: Path | Callable[[], Path],
+        schema: str,
+        number: int = 0,
+        *,
+        durable: bool = True,
+        failure: type[StorageFailed] = StorageFailed,
+    ) -> None:
+        """Takes the path, or a function that checks it, and the schema with its `user_version`.
+
+        Nothing is opened yet. A clone may bring a database with triggers, so a file is refused
+        unless its schema is exactly ours. A later version sets a higher `user_version`.
+        Data that is not `durable` may be lost if the machine fails. `failure` is the error for
+        damage.
+        """
+        self._failure = failure
+        self._path, self._number, self._durable = path, number, durable
+        self._schema = list(zip(schema.split(";\n")))
+        self._lock = RLock()
+        self._open: Connection | None = None
+        self._inode = 0
+        self.openings = 0
+        """The number of times that the file was opened."""
+
+    @property
+    def path(self) -> Path:
+        """Returns the path. Raises `StorageFailed` if it leads through a link."""
+        return self._path if isinstance(self._path, Path) else self._path()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection | None]:
+        """Gives a connection, or None if the file is missing. Raises `StorageFailed`."""
+        with self._lock:
+            try:
+                yield self._connection()
+            except (sqlite3.DatabaseError, UnicodeDecodeError, Misread) as error:
+                raise self._failed(error) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Gives a connection in a transaction, which is committed if the block succeeds.
+
+        Raises `StorageFailed`.
+        """
+        with self.reading() as opened:
+            connection = opened or self._connection(create=True)
+            if connection is None:  # Only for the type checker.
+                raise FileNotFoundError(self.path)
+            begin(connection)
+            try:
+                self.check_schema(connection)
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+
+    def close(self) -> None:
+        """Closes the file, if it was opened; the next use opens it again."""
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    __del__ = close
+
+    def check_schema(self, connection: Connection) -> None:
+        """Raises `LaterFormat`, or the error for damage, if the schema is not ours."""
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+        if number > max(self._number, 1):
+            LaterFormat.check(f"`{self.path}`", number, self._number or 1)
+        if number != self._number or connection.execute(_STATEMENTS).fetchall() != self._schema:
+            raise Misread("mind did not create it")
+
+    def is_expected(self) -> bool:
+        """Returns whether a missing file has content, which is imported when it is created."""
+        return False
+
+    def fill(self, connection: Connection) -> None:
+        """Adds the first content, in the transaction that creates the tables."""
+
+    def _connection(self, *, create: bool = False) -> Connection | None:
+        """Returns the connection to the file that has the path now.
+
+        Returns None if it is missing, unless it is to be created.
+        """
+        path = self._path if isinstance(self._path, Path) else self._path()
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            status = None
+        except OSError as error:
+            raise _unusable(path, error) from error
+        if self._open is not None and (status is None or status.st_ino != self._inode):
+            self.close()
+        if self._open is not None or not (status or create or self.is_expected()):
+            return self._open
+        if status and (disk.is_foreign(status) or not S_ISREG(status.st_mode)):
+            raise Misread("not a file of the user")
+        try:
+            disk.make_folder(path.parent)
+            mode = "rw" if status else "rwc"
+            connection = connect(path, mode=mode, wait=disk.WAIT_SECONDS)
+        except OSError as error:
+            raise _unusable(path, error) from error
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            if self._durable:
+                # The journal stays, so a commit is durable without flushing the folder. Without a
+                # log file, the database is readable in a folder that can't be written. A large
+                # change must not make readers wait before it is committed.
+                connection.execute("PRAGMA journal_mode = TRUNCATE")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA cache_spill = OFF")
+            else:
+                connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA secure_delete = ON")
+            if not connection.execute(_STATEMENTS).fetchone():
+                self._create(connection)
+            self.check_schema(connection)
+            self._inode = path.lstat().st_ino
+        except BaseException:
+            connection.close()
+            raise
+        self._open = connection
+        self.openings += 1
+        return connection
+
+    def _create(self, connection: Connection) -> None:
+        """Creates the tables, unless another process has."""
+        if not self._durable:
+            connection.execute("PRAGMA journal_mode = WAL")
+        begin(connection)
+        if not connection.execute(_STATEMENTS).fetchone():
+            for (statement,) in self._schema:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {self._number}")
+            self.fill(connection)
+        connection.execute("COMMIT")
+
+    def _failed(self, error: Exception) -> StorageFailed:
+        """Returns the error to raise for one of a block that uses the database."""
+        if isinstance(error, Misread) or is_damage(error):
+            self.close()
+            return self._failure(
+                f"`{self.path}` is damaged ({error}){self.consequence}",
+                hint=self.hint,
+                details={"path": str(self.path)},
+            )
+        is_held = isinstance(error, sqlite3.Error) and is_busy(error)
+        return disk.busy(self.path) if is_held else _unusable(self.path, error)
+
+
+def _unusable(path: Path, error: Exception) -> StorageFailed:
+    return StorageFailed(
+        f"`{path}` can't be used: {error}",
+        hint="check the disk's free space and the folder's permissions",
+    )

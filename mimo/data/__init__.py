@@ -9,10 +9,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Misread(ValueError):
-    """A value of a cache that mind did not write, so the cache is damaged."""
-
-
 class Schema(NamedTuple):
     """The tables of a cache, see `mimo.data.cache`; here, as that loads SQLite."""
 

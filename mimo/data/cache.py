@@ -19,8 +19,8 @@ from _thread import RLock
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 
 from mimo import disk, sqlite
-from mimo.data import Misread, Schema
-from mimo.errors import StorageFailed
+from mimo.data import Schema
+from mimo.errors import Misread, StorageFailed
 from mimo.sqlite import Connection, is_busy
 
 TYPE_CHECKING = False

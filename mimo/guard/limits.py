@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
@@ -18,7 +19,8 @@ from mimo.data.loads import loads
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
-from mimo.store.local import LocalDatabase
+from mimo.sqlite import Database
+from mimo.store import files
 from mimo.store.projects import own_name
 
 if TYPE_CHECKING:
@@ -100,7 +102,7 @@ class Limits:
         Without a root, only the calls of this process are counted.
         """
         self._root, self._owner = root, owner
-        self._database: LocalDatabase | None = None
+        self._database: Database | None = None
         self._own: sqlite3.Connection | None = None
         self._lock = allocate_lock()
 
@@ -115,7 +117,9 @@ class Limits:
                 try:
                     if self._database is None:
                         name = f"{own_name('limits', self._owner())}.db"
-                        self._database = LocalDatabase(self._root, name, _SCHEMA, durable=False)
+                        self._database = Database(
+                            partial(files.local, self._root, name), _SCHEMA, durable=False
+                        )
                     with self._database.writing() as connection:
                         return _take_all(connection, limits, now)
                 except StorageFailed:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
-from mimo.data import Misread
+from mimo.errors import Misread
 from mimo.index.schema import (
     COLUMNS,
     CURRENT,
@@ -71,12 +71,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @contextmanager
 def open_index(
-    folder: Path, owner: str, approves: Approves, root: Path, few: Collection[str] | None = None
+    folder: Path, owner: str, approves: Approves, root: Path, allowed: Collection[str] | None = None
 ) -> Iterator[Glance | None]:
     """Yields the index of a folder, or None; one that `owner` has not made is empty.
 
-    Its memories from files that have changed since are left out. If approved texts are few, `few`
-    has all their digests, and other memories are not read.
+    Its memories from files that have changed since are left out. If approved texts are few,
+    `allowed` has all their digests, and other memories are not read.
     """
     approvals = Approvals()
     approvals.approves = approves
@@ -86,7 +86,7 @@ def open_index(
             yield None
         else:
             with tables.reading() as sql:
-                yield Glance(sql, root, few)
+                yield Glance(sql, root, allowed)
     finally:
         tables.close()
 
@@ -103,7 +103,7 @@ class Glance:
         self,
         sql: sqlite3.Connection,
         root: Path | None = None,
-        few: Collection[str] | None = None,
+        allowed: Collection[str] | None = None,
     ) -> None:
         """Takes a connection on which all reads see the same state.
 
@@ -113,9 +113,9 @@ class Glance:
         self._root = root
         self._approved, self._kept, self._units = _APPROVED, _WHERE_KEPT, ""
         self._by, self._by_importance = "", "INDEXED BY memories_important"
-        if few is not None:
-            query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(few)})"
-            keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, few)]))
+        if allowed is not None:
+            query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(allowed)})"
+            keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, allowed)]))
             self._approved, self._kept = f"m.key IN ({keys})", "1"
             # Without `+`, FTS5 would look for the words once for each unit.
             self._units = f"AND +words.rowid IN (SELECT key FROM units WHERE memory IN ({keys}))"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import accumulate, pairwise
 
-from mimo.data import Misread
 from mimo.disk import Stamp
+from mimo.errors import Misread
 from mimo.frozen import NamedTuple, frozen
 from mimo.index.schema import (
     COLUMNS,

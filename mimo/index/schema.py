@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 from mimo import disk
-from mimo.data import Misread, Schema
+from mimo.data import Schema
+from mimo.errors import Misread
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from mimo import disk
-from mimo.data import Misread, Schema
+from mimo.data import Schema
 from mimo.data.cache import Cache
-from mimo.errors import StorageFailed
+from mimo.errors import Misread, StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.cosine import LENGTH, NUMPY_PAYS, clipped, cosines, first
 from mimo.index.embedding import ENCODED_LENGTH

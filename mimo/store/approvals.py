@@ -27,19 +27,19 @@ import json
 import os
 import sqlite3
 import time
-from _thread import RLock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from stat import S_ISREG
 
 from mimo import disk, sqlite
 from mimo.data.loads import loads
-from mimo.errors import LaterFormat, StorageFailed
+from mimo.errors import Misread, StorageFailed
+from mimo.sqlite import Database
 from mimo.store import files
 from mimo.store.location import GitAnswers
+from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ _EARLIER = "trust"
 """The folder of versions up to 1.1."""
 _IMPORTING, _IMPORTED = "trust-importing", "trust-earlier"
 """Its names while it is imported, and from then on."""
-_SCHEMA = """
-CREATE TABLE project (
+_SCHEMA = """CREATE TABLE project (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, folder TEXT NOT NULL,
     follow TEXT, answers TEXT, version INTEGER NOT NULL
 );
@@ -67,8 +66,7 @@ CREATE TABLE approval (
 ) WITHOUT ROWID;
 CREATE TABLE checkpoint (
     project INTEGER NOT NULL, id TEXT NOT NULL, branch TEXT, PRIMARY KEY (project, id)
-) WITHOUT ROWID;
-PRAGMA user_version = 1"""
+) WITHOUT ROWID"""
 _PROJECT = "SELECT id, follow, answers, version FROM project WHERE key = ?"
 _TEXTS = "SELECT DISTINCT lower(hex(digest)) FROM approval WHERE project = ? AND instr(?, state)"
 """The texts that have one of some states. No state is a part of another one."""
@@ -81,60 +79,46 @@ _LOOKUPS_A_PAGE = 2
 _KINDS = {"values": "value", "procedures": "procedure", "sources": "source", "edges": "edge"}
 """The kinds of the files in some folders of `.mind/`; others are memories."""
 NO_PATHS: Mapping[str, str] = {}
+_NAMES_LIST = f"{'0' * 24}{b'list'.hex()}"
+"""The start of the first line of `approved` if it names a sorted list by 32 random digits."""
+_MOST_BYTES = 1_000_000_000
 
 
 class Damaged(StorageFailed):
     """The database contradicts itself or is not the user's own, so no text is trusted."""
 
 
-class Database:
+class ApprovalDatabase(Database):
     """The approvals of all projects of a home; threads and processes can use it at once."""
+
+    consequence = ", so no text is trusted"
+    hint = "run `mind trust` to approve again"
 
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
-        self.path = home / NAME
-        self._lock = RLock()
-        self._open: sqlite.Connection | None = None
-        self._inode = 0
-        self._openings = 0
-
-    def close(self) -> None:
-        """Closes the file, which the next use opens again."""
-        with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
-
-    __del__ = close
-
-    @contextmanager
-    def using(self, *, creates: bool = False) -> Iterator[sqlite.Connection]:
-        """Gives the connection. Raises `StorageFailed`.
-
-        Without a database it is one to an empty database in memory, unless the block creates one.
-        """
-        with self._lock:
-            try:
-                yield self._connection(creates=creates)
-            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                raise self._failure(error) from error
+        super().__init__(home / NAME, _SCHEMA, 1, failure=Damaged)
+        self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
 
     def ask(self, query: str, *values: object) -> list[Any]:
         """Returns the rows that a query selects. Raises `StorageFailed`."""
-        with self.using() as sql:
-            return sql.execute(query, values).fetchall()
+        with self.reading() as sql:
+            return sql.execute(query, values).fetchall() if sql else []
 
     def approvals(self, key: str, last: Approvals) -> Approvals:
         """Returns the approvals of a project: `last` itself if they have not changed since.
 
         Raises `StorageFailed`.
         """
-        with self.using() as sql:
-            (number,) = sql.execute("PRAGMA data_version").fetchone()
-            seen = (self._openings, number, sql.total_changes)
-            if last.key != key or last.seen != seen:
-                self._check(sql)  # A later version may have changed it while it was open.
-                row = sql.execute(_PROJECT, (key,)).fetchone() or ()
+        with self.reading() as sql:
+            seen: tuple[int, ...] = ()
+            if sql:
+                (number,) = sql.execute("PRAGMA data_version").fetchone()
+                seen = (self.openings, number, sql.total_changes)
+            if last.key != key or last.seen != seen or last.failure:
+                row = ()
+                if sql:
+                    self.check_schema(sql)  # It may have changed while it was open.
+                    row = sql.execute(_PROJECT, (key,)).fetchone() or ()
                 if last.key != key or last.row != row or last.failure:
                     last = Approvals(key, row, self.ask)
                 last.seen = seen
@@ -146,18 +130,11 @@ class Database:
 
         Raises `StorageFailed`.
         """
-        with self.using(creates=True) as sql:
-            sqlite.begin(sql)
-            try:
-                self._check(sql)
-                before, change = sql.total_changes, Change(sql, key)
-                yield change
-                if sql.total_changes != before:
-                    change.set(version=int.from_bytes(os.urandom(7)))
-                sql.execute("COMMIT")
-            finally:
-                if sql.in_transaction:
-                    sql.rollback()
+        with self.writing() as sql:
+            before, change = sql.total_changes, Change(sql, key)
+            yield change
+            if sql.total_changes != before:
+                change.set(version=int.from_bytes(os.urandom(7)))
 
     def unstored(self, last: Approvals, change: Callable[[Change], object]) -> Approvals:
         """Returns approvals after a change in memory only. Raises `StorageFailed`.
@@ -165,7 +142,9 @@ class Database:
         They apply until another process changes those on the disk.
         """
         copy = sqlite.connect(None)
-        with self.using() as sql:
+        with self.reading() as sql:
+            if sql is None:
+                return last
             sql.backup(copy)
         change(Change(copy, last.key))
 
@@ -178,9 +157,9 @@ class Database:
 
     def check(self) -> None:
         """Reads the whole database. Raises `StorageFailed`, and `Damaged` if it is damaged."""
-        ((answer,),) = self.ask("PRAGMA quick_check(1)")
-        if answer != "ok":
-            raise self._damaged(answer)
+        with self.reading() as sql:
+            if sql and (answer := sql.execute("PRAGMA quick_check(1)").fetchone()) != ("ok",):
+                raise Misread(*answer)
 
     def set_aside(self) -> Path:
         """Renames the database, so that the next approval begins an empty one.
@@ -194,94 +173,23 @@ class Database:
                 files.rename(path, path.with_name(f"{path.name}.damaged"))
         return self.path.with_name(f"{NAME}.damaged")
 
-    def _connection(self, *, creates: bool) -> sqlite.Connection:
-        """Returns the open connection; opens it again if the file was removed or replaced."""
-        try:
-            status = self.path.lstat()
-        except FileNotFoundError:
-            status = None
-        except OSError as error:
-            raise files.failure("read", self.path, error) from error
-        inode = status.st_ino if status else 0
-        if self._open is None or inode != self._inode or (creates and not inode):
-            if self._open is not None:
-                self.close()
-            if status and (disk.is_foreign(status) or not S_ISREG(status.st_mode)):
-                raise self._damaged("not a file of the user")
-            importing = self.path.with_name(_IMPORTING)
-            earlier = self.path.with_name(_EARLIER)
-            if status or creates or earlier.is_dir() or importing.is_dir():
-                self._open = self._opened("rw" if status else "rwc")
-                inode = self.path.lstat().st_ino
-            else:
-                self._open = sqlite.connect(None)
-                _create_tables(self._open)
-            self._inode = inode
-            self._openings += 1
-        return self._open
+    # The approvals of versions up to 1.1.
 
-    def _opened(self, mode: str) -> sqlite.Connection:
-        try:
-            disk.make_folder(self.path.parent)
-            connection = sqlite.connect(self.path, mode=mode, wait=disk.WAIT_SECONDS)
-        except OSError as error:
-            raise files.failure("open", self.path, error) from error
-        try:
-            # The journal stays, so a commit is durable without flushing the folder. A large change
-            # must not make readers wait before it is committed.
-            connection.execute("PRAGMA journal_mode = TRUNCATE")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA cache_spill = OFF")
-            connection.execute("PRAGMA secure_delete = ON")  # For purged ids.
-            if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-                self._create(connection)
-            self._check(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+    def is_expected(self) -> bool:
+        """Returns whether there are approvals of an earlier version."""
+        return self._earlier.is_dir() or self._importing.is_dir()
 
-    def _check(self, connection: sqlite.Connection) -> None:
-        """Raises `LaterFormat`, or `Damaged`, for another format than ours."""
-        (number,) = connection.execute("PRAGMA user_version").fetchone()
-        if number != 1:
-            LaterFormat.check(f"the trust store `{self.path}`", number)
-            raise self._damaged(f"it has format {number}")
+    def fill(self, connection: sqlite.Connection) -> None:
+        """Imports the approvals of an earlier version."""
+        with files.reported("read", self._earlier):
+            if self._earlier.is_dir() and not self._importing.is_dir():
+                self._earlier.rename(self._importing)
+            _import_all(self._importing, lambda key: Change(connection, key))
 
     def _create(self, connection: sqlite.Connection) -> None:
-        """Creates the tables, unless another process has, and imports earlier approvals."""
-        earlier, importing = (self.path.with_name(name) for name in (_EARLIER, _IMPORTING))
-        sqlite.begin(connection)
-        if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            _create_tables(connection)
-            with files.reported("read", earlier):
-                if earlier.is_dir() and not importing.is_dir():
-                    earlier.rename(importing)
-                _import_earlier(connection, importing)
-        connection.execute("COMMIT")
+        super()._create(connection)
         with suppress(OSError):
-            importing.rename(self.path.with_name(_IMPORTED))
-
-    def _failure(self, error: sqlite3.DatabaseError | UnicodeDecodeError) -> StorageFailed:
-        """Returns the error for one of SQLite; closes a damaged database."""
-        # Text that is not UTF-8 has no code, and a missing table or column that of any mistake.
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "no such" in str(error):
-            self.close()
-            return self._damaged(str(error))
-        if isinstance(error, sqlite3.Error) and sqlite.is_busy(error):
-            return disk.busy(self.path)
-        return StorageFailed(
-            f"`{self.path}` can't be used: {error}",
-            hint="check the disk's free space and the folder's permissions",
-        )
-
-    def _damaged(self, reason: str) -> Damaged:
-        return Damaged(
-            f"`{self.path}` is damaged ({reason}), so no text is trusted",
-            hint="run `mind trust` to approve again",
-            details={"path": str(self.path)},
-        )
+            self._importing.rename(self._importing.with_name(_IMPORTED))
 
 
 class Approvals:
@@ -290,12 +198,12 @@ class Approvals:
     def __init__(self, key: str, row: tuple[Any, ...] = (), ask: _Ask = lambda *_: []) -> None:
         """Takes the key, the row of the project, and a function that returns rows of a query.
 
-        Raises `sqlite3.DatabaseError` if mind did not write the row.
+        Raises `Misread` if mind did not write the row.
         """
         self.key, self.row, self._ask = key, row, ask
         self.id, follow, answers, _ = row or (0, None, None, 0)
         if follow not in (None, "on", "off"):
-            raise sqlite3.DatabaseError(f"the row of a project has `{follow}`")
+            raise Misread(f"the row of a project has `{follow}`")
         self.seen: tuple[int, ...] = ()
         """The version of the database that was read last."""
         self.has_begun = follow is not None
@@ -427,31 +335,6 @@ class Change:
         self._sql.execute(query, (self._id, -len(end), end))
 
 
-def _create_tables(sql: sqlite3.Connection) -> None:
-    for statement in _SCHEMA.split(";\n"):
-        sql.execute(statement)
-
-
-def _import_earlier(sql: sqlite3.Connection, folder: Path) -> None:
-    """Adds the approvals of earlier versions. Raises `OSError` if a file can't be read."""
-    from mimo.store.earlier_approvals import read_all
-
-    for project in read_all(folder):
-        change = Change(sql, project.key)
-        for id, branch in project.checkpoints.items():
-            change.add_checkpoints([id], branch)
-        try:
-            seen = None if project.answers is None else _parsed(project.answers)
-        except sqlite3.DatabaseError:
-            continue
-        if project.follow is not None:
-            change.set(follow="on" if project.follow else "off", folder=project.folder)
-        if seen is not None:
-            change.set_answers(seen)
-        for state, digests in project.texts.items():
-            change.add(state, digests)
-
-
 def kind_of(path: str) -> str:
     """Returns the kind of a file by its path relative to the project; empty if it is unknown."""
     if path in ("", files.POLICY):
@@ -463,10 +346,78 @@ def kind_of(path: str) -> str:
 
 
 def _parsed(answers: str) -> GitAnswers:
-    """Returns answers of git. Raises `sqlite3.DatabaseError` if mind did not write them."""
+    """Returns answers of git. Raises `Misread` if mind did not write them."""
     try:
         plain = loads(answers).items()
         lists = {name: tuple(value) for name, value in plain if isinstance(value, list)}
         return GitAnswers(**{**dict(plain), **lists})
     except (ValueError, TypeError, AttributeError) as error:
-        raise sqlite3.DatabaseError(f"the row of a project has other answers: {error}") from None
+        raise Misread(f"the row of a project has other answers: {error}") from None
+
+
+# The approvals of versions up to 1.1. `$MIND_HOME/trust/` had a folder for each project, named by
+# its key:
+#
+# `approved`   digests of approved texts, one on each line; an interrupted write left a torn line
+# `approved-…` the earlier ones, sorted, if the first line of `approved` names this file
+# `reviewed`, `committed`, `signed`, `followed`   the digests of the texts with these states
+# `state.json` whether later changes are followed; missing if the user ended all approvals
+# `git.json`   the last answers of git
+# `made`       the checkpoints that were saved here, each with its branch
+
+
+def _import_all(folder: Path, change_of: Callable[[str], Change]) -> None:
+    """Adds the approvals of each project to the change of its key.
+
+    Those of damaged lists are left out. Raises `OSError` if a file can't be read.
+    """
+    for path in sorted(folder.glob("[0-9a-f]" * 64)):
+        change = change_of(path.name)
+        for line in (_content(path / "made") or b"").decode("utf-8", "replace").split("\n")[:-1]:
+            id, tab, branch = line.partition("\t")
+            change.add_checkpoints([id] if tab else (), branch or None)
+        with suppress(ValueError, TypeError, KeyError):  # Its texts are in the review again.
+            _import_texts(path, change)
+
+
+def _import_texts(folder: Path, change: Change) -> None:
+    """Adds the texts of a project. Raises `ValueError`, `TypeError` and `KeyError`, with none."""
+    if (data := _content(folder / "state.json")) is None:
+        return
+    state, answers = loads(data), _content(folder / "git.json")
+    follow, in_git = state["follow"], state["git"]
+    if not isinstance(follow, bool) or state.get("format", 1) != 1:
+        raise ValueError(folder)
+    if in_git and answers is None:  # Every commit would count as new.
+        raise ValueError(folder)
+    seen = _parsed(answers.decode()) if in_git and answers else None
+    texts = {name: _lines(folder / name) for name in ("committed", "signed", "followed")}
+    approved, reviewed = _lines(folder / "approved"), _lines(folder / "reviewed")
+    for name in [line for line in approved if line.startswith(_NAMES_LIST)]:
+        approved.remove(name)
+        approved |= _lines(folder / f"approved-{name.removeprefix(_NAMES_LIST)}", is_optional=False)
+    texts |= {"approved": approved, "reviewed": reviewed & approved}
+    change.set(follow="on" if follow else "off", folder=str(state["path"]))
+    if seen is not None:
+        change.set_answers(seen)
+    for name, digests in texts.items():
+        change.add(name, digests)
+
+
+def _lines(path: Path, *, is_optional: bool = True) -> set[str]:
+    """Returns the digests in a list. Raises `ValueError` if a whole line is not a digest."""
+    data = _content(path)
+    if data is None and not is_optional:
+        raise ValueError(path)
+    lines = (data or b"").decode("ascii").split("\n")[:-1]
+    if not all(map(compiled("[0-9a-f]{64}").fullmatch, lines)):
+        raise ValueError(path)
+    return set(lines)
+
+
+def _content(path: Path) -> bytes | None:
+    """Returns the content of a file; None if it is missing. Raises `OSError`."""
+    try:
+        return disk.read(path, limit=_MOST_BYTES)
+    except FileNotFoundError:
+        return None

@@ -36,10 +36,10 @@ from mimo.store.approvals import (
     NO_PATHS,
     REVIEWED,
     SIGNED,
+    ApprovalDatabase,
     Approvals,
     Change,
     Damaged,
-    Database,
 )
 from mimo.store.files import ALONE
 from mimo.store.location import GitAnswers, Location, locate
@@ -130,7 +130,7 @@ class Trust:
         self._home, self._root = home, root
         self._only = tuple(only)
         self._globs = globs
-        self._database = Database(home)
+        self._database = ApprovalDatabase(home)
         self.close = self._database.close
         """Closes the database, which the next use opens again."""
         self._approvals = Approvals("")
@@ -227,7 +227,7 @@ class Trust:
         self._checker = parts, trusted
         return trusted
 
-    def few(self, limit: int) -> frozenset[str] | None:
+    def trusted_digests(self, limit: int) -> frozenset[str] | None:
         """Returns the digests of all trusted texts if there are at most `limit`, else None."""
 
         def read(current: Approvals) -> frozenset[str] | None:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.value import MAX_BYTES, packed
 from mimo.memory.ids import SUFFIX, check_key, check_namespace, is_passing, stem_of
 from mimo.memory.model import Problem
+from mimo.sqlite import Database
 from mimo.store import files
-from mimo.store.local import LocalDatabase
 from mimo.store.locks import lock
 from mimo.store.projects import own_name
 
@@ -209,7 +210,9 @@ class Values:
         self._is_later = is_later
         self.secret = disk.sha256(f"cursors {owner}".encode())
         self._files = ValueFiles(root)
-        self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
+        self._database = Database(
+            partial(files.local, root, f"{own_name('values', owner)}.db"), _SCHEMA
+        )
 
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed` if it can't be read."""

@@ -17,9 +17,9 @@ from threading import Barrier, Thread
 import pytest
 
 from mimo import disk
-from mimo.data import Misread, Schema
+from mimo.data import Schema
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged, remove_earlier
-from mimo.errors import StorageFailed
+from mimo.errors import Misread, StorageFailed
 from mimo.sqlite import Connection, files_of
 
 SCHEMA = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER NOT NULL)")
@@ -376,7 +376,8 @@ def test_threads_that_find_damage_at_once_replace_the_file_once(folder: Path) ->
 PROGRAM = """
     import sys
     from pathlib import Path
-    from mimo.data import Misread, Schema
+    from mimo.data import Schema
+from mimo.errors import Misread
     from mimo.data.cache import Cache
 
     schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")

@@ -21,10 +21,10 @@ from mimo.errors import MindError, StorageFailed
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
+from mimo.sqlite import Database
 from mimo.store import append_log, files, locks
 from mimo.store.accesses import Accesses
 from mimo.store.files import digest
-from mimo.store.local import LocalDatabase
 
 COMMANDS = all_commands()
 
@@ -132,7 +132,7 @@ def test_all_waits_of_a_command_have_one_limit(
 @pytest.mark.attack("lock held for ever")
 def test_a_database_that_is_held_is_named(mind: Mind) -> None:
     schema = "CREATE TABLE t (a INTEGER)"
-    first, second = (LocalDatabase(mind.project.root, "held.db", schema) for _ in range(2))
+    first, second = (Database(mind.folder / ".local" / "held.db", schema) for _ in range(2))
     with disk.shared(), first.writing():
         disk.current()._left = 0.0
         with (

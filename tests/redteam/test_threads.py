@@ -267,7 +267,7 @@ def test_an_approval_is_kept_while_another_call_reads_the_approvals_again(
     approvals = Trust(home, root)
     approvals.approve([ONE])
     Trust(home, root).approve([TWO])  # Another process.
-    held_up.at(stored.Database, "approvals")
+    held_up.at(stored.ApprovalDatabase, "approvals")
     held_up.run(lambda: approvals.approved(ONE), lambda: approvals.approve([THREE]))
     assert approvals.approved(THREE)
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from mimo import sqlite
 from mimo.errors import StorageFailed
 from mimo.store import approvals
-from mimo.store.approvals import Approvals, Database
+from mimo.store.approvals import ApprovalDatabase, Approvals
 from mimo.store.location import GitAnswers
 from mimo.store.trust import Trust
 from tests.conftest import git
@@ -131,7 +131,7 @@ class Two(RuleBasedStateMachine):
             assert {text for text in MANY if trust.approved(text)} == expected
             assert set(filter(trust.checker(), MANY)) == (set(MANY) if follow else expected)
             assert trust.reviewed() == self.reviewed[where]
-            assert trust.few(60) == (
+            assert trust.trusted_digests(60) == (
                 None if follow else expected | {f"alone:{text}" for text in expected}
             )
             assert trust.checkpoints().keys() == self.places[where]
@@ -163,13 +163,13 @@ def test_many_lookups_read_all_texts_once_and_few_read_only_what_they_ask_for(ho
     texts = [digest(text) for text in range(number)]
     Trust(home, root).approve(texts)
     current, queries = Trust(home, root), list[str]()
-    ask = Database.ask
+    ask = ApprovalDatabase.ask
 
     def asking(self, query, *values):
         queries.append(query)
         return ask(self, query, *values)
 
-    with patch.object(Database, "ask", asking):
+    with patch.object(ApprovalDatabase, "ask", asking):
         check = current.checker()
         queries.clear()
         assert check(texts[3])
@@ -288,7 +288,8 @@ def test_a_change_that_is_interrupted_changes_nothing(home, root):
 def test_a_full_disk_fails_the_approval_and_keeps_the_others(home, root):
     trust = Trust(home, root)
     trust.approve(MANY[:2])
-    with trust._database.using() as sql:
+    with trust._database.reading() as sql:
+        assert sql
         (pages,) = sql.execute("PRAGMA page_count").fetchone()
         sql.execute(f"PRAGMA max_page_count = {pages}")
     many = [digest(number) for number in range(1_000, 2_000)]

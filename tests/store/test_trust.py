@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from mimo.errors import LaterFormat, StorageFailed
-from mimo.store.approvals import Database
+from mimo.store.approvals import ApprovalDatabase
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_entries
 from mimo.store.location import locate
@@ -76,7 +76,7 @@ def test_approvals_of_a_later_version_are_never_changed(home, root):
 
     assert not trust.trusted(ONE)
     assert not trust.trusted(TWO)
-    assert trust.few(100) == frozenset()
+    assert trust.trusted_digests(100) == frozenset()
     assert (home / "trust.db").read_bytes() == before
 
 
@@ -194,7 +194,7 @@ def test_a_damaged_database_is_reported_and_nothing_is_trusted(home, root, damag
     for trust in (Trust(home, root), open_):
         assert not trust.trusted(ONE)
         assert not trust.approved(ONE)
-        assert trust.few(9) == trust.reviewed() == frozenset()
+        assert trust.trusted_digests(9) == trust.reviewed() == frozenset()
         assert "trust.db` is damaged" in (trust.state.problem or "")
         with pytest.raises(StorageFailed, match="is damaged"):
             trust.approve([TWO])
@@ -553,7 +553,7 @@ def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, mo
     def full(*_, **__):
         raise StorageFailed("the disk is full")
 
-    monkeypatch.setattr(Database, "changing", full)
+    monkeypatch.setattr(ApprovalDatabase, "changing", full)
     trust = Trust(home, root, globs=())
     assert trust.trusted(tea)
     assert trust.trusted(tea)

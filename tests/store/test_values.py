@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import pytest
 from mimo import disk
 from mimo.errors import Invalid, QuotaExceeded, StorageFailed
 from mimo.memory.model import Problem
-from mimo.store.local import LocalDatabase
+from mimo.sqlite import Database
+from mimo.store import files
 from mimo.store.values import MOST_BYTES, MOST_ITEMS, ValueFiles, Values, path_of
 from tests.conftest import NOW
 
@@ -382,21 +384,21 @@ def test_a_database_with_another_schema_is_refused(project: Path) -> None:
 
     with (
         pytest.raises(StorageFailed, match="did not create it"),
-        LocalDatabase(project, "x.db", schema).writing(),
+        Database(partial(files.local, project, "x.db"), schema).writing(),
     ):
         pass
 
 
 @pytest.mark.req("002-46")
 def test_one_connection_serves_every_call(values: Values, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[LocalDatabase] = []
-    real = LocalDatabase._connect
+    made: list[Database] = []
+    real = Database._connect
 
-    def counted(self: LocalDatabase) -> sqlite3.Connection:
+    def counted(self: Database, mode: str) -> sqlite3.Connection:
         made.append(self)
-        return real(self)
+        return real(self, mode)
 
-    monkeypatch.setattr(LocalDatabase, "_connect", counted)
+    monkeypatch.setattr(Database, "_connect", counted)
     for number in range(10):
         values.put("session.a", f"k{number}", number, 60, NOW)
         assert got(values, "session.a", f"k{number}") == number

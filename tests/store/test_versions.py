@@ -320,7 +320,7 @@ def test_no_digest_in_a_trust_store_of_a_later_version_counts(store: Store) -> N
         make_later(top)
         assert not memory.trust.trusted(text)
         assert not memory.trust.approved(procedure)
-        assert memory.trust.few(100) == frozenset()
+        assert memory.trust.trusted_digests(100) == frozenset()
 
 
 def test_approvals_of_a_later_version_stay_when_the_project_becomes_a_repository(

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from mimo.errors import Invalid
 from mimo.guard.privacy import redacted
 from mimo.mind import Mind
-from mimo.store.local import LocalDatabase
+from mimo.sqlite import Database
+from mimo.store import files
 from mimo.store.projects import index_owner, own_name
 
 _SCHEMA = (
@@ -25,11 +27,11 @@ MOST_CHARACTERS = 20_000_000
 """The longest turn, as JSON: pictures are part of it."""
 
 
-def _database(mind: Mind) -> closing[LocalDatabase]:
+def _database(mind: Mind) -> closing[Database]:
     # A clone may bring conversations, but not under this name.
     owner = index_owner(mind.home, mind.randomness)
     name = f"{own_name('conversations', owner)}.db"
-    return closing(LocalDatabase(mind.project.root, name, _SCHEMA))
+    return closing(Database(partial(files.local, mind.project.root, name), _SCHEMA))
 
 
 def _checked(conversation: str) -> str:

@@ -32,7 +32,8 @@ FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
 """Well-known edges that come with the package, in the same format."""
 
-CACHE = "cache/edges-6.json"
+_FORMAT = 6
+CACHE = f"cache/edges-{_FORMAT}.json"
 """The edges as they were read; the number is that of their fields."""
 _SETTLED_NS = 2_000_000_000
 """A file that was just written may change again without a new stamp."""
@@ -70,9 +71,11 @@ def read_all(home: Path) -> tuple[list[Edge], list[Problem]]:
             continue
         edges.append(edge._replace(file=str(path)))
     if used != cached:
-        with suppress(StorageFailed):
+        with suppress(StorageFailed, OSError):
             rows = {name: (stamp, edge._asdict()) for name, (stamp, edge) in used.items()}
             _CACHE.write(home, CACHE, rows)
+            for name in ("edges", *(f"edges-{number}" for number in range(_FORMAT))):
+                (home / "cache" / f"{name}.json").unlink(missing_ok=True)  # Of earlier versions.
     return edges, problems
 
 

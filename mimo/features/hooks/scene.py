@@ -268,7 +268,8 @@ class Scene:
             return
         folder = projects.index_folder(self.root, self.home)
         trust = self.trust
-        with open_index(folder, owner, trust.checker(), self.root, trust.few(_FEW)) as look:
+        allowed = trust.trusted_digests(_FEW)
+        with open_index(folder, owner, trust.checker(), self.root, allowed) as look:
             yield look
 
     def of_user(self, read: Callable[[Glance], list[Any]]) -> list[Any]:
@@ -283,8 +284,8 @@ class Scene:
         folder = projects.index_folder(project.root, self.home)
         try:
             trust = Trust(self.home, project.root)
-            few = trust.few(_FEW)
-            with open_index(folder, owner, trust.checker(), project.root, few) as look:
+            allowed = trust.trusted_digests(_FEW)
+            with open_index(folder, owner, trust.checker(), project.root, allowed) as look:
                 return read(look) if look else []
         except MindError as error:
             from mimo.guard.privacy import for_log

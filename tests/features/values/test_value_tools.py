@@ -469,7 +469,7 @@ def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch)
         raise StorageFailed("the file system is read-only")
 
     monkeypatch.setattr("mimo.store.values.lock", refuse)
-    monkeypatch.setattr("mimo.store.local.LocalDatabase.writing", refuse)
+    monkeypatch.setattr("mimo.sqlite.Database.writing", refuse)
     fresh = Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
     assert call(fresh, "getMemory", namespace="agent.a", key="k")["value"] == "k"
     with pytest.raises(MindError) as caught:

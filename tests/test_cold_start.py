@@ -33,6 +33,7 @@ HEAVY = {
     "rich",
     "textual",
     "tomlkit",
+    "usearch",
     "yaml",
     "zoneinfo",
 }

@@ -377,7 +377,6 @@ PROGRAM = """
     import sys
     from pathlib import Path
     from mimo.data import Schema
-from mimo.errors import Misread
     from mimo.data.cache import Cache
 
     schema = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER)")

@@ -390,20 +390,12 @@ def test_a_database_with_another_schema_is_refused(project: Path) -> None:
 
 
 @pytest.mark.req("002-46")
-def test_one_connection_serves_every_call(values: Values, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Database] = []
-    real = Database._connect
-
-    def counted(self: Database, mode: str) -> sqlite3.Connection:
-        made.append(self)
-        return real(self, mode)
-
-    monkeypatch.setattr(Database, "_connect", counted)
+def test_one_connection_serves_every_call(values: Values) -> None:
     for number in range(10):
         values.put("session.a", f"k{number}", number, 60, NOW)
         assert got(values, "session.a", f"k{number}") == number
 
-    assert len(made) == 1
+    assert values._database.openings == 1
 
 
 def test_a_removed_database_is_created_again(values: Values, project: Path) -> None:

@@ -12,6 +12,7 @@ from stat import S_ISREG
 from mimo import disk
 from mimo.disk import WAIT_SECONDS
 from mimo.errors import LaterFormat, Misread, StorageFailed
+from mimo.failures import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ class Database:
         except FileNotFoundError:
             status = None
         except OSError as error:
-            raise _unusable(path, error) from error
+            raise failure("open", path, error) from error
         if self._open is not None and (status is None or status.st_ino != self._inode):
             self.close()
         if self._open is not None or not (status or create or self.is_expected()):
@@ -300,7 +301,7 @@ class Database:
             mode = "rw" if status else "rwc"
             connection = connect(path, mode=mode, wait=disk.WAIT_SECONDS)
         except OSError as error:
-            raise _unusable(path, error) from error
+            raise failure("open", path, error) from error
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             if self._durable:

@@ -80,7 +80,8 @@ def _own_phrase(words: Words, now: datetime) -> Span | None:
 
 
 def _both_ends(words: Words, now: datetime) -> Interval | None:
-    for first_words, last_words in _ends(words):
+    for opening, last_words in _ends(words):
+        first_words = _with_half(opening, last_words)
         left = _like(last_words, first_words, now)
         right = _like(first_words, _in_half(first_words, last_words, now), now)
         last, first = limit_of(right, now), limit_of(left, now)
@@ -200,6 +201,22 @@ def _in_half(first: Words, last: Words, now: datetime) -> Words:
         case (_, _, ("am" | "pm" as half, _, *_)):
             return (half, *last)
     return last
+
+
+def _with_half(first: Words, last: Words) -> Words:
+    """Returns the first end with the half of the day that only the last one names: `2 to 4pm`.
+
+    It is the other half if it would be the later time: `11 to 1pm`. After a month, it is a day.
+    """
+    halves = {"am": "pm", "pm": "am"}
+    place = next((place for place, word in enumerate(last) if word in halves), 0)
+    hours = (*first[-1:], *last[place - 1 : place])
+    if len(hours) != 2 or not set(MONTHS).isdisjoint(first):
+        return first
+    if not all(hour.isdecimal() and 1 <= int(hour) <= 12 for hour in hours):
+        return first
+    crosses_noon = int(hours[0]) % 12 > int(hours[1]) % 12
+    return (*first, halves[last[place]] if crosses_noon else last[place])
 
 
 def _one_end(words: Words, now: datetime) -> Interval | None:

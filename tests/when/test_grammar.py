@@ -190,6 +190,11 @@ a week ago yesterday at 3pm | 2026-11-12T15:00 | 2026-11-12T16:00
 a week ago tuesday at 3:15pm | 2026-11-10T15:15 | 2026-11-10T15:16
 2 hours from noon yesterday | 2026-11-19T14:00 | 2026-11-19T14:01
 yesterday from 9am to 11am | 2026-11-19T09:00 | 2026-11-19T11:00
+yesterday between 2 and 4 pm | 2026-11-19T14:00 | 2026-11-19T16:00
+yesterday from 11 to 1pm | 2026-11-19T11:00 | 2026-11-19T13:00
+monday 9 to 11am | 2026-11-16T09:00 | 2026-11-16T11:00
+between 2 and 4pm yesterday | 2026-11-19T14:00 | 2026-11-19T16:00
+from 9 to 11am | 2026-11-20T09:00 | 2026-11-20T11:00
 yesterday between 9am and 11am | 2026-11-19T09:00 | 2026-11-19T11:00
 9am to 11am yesterday | 2026-11-19T09:00 | 2026-11-19T11:00
 last friday 9am to 11am | 2026-11-13T09:00 | 2026-11-13T11:00

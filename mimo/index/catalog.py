@@ -618,9 +618,8 @@ def _matched(
 
 
 def vector_names(sql: sqlite3.Connection) -> set[bytes]:
-    """Returns the names of the vectors of all memories and of their units."""
-    used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-    return {name for (name,) in used}
+    """Returns the names of the vectors of all units."""
+    return {name for (name,) in sql.execute("SELECT vector FROM units")}
 
 
 def memories_near(
@@ -661,7 +660,7 @@ def memories_near(
         sure = [key for distance, _, key in matches if -distance > least]
         return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= most
 
-    matches, is_enough = fetched(4 * most)  # Many vectors are of whole memories, not of units.
+    matches, is_enough = fetched(4 * most)  # Many units are of one memory, or do not pass.
     if not is_enough:
         admitted, memories = count(sql, filter), count(sql, Filter())
         if admitted * _COMPARED_EACH >= memories:

@@ -10,18 +10,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from zlib import crc32
 
-from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows, survey
-from mimo.index.cosine import cosines
 from mimo.index.schema import CURRENT, marks, newest_first, portions
-from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
-from mimo.memory.duplicates import likeness
+from mimo.memory.duplicates import ALIKE, likeness
 from mimo.memory.model import Record
 from mimo.text.clean import compiled
 
@@ -38,10 +34,7 @@ _MOST_PAIRS = 5_000
 """The number of pairs that are kept from one review to the next."""
 
 _MOST_CLOSE = 24
-"""The number of texts whose vectors are compared with that of a memory.
-
-Where many texts are alike, the nearest is one of those that share the most words.
-"""
+"""The number of near-duplicates of a memory that are kept: the nearest may be superseded later."""
 
 _LINE, _AFTER_DIGIT, _LINE_AFTER_DIGIT = r':(?<=[^\s"\d]:)\d', r":(?<=\d:)\d", r"\.[A-Za-z]\w*:\d"
 _NAME = r"#[^ #]"
@@ -104,23 +97,27 @@ def narrowed(bits: int, width: int, narrow: int) -> int:
     return bits
 
 
-def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
-    """Returns a function that yields the texts that may share half of all words with another one.
+_APART = (1 - ALIKE) / (1 + ALIKE) + 1e-9
 
-    It takes the number of the other's words, and their sketch. If two texts share half of all their
-    words, the words in only one of them are at most a third of the words of one plus the other.
+
+def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
+    """Returns a function that yields the texts that may be near-duplicates of another one.
+
+    It takes the number of the other's words, and their sketch. If two texts share a part `ALIKE` of
+    all their words, the words in only one of them are at most (1 - ALIKE) / (1 + ALIKE) of the
+    words of one plus the other.
     """
     own = [(text.key, len(text.words), sketch(text.words)) for text in texts if text.words]
 
     @cache
     def comparable(words: int) -> tuple[tuple[int, list[tuple[int, int, int]]], ...]:
-        """Returns the texts of at most twice as many words and at least half, by their width."""
+        """Returns the texts of about as many words, by their width."""
         widths: dict[int, list[tuple[int, int, int]]] = {}
         for key, size, bits in own:
-            if size <= 2 * words and words <= 2 * size:
+            if min(size, words) >= ALIKE * max(size, words):
                 common = min(width(size), width(words))
                 same = narrowed(bits, width(size), common)
-                widths.setdefault(common, []).append((key, same, (size + words) // 3))
+                widths.setdefault(common, []).append((key, same, int(_APART * (size + words))))
         return tuple(widths.items())
 
     def near(words: int, bits: int) -> Iterator[int]:
@@ -226,25 +223,25 @@ class _Text(NamedTuple):
 
     key: int
     words: frozenset[str]
-    vector: bytes
-    """The name of its vector."""
     age: tuple[int, str]
     """Its creation and its id."""
+
+
+_Alike = tuple[float, tuple[int, str], int]
+"""A text that is alike another one: the negative likeness, its age and its key."""
 
 
 class Doubles(NamedTuple):
     """The near-duplicates of the newest memories at a revision."""
 
     revision: int
-    model: str | None
-    """The model of the vectors by which they were compared."""
     compared: list[int]
     pairs: list[tuple[int, int, float]]
     """Those of the compared memories, another one each, and how much they are alike."""
 
 
 def doubles(
-    sql: sqlite3.Connection, vectors: Vectors | None, model: str | None, most: int
+    sql: sqlite3.Connection, most: int
 ) -> tuple[tuple[tuple[Record, Record], ...], Doubles | None]:
     """Returns those of the newest memories that have a near-duplicate, each with the nearest one.
 
@@ -258,14 +255,12 @@ def doubles(
         f" ORDER BY {newest_first('m')} LIMIT ?"
     )
     keys = [key for (key,) in sql.execute(newest, (most,))]
-    kept, changed = _kept(sql, model)
+    kept, changed = _kept(sql)
     old = set(kept.compared).intersection(keys) - changed
     pairs = [pair for pair in kept.pairs if pair[0] in old and pair[1] not in changed]
-    is_whole = True
     fresh = [key for key in keys if key not in old]
     if fresh or changed:
-        more, is_whole = _compared(sql, vectors, fresh, old, changed)
-        pairs += more
+        pairs += _compared(sql, fresh, old, changed)
     ages: dict[int, tuple[int, str]] = {}
     for some in portions(list({key for pair in pairs for key in pair[:2]})):
         query = "SELECT m.created, m.id, m.key FROM memories m"
@@ -278,8 +273,8 @@ def doubles(
             nearest[key] = min(nearest.get(key, new), new)
     by_key = survey.records(sql, list({*nearest, *(other for *_, other in nearest.values())}))
     named = tuple((by_key[key], by_key[nearest[key][-1]]) for key in keys if key in nearest)
-    now = Doubles(catalog.totals(sql).revision, model, keys, pairs)
-    is_new = (fresh or changed) and is_whole and len(pairs) <= _MOST_PAIRS
+    now = Doubles(catalog.totals(sql).revision, keys, pairs)
+    is_new = (fresh or changed) and len(pairs) <= _MOST_PAIRS
     return named, now if is_new else None
 
 
@@ -289,28 +284,24 @@ def keep(sql: sqlite3.Connection, now: Doubles) -> None:
     sql.execute(note, (json.dumps(now), now.revision))
 
 
-def _kept(sql: sqlite3.Connection, model: str | None) -> tuple[Doubles, set[int]]:
+def _kept(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
     """Returns the near-duplicates of the last review, and the memories that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'doubles'").fetchone()
     if noted:
         kept = Doubles(*rows.from_json(noted[0]))
         changed = catalog.changed_since(sql, kept.revision)
-        if changed is not None and kept.model == model:
+        if changed is not None:
             return kept, set(changed)
-    return Doubles(0, model, [], []), set()
+    return Doubles(0, [], []), set()
 
 
 def _compared(
     sql: sqlite3.Connection,
-    vectors: Vectors | None,
     fresh: Sequence[int],
     old: Collection[int],
     changed: Collection[int],
-) -> tuple[list[tuple[int, int, float]], bool]:
-    """Returns the near-duplicates of fresh memories, and those of old ones that have changed.
-
-    Also returns whether all vectors were there.
-    """
+) -> list[tuple[int, int, float]]:
+    """Returns the near-duplicates of fresh memories, and those of old ones that have changed."""
     own = {text.key: text for text in _texts(sql, [*fresh, *old])}
     of_fresh = _finder(own[key] for key in fresh if key in own)
     of_old = _finder(own[key] for key in old if key in own)
@@ -320,38 +311,20 @@ def _compared(
         ones = [*of_fresh(words, bits), *(of_old(words, bits) if key in changed else ())]
         if ones and ones != [key]:
             near[key] = ones
-    close: dict[int, list[tuple[float, tuple[int, str], _Text]]] = {}
+    close: dict[int, list[_Alike]] = {}
     for keys in portions(list(near)):
         for other in _texts(sql, keys, " AND m.type <> 'checkpoint'"):
             for key in near[other.key]:
-                if key != other.key and (shared := _shared(own[key].words, other.words)) >= 0.5:
-                    _keep_most(close.setdefault(key, []), (-shared, other.age, other))
-    pairs: list[tuple[int, int, float]] = []
-    is_whole = True
-    for key, some in close.items():
-        text = own[key]
-        names = {text.vector, *(other.vector for _, _, other in some)}
-        stored: dict[bytes, bytes] = {}
-        with suppress(StorageFailed):  # Words alone are compared if vectors can't be read now.
-            stored = vectors.get(names) if vectors else {}
-        is_whole = is_whole and (vectors is None or len(stored) == len(names))
-        for _, _, other in sorted(some)[:_MOST_CLOSE]:
-            a, b = stored.get(text.vector), stored.get(other.vector)
-            alike = likeness(text.words, other.words, cosines(a, [b])[0] if a and b else None)
-            if alike >= duplicates.ALIKE:
-                pairs.append((text.key, other.key, alike))
-    return pairs, is_whole
+                if key != other.key and (alike := likeness(own[key].words, other.words)) >= ALIKE:
+                    _keep_most(close.setdefault(key, []), (-alike, other.age, other.key))
+    return [
+        (key, other, -distance)
+        for key, some in close.items()
+        for distance, _, other in sorted(some)[:_MOST_CLOSE]
+    ]
 
 
-def _shared(words: frozenset[str], others: frozenset[str]) -> float:
-    """Returns the share of the words of two texts that both have."""
-    common = len(words & others)
-    return common / (len(words) + len(others) - common)
-
-
-def _keep_most(
-    some: list[tuple[float, tuple[int, str], _Text]], text: tuple[float, tuple[int, str], _Text]
-) -> None:
+def _keep_most(some: list[_Alike], text: _Alike) -> None:
     """Adds a text to those that share the most words with another, the older ones of equal ones."""
     some.append(text)
     if len(some) > 4 * _MOST_CLOSE:
@@ -363,10 +336,10 @@ def _texts(sql: sqlite3.Connection, keys: Sequence[int], condition: str = "") ->
     """Yields the memories with these keys that pass a condition."""
     for some in portions(keys):
         selected = sql.execute(
-            f"SELECT m.key, {_TOKENS}, m.vector, m.created, m.id FROM memories m"
+            f"SELECT m.key, {_TOKENS}, m.created, m.id FROM memories m"
             f" LEFT JOIN units u ON u.memory = m.key WHERE m.key IN ({marks(some)}){condition}"
             " GROUP BY m.key",
             some,
         )
-        for key, tokens, vector, *age in selected:
-            yield _Text(key, duplicates.words_of(tokens), vector, (age[0], age[1]))
+        for key, tokens, *age in selected:
+            yield _Text(key, duplicates.words_of(tokens), (age[0], age[1]))

@@ -50,19 +50,12 @@ class Unit(NamedTuple):
     are joined by spaces, the words of a name by `_`."""
 
 
-class Passage(NamedTuple):
-    """At most 200 words of a text; of a chat with an assistant, of the user's lines only."""
-
-    text: str
-    """The mean of the vectors of these texts is the document's."""
-    tokens: str
-
-
 class Analysis(NamedTuple):
     """A text, cut and tokenised."""
 
     units: tuple[Unit, ...]
-    passages: tuple[Passage, ...]
+    passages: tuple[str, ...]
+    """The tokens of up to 200 words each; of a chat with an assistant, of the user's lines only."""
 
 
 class _Piece(NamedTuple):
@@ -94,16 +87,15 @@ def analyse(text: str) -> Analysis:
             units.append(Unit(part, start, group[0].line, held, speakers))
     user_lines = _user_lines(text, lines)
     if user_lines is None and len(units) <= 1:
-        alone = tuple([Passage(unit.text, unit.tokens) for unit in units])
-        return Analysis(tuple(units), alone)
+        return Analysis(tuple(units), tuple([unit.tokens for unit in units]))
     if user_lines is not None:
         lines, chunks = user_lines, None
-    passages: list[Passage] = []
+    passages: list[str] = []
     groups = list(_packed(text, lines, PASSAGE_WORDS))
     for group, span in zip(groups, _spans(groups), strict=True):
         part = _joined(text, group)
         if held := _tokens_in(part, chunks, span):
-            passages.append(Passage(part, held))
+            passages.append(held)
     return Analysis(tuple(units), tuple(passages))
 
 
@@ -271,10 +263,6 @@ class Document:
     """The name of each unit's vector: the hash of the embedded text."""
     passages: tuple[str, ...]
     """Empty if they equal the units."""
-    vector: bytes
-    """The name of the whole text's vector."""
-    passage_texts: tuple[str, ...]
-    """The embedded texts whose mean is the vector of the whole text."""
 
     @property
     def heading(self) -> str:
@@ -290,13 +278,7 @@ def document(record: Record) -> Document:
     units, passages = analyse(memory.text)
     units = units or (Unit("", 0, 0, ""),)
     heading = _headings(memory)
-    first, *others = passages or (Passage("", ""),)
-    passage_texts = ("\n".join((*heading(first.text), first.text)), *[o.text for o in others])
     unit_texts = tuple(["\n".join((*heading(unit.text), unit.text)) for unit in units])
-    names = tuple(map(name_of, unit_texts))
-    is_one = passage_texts == unit_texts[:1]
-    vector = names[0] if is_one else disk.blake2b(b"".join(map(name_of, passage_texts)))
-    stored = tuple([passage.tokens for passage in passages])
     return Document(
         record=record,
         row=row,
@@ -304,10 +286,8 @@ def document(record: Record) -> Document:
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
         unit_texts=unit_texts,
-        unit_vectors=names,
-        passages=() if stored == tuple([unit.tokens for unit in units]) else stored,
-        vector=vector,
-        passage_texts=passage_texts,
+        unit_vectors=tuple(map(name_of, unit_texts)),
+        passages=() if passages == tuple([unit.tokens for unit in units]) else passages,
     )
 
 

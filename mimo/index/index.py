@@ -423,9 +423,7 @@ class Index:
         """Returns the current memory that is a near-duplicate of a new one, if there is one."""
         from mimo.index import writing
 
-        draft = writing.draft_of(memory)
-        self._embed([draft])
-        return self.ask(lambda sql: writing.alike(sql, draft, self._vectors))
+        return self.ask(writing.alike, writing.draft_of(memory))
 
     def citing(self) -> tuple[Record, ...]:
         """Returns the memories that may cite a place in a file, newest first."""
@@ -439,10 +437,7 @@ class Index:
         from mimo.index import derived
 
         self._derive()
-        model = self._embedder.model if self._embedder and self._vectors else None
-        identity, pairs, now = self.ask(
-            lambda sql: (sql.identity, *derived.doubles(sql, self._vectors, model, most))
-        )
+        identity, pairs, now = self.ask(lambda sql: (sql.identity, *derived.doubles(sql, most)))
         if now:
             with suppress(StorageFailed), self._tables.writing(0.0) as sql:
                 if sql.identity == identity:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T")
 
-FORMAT = 14
+FORMAT = 15
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 _EARLIER = r"index(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?|draft-.*"
@@ -123,7 +123,6 @@ CREATE TABLE memories (
     title_tokens TEXT NOT NULL,
     topic_tokens TEXT NOT NULL,
     passages TEXT,
-    vector BLOB NOT NULL,
     statement BLOB NOT NULL
 );
 CREATE INDEX memories_id ON memories (id, shadowed);

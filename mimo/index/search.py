@@ -293,7 +293,6 @@ class CandidateRow(NamedTuple):
     title: str
     topic: str
     passages: str | None
-    vector: bytes
     path: str
     parent: str | None
     position: int

@@ -232,7 +232,7 @@ class Stock:
 
 
 _COLUMNS = (
-    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
+    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.path,"
     " m.parent, m.position, m.id, m.owned"
 )
 
@@ -243,7 +243,7 @@ def _read(sql: sqlite3.Connection, keys: Collection[int]) -> dict[int, Stored]:
         f"SELECT {_COLUMNS} FROM memories m WHERE m.key IN ({marks(keys)})", list(keys)
     ).fetchall()
     units = _units(sql, [row[0] for row in selected])
-    rows_of = [CandidateRow(*row)._replace(path=from_sql(row[7])) for row in selected]
+    rows_of = [CandidateRow(*row)._replace(path=from_sql(row[6])) for row in selected]
     return {row.key: stored_of(row, units[row.key]) for row in rows_of}
 
 

@@ -5,16 +5,12 @@ The end of the module finds the duplicates of a memory that is not written yet.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
 
-from mimo.errors import StorageFailed
 from mimo.index import catalog, rows
-from mimo.index.cosine import cosines
-from mimo.index.documents import Document, is_chat, name_of, statement_of
+from mimo.index.documents import Document, is_chat, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
@@ -76,35 +72,13 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
     """Makes and stores the missing vectors of `documents`."""
-    names = {name for document in documents for name in (*document.unit_vectors, document.vector)}
-    missing = names - vectors.known(names)
-    if not missing:
-        return
     texts: dict[bytes, str] = {}
     for document in documents:
-        units = zip(document.unit_vectors, document.unit_texts, strict=True)
-        texts.update((name, text) for name, text in units if name in missing)
-        if document.vector in missing:
-            texts.update((name_of(text), text) for text in document.passage_texts)
-    encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
-    made = {name: encoded[name] for name in missing if name in encoded}
-    for document in documents:
-        if document.vector in missing and document.vector not in made:
-            means = [encoded[name_of(text)] for text in document.passage_texts]
-            made[document.vector] = mean(means)
-    vectors.put(made)
-
-
-def mean(vectors: Sequence[bytes]) -> bytes:
-    """Returns the mean of int8 vectors, at length 127; empty if all of them are empty."""
-    rows = [memoryview(vector).cast("b") for vector in vectors if vector]
-    if len(rows) < 2:
-        return rows[0].tobytes() if rows else b""
-    sums = [sum(column) for column in zip(*rows, strict=True)]
-    length = math.hypot(*sums)
-    if not length:
-        return b""
-    return bytes(round(127 * value / length) & 0xFF for value in sums)
+        texts.update(zip(document.unit_vectors, document.unit_texts, strict=True))
+    made = vectors.known(texts)
+    missing = {name: text for name, text in texts.items() if name not in made}
+    if missing:
+        vectors.put(dict(zip(missing, embedder.encode_many([*missing.values()]), strict=True)))
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:
@@ -128,7 +102,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 
 
 _MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
-topic_tokens, passages, vector, statement) VALUES ({marks(range(26))})"
+topic_tokens, passages, statement) VALUES ({marks(range(25))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
@@ -250,7 +224,6 @@ class Writer:
                     document.title,
                     document.topic,
                     rows.to_passages(document.passages, texts),
-                    document.vector,
                     statement_of(record.memory),
                 )
             )
@@ -385,7 +358,7 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
     return tuple(rows.select(sql, rest, (statement_of(memory),)))
 
 
-def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
+def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
     """Returns the current memory that is the nearest duplicate of a draft, if there is one.
 
     Of equally near ones, it is the oldest.
@@ -399,22 +372,15 @@ def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> 
         sql, terms, Filter(), memories=memories, admitted=memories, matches=matches
     )[:_COMPARED]
     texts = sql.execute(
-        "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' '), m.created,"
-        " m.id"
+        "SELECT m.key, m.title_tokens || ' ' || group_concat(u.tokens, ' '), m.created, m.id"
         " FROM memories m JOIN units u ON u.memory = m.key"
         f" WHERE m.key IN ({marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
         f" AND {CURRENT.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
     ).fetchall()
-    stored: dict[bytes, bytes] = {}
-    with suppress(StorageFailed):  # Words alone are compared if vectors can't be read now.
-        stored = vectors.get({draft.vector, *(row[1] for row in texts)}) if vectors else {}
-    vector = stored.get(draft.vector, b"")
-    compared = {key: stored[name] for key, name, *_ in texts if vector and stored.get(name)}
-    near = dict(zip(compared, cosines(vector, list(compared.values())), strict=True))
     scored = [
-        (-duplicates.likeness(own, duplicates.words_of(tokens), near.get(key)), created, id, key)
-        for key, _, tokens, created, id in texts
+        (-duplicates.likeness(own, duplicates.words_of(tokens)), created, id, key)
+        for key, tokens, created, id in texts
     ]
     distance, *_, best = min(scored, default=(0.0, 0, "", 0))
     return rows.by_key(sql, [best])[best] if -distance >= duplicates.ALIKE else None

@@ -21,7 +21,7 @@ def test_a_short_text_is_one_unit_and_one_passage():
     assert unit.text == "Use JWT.\n\nWith refresh tokens."
     assert unit.line0 == 0
     assert unit.tokens == "us jwt with refresh token"
-    assert analysis.passages == ((unit.text, unit.tokens),)
+    assert analysis.passages == (unit.tokens,)
 
 
 def test_lines_are_packed_up_to_sixty_words():
@@ -33,7 +33,7 @@ def test_lines_are_packed_up_to_sixty_words():
 def test_passages_are_packed_up_to_two_hundred_words():
     analysis = analyse("\n".join([words(0, 50)] * 9))
 
-    assert [len(passage.tokens.split()) for passage in analysis.passages] == [200, 200, 50]
+    assert [len(passage.split()) for passage in analysis.passages] == [200, 200, 50]
 
 
 def test_a_unit_knows_the_line_on_which_it_begins():
@@ -69,16 +69,14 @@ def test_encoded_data_does_not_become_one_endless_unit():
 def test_of_a_chat_with_an_assistant_the_passages_hold_the_users_lines():
     analysis = analyse("user: where is it\nand when\nassistant: in the attic\nuser: thanks")
 
-    assert [passage.text for passage in analysis.passages] == [
-        "user: where is it\nand when\nuser: thanks"
-    ]
+    assert analysis.passages == ("user where i it and when user thank",)
     assert "attic" in analysis.units[0].tokens
 
 
 def test_a_text_that_mentions_a_user_is_not_a_chat():
     text = "user: the one who signs in\nadmin: the one who may not"
 
-    assert [passage.text for passage in analyse(text).passages] == [text]
+    assert analyse(text).passages == (" ".join(tokenize(text)),)
 
 
 def test_a_unit_has_the_speakers_of_its_lines():
@@ -118,8 +116,8 @@ def test_parts_of_a_text_have_the_tokens_that_they_have_alone(parts):
 
     for unit in analysis.units:
         assert unit.tokens == " ".join(tokenize(unit.text))
-    for passage in analysis.passages:
-        assert passage.tokens == " ".join(tokenize(passage.text))
+    if len(analysis.passages) > 1 and "user:" not in " ".join(parts):
+        assert " ".join(analysis.passages) == " ".join(tokenize(" ".join(parts)))
 
 
 @pytest.mark.parametrize(

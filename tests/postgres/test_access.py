@@ -62,9 +62,9 @@ def filled(sql: Connected, identity: str, word: str = "kafka") -> tuple[int, int
     memory = one(
         sql,
         "INSERT INTO mind.memories (project, hash, id, path, line, digest, private, owned, type,"
-        " created, importance, position, rest, content, title_tokens, topic_tokens, vector, units,"
+        " created, importance, position, rest, content, title_tokens, topic_tokens, units,"
         " unit_tokens, passage_count, passage_tokens, word_tokens) VALUES"
-        " (%s, 'h', 'a', 'a', 1, '', false, true, 'fact', 1, 0, 0, '', %s, '', '', 'v', 1, 1, 1,"
+        " (%s, 'h', 'a', 'a', 1, '', false, true, 'fact', 1, 0, 0, '', %s, '', '', 1, 1, 1,"
         " 1, 1) RETURNING key",
         project,
         word,

@@ -12,8 +12,9 @@ from mimo.index.postgres import schema
 from mimo.index.postgres.schema import MIGRATIONS, Migration, check_format, format_of, prepare
 from tests.postgres.conftest import Postgres
 
-LATER = (*MIGRATIONS, Migration(2, "ALTER TABLE mind.views ADD COLUMN later int"))
-BROKEN = (*LATER, Migration(3, "CREATE TABLE mind.half (); SELECT 1 / 0"))
+CURRENT = len(MIGRATIONS)
+LATER = (*MIGRATIONS, Migration(CURRENT + 1, "ALTER TABLE mind.views ADD COLUMN later int"))
+BROKEN = (*LATER, Migration(CURRENT + 2, "CREATE TABLE mind.half (); SELECT 1 / 0"))
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def test_tables_are_made_once_and_brought_to_a_later_format(sql: Any) -> None:
 
     prepare(sql, LATER)
     assert has(sql, "views", "later")
-    assert format_of(sql) == 2
+    assert format_of(sql) == CURRENT + 1
 
 
 def test_a_migration_that_fails_leaves_the_format_before(sql: Any) -> None:
@@ -68,7 +69,7 @@ def test_a_migration_that_fails_leaves_the_format_before(sql: Any) -> None:
     with pytest.raises(psycopg.errors.DivisionByZero):
         prepare(sql, BROKEN)
 
-    assert format_of(sql) == 1
+    assert format_of(sql) == CURRENT
     assert not has(sql, "views", "later")
     assert sql.execute("SELECT to_regclass('mind.half')").fetchone() == (None,)
 
@@ -80,7 +81,7 @@ def test_a_later_format_is_refused_and_left_alone(sql: Any) -> None:
         with pytest.raises(StorageFailed, match="a later version of mind") as caught:
             refused(sql)
         assert "update mind" in caught.value.hint
-    assert format_of(sql) == 2
+    assert format_of(sql) == CURRENT + 1
 
 
 def test_a_format_that_became_later_during_the_wait_is_refused(
@@ -101,13 +102,13 @@ def test_a_format_that_became_later_during_the_wait_is_refused(
         waiting = threading.Thread(target=older)
         waiting.start()
         _await_waiting(sql)
-        sql.execute("UPDATE mind.meta SET value = 3 WHERE name = 'format'")
+        sql.execute("UPDATE mind.meta SET value = %s WHERE name = 'format'", (CURRENT + 2,))
     waiting.join()
 
     assert [str(error) for error in errors] == [
         "a later version of mind made the tables of the shared index"
     ]
-    assert format_of(sql) == 3
+    assert format_of(sql) == CURRENT + 2
 
 
 def test_processes_that_start_at_once_migrate_once(sql: Any, postgres: Postgres, name: str) -> None:
@@ -127,7 +128,7 @@ def test_processes_that_start_at_once_migrate_once(sql: Any, postgres: Postgres,
         thread.join()
 
     assert errors == []
-    assert format_of(sql) == 2
+    assert format_of(sql) == CURRENT + 1
 
 
 def test_a_migration_gives_up_rather_than_let_readers_wait(
@@ -142,7 +143,7 @@ def test_a_migration_gives_up_rather_than_let_readers_wait(
 
     assert sql.execute("SELECT count(*) FROM mind.views").fetchone() == (0,)
     prepare(sql, LATER)
-    assert format_of(sql) == 2
+    assert format_of(sql) == CURRENT + 1
 
 
 def test_a_stopped_migration_does_not_block_others_forever(
@@ -155,7 +156,7 @@ def test_a_stopped_migration_does_not_block_others_forever(
             prepare(sql)
 
     prepare(sql)
-    assert format_of(sql) == 1
+    assert format_of(sql) == CURRENT
 
 
 def test_a_role_without_rights_learns_who_makes_the_tables(
@@ -187,7 +188,7 @@ def test_a_schema_that_an_ordinary_role_made_is_refused(
 
 
 def test_a_server_without_the_extension_is_explained(sql: Any) -> None:
-    missing = (*MIGRATIONS, Migration(2, "CREATE EXTENSION mind_no_such_extension"))
+    missing = (*MIGRATIONS, Migration(CURRENT + 1, "CREATE EXTENSION mind_no_such_extension"))
 
     with pytest.raises(StorageFailed, match=r"lacks a part: .*mind_no_such_extension") as caught:
         prepare(sql, missing)

@@ -348,7 +348,10 @@ class Migration(NamedTuple):
     statements: str
 
 
-MIGRATIONS = (Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),)
+MIGRATIONS = (
+    Migration(1, _TABLES.replace("{policies}", "\n".join(_policies()))),
+    Migration(2, "ALTER TABLE mind.memories DROP COLUMN vector"),
+)
 """All migrations. They run in one transaction, and take no lock that readers wait for long."""
 
 

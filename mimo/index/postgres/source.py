@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mimo.index.postgres.connection import Connected
 
 _EXAMINED = 400
-"""The number of vectors that the index by nearness returns; many are of whole memories."""
+"""The number of vectors that the index by nearness returns; many units may not pass."""
 
 _NARROW = 20
 """The number of projects up to which they are looked up in the index of words."""
@@ -44,7 +44,7 @@ _REACH = 2
 """The distance up to which parts of the same source are read, as in `tables`."""
 
 _CANDIDATE = (
-    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
+    "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
 )
 _COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]

@@ -50,7 +50,7 @@ _KEPT_DAYS = 90
 
 _LOCAL = (
     f"SELECT key, shadowed, approved(digest), topic_key, title_tokens, topic_tokens, passages,"
-    f" vector, {COLUMNS} FROM memories WHERE private = 0 AND"
+    f" {COLUMNS} FROM memories WHERE private = 0 AND"
 )
 
 _REPLACED = (
@@ -71,7 +71,7 @@ no column for approved claims.
 _MEMORY = (
     "project, hash, id, path, line, digest, private, owned, type, title, topic, created,"
     " importance, confidence, outcome, parent, position, rest, content, topic_key, title_tokens,"
-    " topic_tokens, passages, vector, units, unit_tokens, passage_count, passage_tokens,"
+    " topic_tokens, passages, units, unit_tokens, passage_count, passage_tokens,"
     " word_tokens"
 )
 _UNIT = "project, memory, line, start, length, size, tokens, speakers, vector, words"
@@ -139,7 +139,6 @@ class _Row(NamedTuple):
     title: str
     topic: str
     passages: str | None
-    vector: bytes
     values: tuple[Any, ...]
     """The first 17 of `schema.COLUMNS`, as PostgreSQL takes them."""
 
@@ -325,16 +324,14 @@ class _Push:
 
     def _write_vectors(self, model: str, vectors: Vectors) -> int:
         """Sends the vectors of a model that the project lacks, and returns their number."""
-        of_memories = "" if model == self._sources.encoder else " UNION SELECT m.vector FROM mine m"
         names = [
             name
             for (name,) in self._sql.execute(
-                "WITH mine AS (SELECT m.key, m.vector FROM pg_temp.wanted w JOIN mind.memories m"
-                " ON m.project = %(project)s AND m.hash = w.hash)"
-                " SELECT name FROM (SELECT u.vector FROM mine m JOIN mind.units u"
-                f" ON u.memory = m.key{of_memories}) n (name)"
+                "SELECT DISTINCT u.vector FROM pg_temp.wanted w JOIN mind.memories m"
+                " ON m.project = %(project)s AND m.hash = w.hash JOIN mind.units u"
+                " ON u.memory = m.key"
                 " WHERE NOT EXISTS (SELECT 1 FROM mind.vectors v WHERE v.project = %(project)s"
-                " AND v.model = %(model)s AND v.name = n.name)",
+                " AND v.model = %(model)s AND v.name = u.vector)",
                 {"project": self._project, "model": model},
             )
         ]
@@ -466,7 +463,7 @@ class _Push:
             self._project,
             row.hash,
             *row.values,
-            *(row.topic_key, row.title, row.topic, row.passages, row.vector),
+            *(row.topic_key, row.title, row.topic, row.passages),
             *(len(units), unit_tokens, len(passages or texts)),
             sum(tokens.count(" ") + 1 for tokens in passages) if passages else unit_tokens,
             len(heading) + sum(len(tokens.split()) for tokens in texts),
@@ -538,8 +535,7 @@ def tidy(sql: Connected, project: int) -> None:
     )
     sql.execute(
         "DELETE FROM mind.vectors v WHERE project = %s AND NOT EXISTS (SELECT 1 FROM"
-        " mind.units u WHERE u.project = v.project AND u.vector = v.name) AND NOT EXISTS"
-        " (SELECT 1 FROM mind.memories m WHERE m.project = v.project AND m.vector = v.name)",
+        " mind.units u WHERE u.project = v.project AND u.vector = v.name)",
         (project,),
     )
 
@@ -573,7 +569,7 @@ def _literal(vector: bytes) -> str | None:
 
 def _row(values: Sequence[Any]) -> _Row | None:
     """Returns a memory of the local index; None if PostgreSQL can't store it."""
-    key, shadowed, approved, topic_key, title, topic, passages, vector, *columns = values
+    key, shadowed, approved, topic_key, title, topic, passages, *columns = values
     stored = (
         *(columns[0], from_sql(columns[1]), columns[2], from_digest(columns[3])),
         *(bool(columns[4]), bool(columns[5])),
@@ -581,7 +577,7 @@ def _row(values: Sequence[Any]) -> _Row | None:
         unpacked(columns[16]),
     )
     # Another version may cut texts in another way.
-    parts = (FORMAT, topic_key, title, topic, passages, vector, stored)
+    parts = (FORMAT, topic_key, title, topic, passages, stored)
     written = repr(parts)
     texts = (topic_key, title, topic, passages, *stored)
     if r"\x00" in written and any("\0" in text for text in texts if isinstance(text, str)):
@@ -593,7 +589,7 @@ def _row(values: Sequence[Any]) -> _Row | None:
         return None
     hash = disk.blake2b(written.encode("utf-8", "surrogatepass"))
     return _Row(
-        *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages, vector),
+        *(key, hash, bool(shadowed), bool(approved), topic_key, title, topic, passages),
         stored,
     )
 

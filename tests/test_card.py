@@ -35,7 +35,9 @@ NOTE = "---\ntitle: Tea\naliases:\n  - green tea\n  - {name: sencha}\n---\nSteep
 """The header of another program, with YAML that mind's own reader of simple headers leaves."""
 GUIDE = "# Deploying\n\nRun make deploy.\n\n## Rollback\n\nRun make rollback and wait.\n"
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}}
-PAGE = "# Worker {0}\n\n" + "Worker {0} takes a job from the queue. " * 50
+PAGE = "# Worker {0}\n\n" + "".join(
+    f"Worker {{0}} takes job {n} from its queue. " for n in range(50)
+)
 OWN_MODEL = f"[embedding]\nmodel = {json.dumps(str(FOLDER))}\n"
 QUESTIONS = ("how long does it brew", "which drink is hot")
 

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from mimo.errors import Invalid
 from mimo.index.cosine import cosines
-from mimo.index.embedding.own import FolderEncoder, Options, ServerEncoder, open_encoder
+from mimo.index.embedding.own import FolderEncoder, Options, ServerEncoder, open_encoder, spread
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnop"]
 WIDTH, INNER, HEADS, LAYERS, LIMIT = 128, 192, 4, 2, 24
@@ -123,7 +123,7 @@ def exact(folder: Path, text: str, *, first: bool = False):
 
 def cosine(vector: bytes, other) -> float:
     numbers = np.frombuffer(vector, np.int8).astype(float)
-    return float(numbers @ other / np.linalg.norm(numbers))
+    return float(numbers @ spread(other[None])[0] / np.linalg.norm(numbers))
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
@@ -240,7 +240,7 @@ def test_a_server_is_asked_in_batches_with_prefixes(server):
 
     query, stored = encoder.encode("c"), encoder.encode_many(["c", " ", "d", "cd", ""])
 
-    assert [len(vector) for vector in stored] == [64, 0, 64, 64, 0]
+    assert [len(vector) for vector in stored] == [128, 0, 128, 128, 0]
     asked, held = (sum(LETTERS[ord(letter)] for letter in text) for text in ("ac", "bbc"))
     expected = asked @ held / np.linalg.norm(asked) / np.linalg.norm(held)
     assert cosines(query, stored[:1], 381) == [pytest.approx(expected, abs=0.01)]
@@ -248,7 +248,7 @@ def test_a_server_is_asked_in_batches_with_prefixes(server):
     assert {(call["path"], call["model"], call["dimensions"]) for call in server.asked} == {
         ("/v1/embeddings", "m", 64)
     }
-    assert encoder.dims == 64
+    assert encoder.dims == 128
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,27 @@ def test_a_server_is_asked_in_batches_with_prefixes(server):
 )
 def test_an_answer_without_vectors_is_an_error_that_names_the_server(server, answer):
     encoder = ServerEncoder(Options(server.url))
-    assert len(encoder.encode("a")) == 64
+    assert len(encoder.encode("a")) == 128
     server.answer = answer
 
     with pytest.raises(Invalid, match=r"encoder at `http://127"):
         encoder.encode("a")
+
+
+@pytest.mark.parametrize("dims", [8, 64, 300, 768])
+@pytest.mark.parametrize("largest", [0.0, 0.9])
+def test_vectors_of_any_shape_keep_their_cosines(server, dims, largest):
+    """Also those of few numbers, and those with one number that has most of the length."""
+    random = np.random.default_rng(dims)
+    rows = random.normal(size=(9, dims)) / np.sqrt(dims)
+    rows[:, 1] += largest * 3
+    data = [{"index": n, "embedding": row.tolist()} for n, row in enumerate(rows)]
+    server.answer = 200, json.dumps({"data": data})
+
+    first, *others = ServerEncoder(Options(server.url)).encode_many(list("abcdefghi"))
+
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert cosines(first, others, 381) == pytest.approx((units[1:] @ units[0]).tolist(), abs=0.01)
 
 
 def test_a_server_that_does_not_run_is_an_error_that_names_it():

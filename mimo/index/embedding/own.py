@@ -33,6 +33,9 @@ _QUERY_SECONDS, _BATCH_SECONDS = 5.0, 120.0
 _MOST_ANSWER = 64 * 1024 * 1024
 """The largest answer that is read, in bytes: 1,000 vectors of 4,096 numbers."""
 
+_LEAST_DIMS = 128
+"""The least length of a vector: a number of a shorter one may not fit into a byte."""
+
 _TYPES = ("bert", "xlm-roberta", "roberta")
 _MOST_TOKENS = 512
 
@@ -55,8 +58,23 @@ class Options(NamedTuple):
     @property
     def key(self) -> str:
         """The part of the options that vectors depend on, as a short hash."""
-        kept = repr((self.model, self.query, self.passage, self.dimensions))
+        kept = repr((self.model, self.query, self.passage, self.dimensions, "spread"))
         return sha256(kept.encode()).hexdigest()[:12]
+
+
+def spread(rows: Array) -> Array:
+    """Returns rows of at least `_LEAST_DIMS` numbers that have the same cosines.
+
+    Some models have a dimension with most of a vector's length, which would not fit into a byte. So
+    signs are changed by a fixed draw, and the discrete Hartley transform, which is orthogonal,
+    spreads each number over all others (R. N. Bracewell, 1983).
+    """
+    width = max(_LEAST_DIMS, rows.shape[1])
+    signs = 1 - 2 * np.frombuffer(sha256(b"signs").digest(), np.uint8).astype("f4") % 2
+    padded = np.zeros((len(rows), width), "f4")
+    padded[:, : rows.shape[1]] = rows * np.resize(signs, rows.shape[1])
+    waves = np.fft.fft(padded, axis=1)
+    return np.asarray((waves.real - waves.imag) / np.sqrt(width), "f4")
 
 
 @lru_cache(maxsize=2)
@@ -103,7 +121,7 @@ class FolderEncoder:
     @property
     def dims(self) -> int:
         """The length of a vector."""
-        return int(self._config["hidden_size"])
+        return max(_LEAST_DIMS, int(self._config["hidden_size"]))
 
     def encode(self, text: str) -> bytes:
         """Returns the vector of a query; empty if it has no text."""
@@ -122,7 +140,7 @@ class FolderEncoder:
         cut = [text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode().strip() for text in texts]
         pieces = tokenizer.encode_batch([prefix + text for text in cut])
         rows = [each.ids if text else [] for each, text in zip(pieces, cut, strict=True)]
-        return quantised(network.sums(rows, only_first=self._is_by_first))
+        return quantised(spread(network.sums(rows, only_first=self._is_by_first)))
 
     @property
     def _is_by_first(self) -> bool:
@@ -213,7 +231,7 @@ class ServerEncoder:
         """The length of a vector; asks the server unless it has answered before."""
         if not self._dims:
             self.encode("a")
-        return self._dims
+        return max(_LEAST_DIMS, self._dims)
 
     def encode(self, text: str) -> bytes:
         """Returns the vector of a query; empty if it has no text. Raises `Invalid`."""
@@ -233,7 +251,7 @@ class ServerEncoder:
         encoded = [b""] * len(cut)
         if asked:
             rows = self._ask([prefix + cut[place] for place in asked], seconds)
-            for place, vector in zip(asked, quantised(rows), strict=True):
+            for place, vector in zip(asked, quantised(spread(rows)), strict=True):
                 encoded[place] = vector
         return encoded
 

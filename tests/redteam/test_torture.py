@@ -125,10 +125,9 @@ def index():
         sql.execute("UPDATE memories SET shadowed = 1 WHERE id = ?", [scratch.ids["fact"]])
 def meaning():
     with closing(opened()) as tables, tables.writing() as sql:
-        for table, key in (("memories", "key"), ("units", "memory")):
-            sql.execute(f"UPDATE {table} SET vector = (SELECT vector FROM memories WHERE id = ?) "
-                f"WHERE {key} = (SELECT key FROM memories WHERE id = ?)",
-                [scratch.ids["other"], scratch.ids["fact"]])
+        of = "(SELECT key FROM memories WHERE id = ?)"
+        sql.execute(f"UPDATE units SET vector = (SELECT vector FROM units WHERE memory = {of})"
+            f" WHERE memory = {of}", [scratch.ids["other"], scratch.ids["fact"]])
 def newest():
     lines = log.read_text().splitlines(True)
     writes = [n for n, line in enumerate(lines)

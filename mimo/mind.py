@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from mimo import disk
 from mimo.config import FORMAT, ZONE, Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, StorageFailed, Untrusted
+from mimo.failures import failure
 from mimo.memory.ids import handle_of
 from mimo.store import projects
-from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, Registry
 from mimo.surroundings import Ask, Clock, Progress, Timer
 

@@ -203,18 +203,18 @@ class Database:
         number: int = 0,
         *,
         durable: bool = True,
-        failure: type[StorageFailed] = StorageFailed,
+        damage_error: type[StorageFailed] = StorageFailed,
     ) -> None:
         """Takes the path, or a function that checks it, and the schema with its `user_version`.
 
         Nothing is opened yet. A clone may bring a database with triggers, so a file is refused
         unless its schema is exactly ours. A later version sets a higher `user_version`.
-        Data that is not `durable` may be lost if the machine fails. `failure` is the error for
-        damage.
+        Data that is not `durable` may be lost if the machine fails. `damage_error` is the type of
+        the error for damage.
         """
-        self._failure = failure
+        self._damage_error = damage_error
         self._path, self._number, self._durable = path, number, durable
-        self._schema = list(zip(schema.split(";\n")))
+        self._schema = list(zip(schema.split(";\n")))  # As SQLite returns it: rows of one column.
         self._lock = RLock()
         self._open: Connection | None = None
         self._inode = 0
@@ -341,7 +341,7 @@ class Database:
         """Returns the error to raise for one of a block that uses the database."""
         if isinstance(error, Misread) or is_damage(error):
             self.close()
-            return self._failure(
+            return self._damage_error(
                 f"`{self.path}` is damaged ({error}){self.consequence}",
                 hint=self.hint,
                 details={"path": str(self.path)},

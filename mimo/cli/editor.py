@@ -18,8 +18,8 @@ import click
 from mimo import disk
 from mimo.commands.spec import Param
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.failures import failure
 from mimo.rendering import complain
-from mimo.store.files import failure
 
 if TYPE_CHECKING:
     from mimo.mind import Mind

@@ -385,8 +385,8 @@ def _agent(caller: Caller) -> str | None:
 
 def _storage_failed(error: OSError) -> MindError:
     from mimo.disk import working_directory
+    from mimo.failures import failure
     from mimo.mind import no_working_directory
-    from mimo.store.files import failure
 
     if error.filename is None and working_directory() is None:
         return no_working_directory()

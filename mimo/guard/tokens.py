@@ -18,9 +18,9 @@ from typing import Any
 
 from mimo import disk
 from mimo.errors import Invalid
+from mimo.failures import failure
 from mimo.frozen import frozen
 from mimo.store import files
-from mimo.store.files import failure
 from mimo.store.projects import Registered
 from mimo.store.state import StateFile
 

@@ -98,6 +98,7 @@ def narrowed(bits: int, width: int, narrow: int) -> int:
 
 
 _APART = (1 - ALIKE) / (1 + ALIKE) + 1e-9
+"""The largest share of the words of two near-duplicates that only one of them has."""
 
 
 def _finder(texts: Iterable[_Text]) -> Callable[[int, int], Iterator[int]]:
@@ -255,7 +256,7 @@ def doubles(
         f" ORDER BY {newest_first('m')} LIMIT ?"
     )
     keys = [key for (key,) in sql.execute(newest, (most,))]
-    kept, changed = _kept(sql)
+    kept, changed = _stored_doubles(sql)
     old = set(kept.compared).intersection(keys) - changed
     pairs = [pair for pair in kept.pairs if pair[0] in old and pair[1] not in changed]
     fresh = [key for key in keys if key not in old]
@@ -284,7 +285,7 @@ def keep(sql: sqlite3.Connection, now: Doubles) -> None:
     sql.execute(note, (json.dumps(now), now.revision))
 
 
-def _kept(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
+def _stored_doubles(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
     """Returns the near-duplicates of the last review, and the memories that changed since."""
     noted = sql.execute("SELECT value FROM meta WHERE name = 'doubles'").fetchone()
     if noted:

@@ -284,10 +284,8 @@ class Index:
 
         self.approvals.approves = None
         # The first index is waited for longer: without it, there is nothing to read.
-        longest = (
-            WAIT_SECONDS if self._tables.attempt(self._tables.reading, catalog.is_empty) else wait
-        )
-        with self._tables.writing(longest) as sql:
+        is_empty = self._tables.attempt(self._tables.reading, catalog.is_empty)
+        with self._tables.writing(WAIT_SECONDS if is_empty else wait) as sql:
             before = catalog.totals(sql)
             writer = Writer(sql, now_ns)
             for changes, documents in batches:

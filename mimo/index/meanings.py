@@ -240,8 +240,9 @@ class Meanings:
             most, left = MOST_AT_ONCE, MOST_CHARACTERS
         made = self.vectors.known(map(name_of, texts))
         missing = [text for text in texts if name_of(text) not in made]
-        sums = accumulate(map(len, missing), initial=0)
-        self.of([text for text, sum in zip(missing, sums, strict=False) if sum < left], most=most)
+        starts = accumulate(map(len, missing), initial=0)
+        chosen = [text for text, at in zip(missing, starts, strict=False) if at < left]
+        self.of(chosen, most=most)
 
 
 def _in_order(sql: sqlite3.Connection, lacking: Collection[int]) -> list[int]:

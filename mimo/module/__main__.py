@@ -8,8 +8,8 @@ from pathlib import Path
 from mimo import rendering
 from mimo.data.loads import loads
 from mimo.errors import Invalid, MindError, StorageFailed
+from mimo.failures import failure
 from mimo.module import invoke
-from mimo.store.files import failure
 
 
 def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, MindError, NotFound, StorageFailed
+from mimo.failures import failure
 from mimo.frozen import frozen, replace
 from mimo.guard.policy import Call, Operation
 from mimo.memory.ids import handle_of, of_path
@@ -533,7 +534,7 @@ def _current(mind: Mind, path: str) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise files.failure("read", target, error) from error
+        raise failure("read", target, error) from error
 
 
 def _digest(data: bytes | None) -> str | None:

@@ -31,6 +31,7 @@ from mimo.commands import all_commands
 from mimo.config import without_password
 from mimo.disk import home_of, system_clock
 from mimo.errors import Conflict, Invalid, MindError, NoProject, Untrusted
+from mimo.failures import failure
 from mimo.frozen import frozen
 from mimo.guard import tokens
 from mimo.guard.logs import Redacting
@@ -55,7 +56,7 @@ from mimo.server.app import MEMBER, App, session_name
 from mimo.server.counting import Counts
 from mimo.server.hosting import INDEX, Hosting
 from mimo.store import projects
-from mimo.store.files import failure, write_new
+from mimo.store.files import write_new
 
 log = logging.getLogger("mind.http")
 

@@ -96,7 +96,7 @@ class ApprovalDatabase(Database):
 
     def __init__(self, home: Path) -> None:
         """Takes $MIND_HOME; nothing is opened yet."""
-        super().__init__(home / NAME, _SCHEMA, 1, failure=Damaged)
+        super().__init__(home / NAME, _SCHEMA, 1, damage_error=Damaged)
         self._earlier, self._importing = home / _EARLIER, home / _IMPORTING
 
     def ask(self, query: str, *values: object) -> list[Any]:

@@ -19,9 +19,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
-from mimo.failures import ONE_USER as ONE_USER
-from mimo.failures import failure as failure
-from mimo.failures import place_of_another as place_of_another
+from mimo.failures import failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

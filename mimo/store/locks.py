@@ -12,7 +12,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import WAIT_SECONDS
 from mimo.errors import StorageFailed
-from mimo.store import files
+from mimo.failures import failure
 
 _LONGEST_PAUSE = 0.05
 
@@ -88,7 +88,7 @@ def excludes(path: Path) -> bool:
         except FileNotFoundError:
             return True
         except OSError as error:
-            raise files.failure("lock", path, error) from error
+            raise failure("lock", path, error) from error
         try:
             return not _try(first) or not _try(second)
         except OSError:  # The file system has no locks.
@@ -129,7 +129,7 @@ def _opened_lock(path: Path) -> int:
         disk.make_folder(path.parent)
         return disk.opened(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise files.failure("lock", path, error) from error
+        raise failure("lock", path, error) from error
 
 
 def wait_for(descriptor: int, path: Path, wait: float) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
+from mimo.failures import failure
 from mimo.frozen import NamedTuple, replace
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
@@ -353,7 +354,7 @@ class MemoryStore:
                 hint="list the memories again",
             ) from None
         except OSError as error:
-            raise files.failure("read", target, error) from error
+            raise failure("read", target, error) from error
         if files.digest(data) != record.place.digest:
             raise Conflict(
                 f"`{record.place.path}` has changed since it was read",

@@ -12,6 +12,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, LaterFormat, MindError, NoProject, StorageFailed, Untrusted
+from mimo.failures import failure
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import CONFIG, LOCAL
@@ -276,7 +277,7 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
     except FileNotFoundError:
         pass
     except OSError as error:  # Memories must not be saved in a project around it.
-        raise files.failure("read", store, error) from error
+        raise failure("read", store, error) from error
     if _holds_memories(store):
         raise NoProject(
             f"`{folder}` is not a project yet: its `.mind/` has memories but no `{CONFIG}`",

@@ -17,9 +17,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation, StorageFailed
+from mimo.failures import failure
 from mimo.frozen import NamedTuple
 from mimo.store import git
-from mimo.store.files import failure
 
 _GENERATED = frozenset("node_modules __pycache__ venv target build dist".split())
 """Names of files and folders that are left out of a repository if git is not installed."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.data.loads import loads
 from mimo.errors import LaterFormat, MindError, StorageFailed
+from mimo.failures import failure
 from mimo.store import files
 
 TYPE_CHECKING = False
@@ -74,7 +75,7 @@ class StateFile(Generic[T]):
                 raise
         except OSError as error:
             if self._hint:
-                raise files.failure("read", path, error) from error
+                raise failure("read", path, error) from error
         except MISFITS as error:
             if self._hint:
                 reason = f": {error}" if isinstance(error, ValueError | TypeError) else ""

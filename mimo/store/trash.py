@@ -22,6 +22,7 @@ from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
+from mimo.failures import failure
 from mimo.frozen import frozen, names_of, replace
 from mimo.memory.ids import suffix
 from mimo.store import append_log, files
@@ -142,7 +143,7 @@ class Recorder:
         except FileNotFoundError:
             before, mode = None, 0o644
         except OSError as error:
-            raise files.failure("read", path, error) from error
+            raise failure("read", path, error) from error
         else:
             mode = status.st_mode & 0o777
         if before == data:

@@ -18,6 +18,7 @@ from mimo import disk
 from mimo.data.loads import loads
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, QuotaExceeded, StorageFailed
+from mimo.failures import failure
 from mimo.frozen import frozen
 from mimo.memory.codec import value as codec
 from mimo.memory.codec.document import Unreadable
@@ -195,7 +196,7 @@ def _listed(folder: Path) -> list[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise files.failure("list", folder, error) from error
+        raise failure("list", folder, error) from error
 
 
 class Values:

@@ -153,7 +153,7 @@ def _compared_anew(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> dict[str, str
     """Returns the near-duplicates without anything that an earlier review stored."""
     with monkeypatch.context() as patched:
         patched.setattr(derived, "_stored", lambda _: (0, set()))
-        patched.setattr(derived, "_kept", lambda _: (derived.Doubles(0, [], []), set()))
+        patched.setattr(derived, "_stored_doubles", lambda _: (derived.Doubles(0, [], []), set()))
         patched.setattr(mind.index, "_derive", lambda: None)
         patched.setattr(derived, "keep", lambda *_: None)
         return _doubles(mind)

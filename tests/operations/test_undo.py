@@ -19,6 +19,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.config import load
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.failures import failure
 from mimo.guard.policy import Call, Operation
 from mimo.index.index import Index
 from mimo.index.schema import SCHEMA
@@ -287,7 +288,7 @@ def test_an_undo_that_can_not_be_put_back_names_the_file(
         raise OSError(errno.EPERM, "not permitted")
 
     def full(path: Path, data: bytes, mode: int = 0) -> None:
-        raise files.failure("write", path, OSError(errno.ENOSPC, "full"))
+        raise failure("write", path, OSError(errno.ENOSPC, "full"))
 
     monkeypatch.setattr(Path, "unlink", refusing_second(asked, fail))
     with pytest.raises(StorageFailed, match="no space left") as caught:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.failures import failure
 from mimo.features.clients.edits import Format
 from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
@@ -88,7 +89,7 @@ def look(path: Path, *, within: Path | None) -> FileState:
     except FileNotFoundError:
         return FileState(path=path, real=real, data=None)
     except OSError as error:
-        raise files.failure("read", path, error) from error
+        raise failure("read", path, error) from error
     if len(data) > _MOST_BYTES:
         raise StorageFailed(
             f"`{path}` has more than {_MOST_BYTES:,} bytes", hint="is it the right file?"

@@ -9,6 +9,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.commands.spec import Omitted, Out
 from mimo.errors import Invalid, MindError
+from mimo.failures import failure
 from mimo.features import context
 from mimo.frozen import frozen
 from mimo.index import glance
@@ -222,7 +223,7 @@ def _content(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise files.failure("read", path, error) from error
+        raise failure("read", path, error) from error
     if len(data) > _MOST_BYTES:
         raise Invalid(f"`{path}` has more than 4 MiB", hint="clients do not read so much")
     return data

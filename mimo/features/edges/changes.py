@@ -9,8 +9,9 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Invalid, StorageFailed
+from mimo.failures import failure
 from mimo.features.edges.checking import LONGEST_LINE, Added, Hunk, whole
-from mimo.store import files, git
+from mimo.store import git
 from mimo.store.walk import files_below
 
 _MOST_BYTES = 2_000_000
@@ -95,7 +96,7 @@ def _text(path: Path) -> str | None:
     try:
         data, _ = disk.look(path, limit=_MOST_BYTES)
     except PermissionError as error:
-        raise files.failure("read", path, error) from error
+        raise failure("read", path, error) from error
     except (OSError, StorageFailed):
         return None
     if len(data) > _MOST_BYTES or b"\0" in data:

@@ -16,7 +16,7 @@ from mimo.features.edges.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
 from mimo.index import glance
 from mimo.index.cosine import cosines
-from mimo.index.embedding import ENCODED_LENGTH, FAILURES, is_elsewhere
+from mimo.index.embedding import ENCODED_LENGTH, FAILURES, is_elsewhere, open_encoder
 from mimo.index.meanings import Meanings
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
@@ -149,9 +149,9 @@ def _cosines(mind: Mind, intent: str) -> Cosines | None:
         return None
     meanings = mind.index.meanings if mind.has_project else None
     if is_elsewhere(encoder):  # Some edges are the user's own.
-        from mimo.index.embedding.encoder import packaged_encoder
-
-        encoder, meanings = packaged_encoder(), None
+        encoder, meanings = open_encoder(mind.config, stays_here=True), None
+        if encoder is None:
+            return None
     meanings = meanings or Meanings(mind.home / "cache", encoder)
     query = encoder.encode(intent)
 

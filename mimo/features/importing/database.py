@@ -16,8 +16,9 @@ from typing import Any
 
 from mimo import disk
 from mimo.errors import Invalid, NotFound, StorageFailed
+from mimo.failures import failure
 from mimo.frozen import frozen
-from mimo.store.files import digest, failure
+from mimo.store.files import digest
 
 WAIT_SECONDS = 5.0
 NEWEST_VERSION = 24

@@ -14,6 +14,7 @@ from mimo import disk
 from mimo.commands.spec import Out
 from mimo.data.loads import DataError, loads
 from mimo.errors import Conflict, Invalid, MindError
+from mimo.failures import failure
 from mimo.frozen import frozen, replace
 from mimo.store import files
 from mimo.text.clean import clean
@@ -144,7 +145,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         return parse(disk.look(path, limit=_MOST_BYTES)[0])
     except OSError as error:
-        raise files.failure("read", path, error) from error
+        raise failure("read", path, error) from error
 
 
 def packaged() -> Manifest:

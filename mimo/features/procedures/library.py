@@ -7,6 +7,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound, Untrusted
+from mimo.failures import failure
 from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
     LATEST,
@@ -69,7 +70,7 @@ def listed(root: Path) -> list[ProcedureFile]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise files.failure("list", folder, error) from error
+        raise failure("list", folder, error) from error
     result = []
     for name in names:
         if not name.endswith(_SUFFIX) or name.startswith(".") or not name.isprintable():
@@ -80,7 +81,7 @@ def listed(root: Path) -> list[ProcedureFile]:
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
-            problem = files.failure("read", root / path, error).message
+            problem = failure("read", root / path, error).message
         if len(data) > _LARGEST:
             data, problem = b"", f"larger than {_LARGEST:,} bytes"
         result.append(ProcedureFile(path=path, data=data, problem=problem))
@@ -92,7 +93,7 @@ def given(path: Path) -> bytes:
     try:
         return disk.look(path, limit=_LARGEST)[0]
     except OSError as error:
-        reason = files.failure("read", path, error).message
+        reason = failure("read", path, error).message
         raise Invalid(reason, hint="name a procedure's Markdown file") from None
 
 

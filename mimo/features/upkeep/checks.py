@@ -10,6 +10,7 @@ from typing import Annotated
 from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import MindError, StorageFailed, Untrusted
+from mimo.failures import ONE_USER, place_of_another
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
 from mimo.features.edges import sources
@@ -83,8 +84,8 @@ def examine(mind: Mind) -> Iterator[Check]:
     if error:
         yield _fault("project", error.message, error.hint)
     checks = _OF_PROJECT if mind.has_project else _EVERYWHERE
-    if mind.has_project and (place := files.place_of_another(mind.folder / ".local")):
-        yield _warning("project", f"`{place}` is another user's: you can only read", files.ONE_USER)
+    if mind.has_project and (place := place_of_another(mind.folder / ".local")):
+        yield _warning("project", f"`{place}` is another user's: you can only read", ONE_USER)
         checks = tuple(check for check in checks if check not in _OF_OWNER)
     for check in checks:
         name = check.__name__.strip("_")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import disk
-from mimo.data.loads import loads
 from mimo.errors import Invalid
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HINT = "set `embedding.model` to a folder that model2vec's save_pretrained wrote, or remove it"
-
-DEFAULT_TOKENS = 512
-"""The number of tokens up to which model2vec reads a text, unless the model's settings differ."""
 
 _BATCH = 4096
 """The number of texts encoded at a time; the means of a batch take 4 MB."""
@@ -78,20 +74,8 @@ class OwnModel:
         try:
             _disable_threads()
             from model2vec import StaticModel
-            from safetensors.numpy import load_file
-            from tokenizers import Tokenizer
 
-            weights, tokenizer = self._files
-            arrays, config = load_file(weights), self._folder / "config.json"
-            if arrays.keys() != {"embeddings"} or not config.is_file():
-                return StaticModel.from_pretrained(self._folder, force_download=False)
-            # Its own reader imports the client of a model hub for 0.3 s.
-            settings = loads(config.read_bytes())
-            return StaticModel(
-                arrays["embeddings"],
-                Tokenizer.from_file(str(tokenizer)),
-                max_length=settings.get("max_length", DEFAULT_TOKENS),
-            )
+            return StaticModel.from_pretrained(self._folder, force_download=False)
         # For a damaged file, the libraries below raise exceptions of many types.
         except Exception as error:
             raise Invalid(

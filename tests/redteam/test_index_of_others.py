@@ -32,7 +32,8 @@ def filled(mind: Mind) -> Mind:
         words = ("tea", "limit", "interface", "decision", "word")[number % 5]
         text = f"Memory {number} says the {words} of team {number * 7 % 13} is {number * 31 % 17}\n"
         (folder / f"n{number}.md").write_text(text)
-    refresh.refresh(mind)
+    while refresh.refresh(mind) != refresh.Refreshed():
+        pass  # A file that was written just before it was indexed is compared once more.
     mind.close()
     return mind
 

@@ -230,6 +230,28 @@ def piece_of(words: Words, now: datetime) -> Span | None:
     return begun(Span(since, until, until, recurs=around.recurs), now)
 
 
+def edge_of(words: Words, now: datetime) -> Span | None:
+    """Returns the days at an end of a period: `end of last month`, `start of q3`.
+
+    They are 2 days of a week, 7 days of a month, and a month of a longer period.
+    """
+    match words:
+        case ("start" | "end" as edge, *rest) if rest:
+            around = _around(tuple(rest), now)
+        case _:
+            return None
+    if around is None or around.until - around.since < 7 * DAY:
+        return None
+    since, until = around.since, around.until
+    if until - since > 31 * DAY:
+        first, last = months_later(since, 1), months_later(until, -1)
+    else:
+        length = 7 * DAY if until - since > 7 * DAY else 2 * DAY
+        first, last = since + length, until - length
+    since, until = (since, first) if edge == "start" else (last, until)
+    return begun(Span(since, until, until, recurs=around.recurs), now)
+
+
 def _around(words: Words, now: datetime) -> Span | None:
     """Returns a week, month, quarter or year of the calendar, with the days that are to come."""
     match words:

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.when import Interval
-from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number, piece_of
+from mimo.when.dates import BACK, IN_A_YEAR, ISO_DAY, Words, date_of, day_number, edge_of, piece_of
 from mimo.when.spans import (
     DAY,
     HOUR,
@@ -81,7 +81,7 @@ def _own_phrase(words: Words, now: datetime) -> Span | None:
 
 def _both_ends(words: Words, now: datetime) -> Interval | None:
     for opening, last_words in _ends(words):
-        first_words = _with_half(opening, last_words)
+        first_words = _with_half(opening, last_words, now)
         left = _like(last_words, first_words, now)
         right = _like(first_words, _in_half(first_words, last_words, now), now)
         last, first = limit_of(right, now), limit_of(left, now)
@@ -203,17 +203,18 @@ def _in_half(first: Words, last: Words, now: datetime) -> Words:
     return last
 
 
-def _with_half(first: Words, last: Words) -> Words:
+def _with_half(first: Words, last: Words, now: datetime) -> Words:
     """Returns the first end with the half of the day that only the last one names: `2 to 4pm`.
 
-    It is the other half if it would be the later time: `11 to 1pm`. After a month, it is a day.
+    It is the other half if it would be the later time: `11 to 1pm`. After a month, it is a day,
+    and after that day an hour: `oct 5 2 to 4pm`.
     """
     halves = {"am": "pm", "pm": "am"}
     place = next((place for place, word in enumerate(last) if word in halves), 0)
     hours = (*first[-1:], *last[place - 1 : place])
-    if len(hours) != 2 or not set(MONTHS).isdisjoint(first):
+    if len(hours) != 2 or not all(hour.isdecimal() and 1 <= int(hour) <= 12 for hour in hours):
         return first
-    if not all(hour.isdecimal() and 1 <= int(hour) <= 12 for hour in hours):
+    if not set(MONTHS).isdisjoint(first) and not _day(first[:-1], now):
         return first
     crosses_noon = int(hours[0]) % 12 > int(hours[1]) % 12
     return (*first, halves[last[place]] if crosses_noon else last[place])
@@ -266,8 +267,8 @@ def limit_of(words: Words, now: datetime) -> Span | None:
     """Returns what begins or ends a span: a phrase, or `the end of october`, which is a moment.
 
     Only there are `yesterday`, `last week` and `last month` the whole day, week and month, so that
-    a span from one to itself is all of it. Only there is the end of a period clear: alone, `at the
-    end of october` may be any days.
+    a span from one to itself is all of it. Only there is the end of a period a moment: alone, `end
+    of october` is its last days.
     """
     match words:
         case ("yesterday",):
@@ -559,7 +560,7 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
-_KINDS = (_relative, _counted, date_of, _daytime, _shifted, piece_of, _week_of)
+_KINDS = (_relative, _counted, date_of, _daytime, _shifted, piece_of, edge_of, _week_of)
 
 
 # The fallback: the package parsedatetime, where this grammar has no answer.

@@ -480,6 +480,16 @@ day before november 10 | 2026-11-09 | 2026-11-10
 the day after november 10 | 2026-11-11 | 2026-11-12
 the week before last week | 2026-11-02 | 2026-11-09
 since the beginning of november | 2026-11-01 | now
+end of october | 2026-10-25 | 2026-11-01
+at the end of last month | 2026-10-25 | 2026-11-01
+beginning of this month | 2026-11-01 | 2026-11-08
+end of last week | 2026-11-14 | 2026-11-16
+start of 2026 | 2026-01-01 | 2026-02-01
+end of q3 | 2026-09-01 | 2026-10-01
+from the end of last month to the start of this month | 2026-11-01 | 2026-11-01
+oct 5 2 to 4pm | 2026-10-05T14:00 | 2026-10-05T16:00
+5 oct 2024 11 to 1pm | 2024-10-05T11:00 | 2024-10-05T13:00
+oct 5 from 2 to 4pm | 2026-10-05T14:00 | 2026-10-05T16:00
 since the start of the year | 2026-01-01 | now
 until the end of october | … | 2026-11-01
 by the end of last week | … | 2026-11-16
@@ -586,7 +596,6 @@ end of day yesterday | is not a time that is understood | say it like
 - 7 days ago | is not a time that is understood | say it like
 ..7 days ago | is not a time that is understood | say it like
 as of november 1 | is not a time that is understood | say it like
-end of october | is not a time that is understood | say it like
 mid october | is not a time that is understood | say it like
 until after november 10 | is not a time that is understood | say it like
 not since friday | is not a time that is understood | say it like
@@ -603,6 +612,10 @@ last 40 days of october | is not a time that is understood | say it like
 second week of monday | is not a time that is understood | say it like
 monday and wednesday | names times that are not one span | name one of them, or a longer time
 yesterday and tomorrow | is not a time that is understood | say it like
+end of this month | has not begun yet | memories are of the past: name a time that has begun
+end of yesterday | is not a time that is understood | say it like
+beginning of next month | is not a time that is understood | say it like
+oct 5 2 to 9 | is not a time that is understood | say it like
 since the end of november | has nothing after it: it has not ended yet | name a time that has ended
 early october | is not a time that is understood | say it like
 mind | is not a time that is understood | say it like
@@ -633,7 +646,6 @@ monday two weeks ago | is not a time that is understood | say it like
 3 days from now | is not a time that is understood | say it like
 a week before last month | is not a time that is understood | say it like
 day after today | has not begun yet | memories are of the past: name a time that has begun
-end of last month | is not a time that is understood | say it like
 0th | is not a time that is understood | say it like
 32nd | is not a time that is understood | say it like
 0 days ago at 4pm | has not begun yet | memories are of the past

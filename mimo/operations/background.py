@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from mimo.mind import Mind
+from mimo.store import projects
 
 PRIORITY = 19
 """The lowest: any other work on the machine goes first."""
@@ -31,5 +32,8 @@ def start(module: str, root: Path, home: Path) -> int:
 
 
 def opened(root: Path, home: Path) -> Mind:
-    """Returns the memory of the project for which such a process was started."""
-    return Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
+    """Returns the memory for which such a process was started: a project's, or the user's own."""
+    environ = {**os.environ, "MIND_HOME": str(home)}
+    if root == projects.user_root(home) and (user := Mind.open(None, environ=environ).user()):
+        return user
+    return Mind.open(root, project=root, environ=environ)

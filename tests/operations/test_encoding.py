@@ -70,6 +70,16 @@ def test_the_process_makes_the_vectors_and_leaves_no_zombie(filled):
     wait_until_forgotten(process)
 
 
+def test_the_process_makes_the_vectors_of_the_memory_for_all_projects(mind):
+    user = mind.user(make=True)
+    add(user, "Use pnpm in every project")
+
+    opened = background.opened(user.project.root, user.home)
+    assert opened.is_users
+    assert encoding.encode(opened) == 1
+    assert user.index.meanings.vectors.count() == 1
+
+
 def _is_ready(mind):
     vectors = mind.index.meanings.vectors
     return vectors.count() >= len(TEXTS)

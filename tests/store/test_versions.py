@@ -1,6 +1,7 @@
 """Stores of released versions are opened by this one, and those of later versions are refused."""
 
 import json
+import re
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -18,10 +19,11 @@ from mimo.config import FORMAT
 from mimo.errors import LaterFormat
 from mimo.features import ingest, values
 from mimo.features.daemon.process import Loop
+from mimo.features.edges import storage
 from mimo.frozen import NamedTuple
 from mimo.mind import Mind
 from mimo.store import files, projects
-from scripts.store_fixture import LATER, STORES, mind
+from scripts.store_fixture import LATER, READS, STORES, mind
 from tests.conftest import git
 
 VERSIONS = sorted(path.name.removesuffix(".tar.xz") for path in STORES.glob("*.tar.xz"))
@@ -82,6 +84,62 @@ def test_a_store_of_a_released_version_can_be_changed(store: Store, version: str
     assert before - set(texts) == set()
     assert mind(top, now, "audit", "verify")["whole"]
     assert {row["trust"] for row in after} == {"trusted"}
+
+
+CACHES = {".index", "cache"}
+LOGS = {"audit.jsonl", "accesses.log", "events.jsonl"}
+STATE_OF_CALLS = re.compile(r"limits-\w+\.db|heads/\w{32}|trust\.db(-journal)?|.+\.lock")
+"""Files that every call may write: counters, the heads of the audit, imported approvals, locks."""
+MOVED = "home/.mind/trust-earlier", "home/.mind/trust"
+
+
+def bytes_below(top: Path) -> dict[str, bytes]:
+    """Returns all files of a store except caches, each with its bytes."""
+    return {
+        path.relative_to(top).as_posix(): path.read_bytes()
+        for path in sorted(top.rglob("*"))
+        if path.is_file() and CACHES.isdisjoint(path.parts)
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_opening_a_store_of_a_released_version_changes_no_text_and_no_decision(
+    store: Store, version: str
+) -> None:
+    top = store(version)
+    original = bytes_below(top)
+    for words in (*READS, ("status",), ("review",), ("doctor",), ("index", "--rebuild")):
+        mind(top, LATER, *words)
+    present = {path.replace(*MOVED, 1): data for path, data in bytes_below(top).items()}
+
+    logs = {path for path in original if Path(path).name in LOGS}
+    locks = {path for path in original if path.endswith(".lock")}
+    assert logs
+    for path in logs:
+        assert present[path].startswith(original[path]), path
+    kept = original.keys() - logs - locks
+    assert {path: present.get(path) for path in kept} == {path: original[path] for path in kept}
+    added = present.keys() - original.keys()
+    assert {path for path in added if not STATE_OF_CALLS.search(path)} == set()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_caches_of_a_released_version_are_removed(
+    store: Store, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_SETTLED_NS", -1)  # The extracted files count as old ones.
+    top = store(version)
+    cache = top / "home/.mind/cache"
+    cache.mkdir()
+    for name in ("edges.json", "edges-0.json"):
+        (cache / name).write_text("{}", "utf-8")
+    for words in (("list",), ("search", "when is tea served"), ("edges", "list")):
+        mind(top, LATER, *words)
+
+    for folder in ("shop/.mind/.index", "home/.mind/memories/.mind/.index"):
+        names = {path.name for path in (top / folder).iterdir()} - {".gitignore"}
+        assert names == {"index-v15.db", "vectors-v1.db"}, folder
+    assert [path.name for path in cache.glob("edges*")] == [Path(storage.CACHE).name]
 
 
 def used(store: Store) -> Path:

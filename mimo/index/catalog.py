@@ -17,6 +17,7 @@ from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.rows import Newer
 from mimo.index.schema import (
+    BM25,
     CURRENT,
     CURRENT_IF_SHARED,
     HOLDS,
@@ -536,7 +537,7 @@ def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> 
 
 # The units that match best, before any filter.
 _BEST = (
-    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
     " WHERE words MATCH ? ORDER BY weight LIMIT ?"
 )
 # The same units of memories that pass a filter, in three ways. Looking up the memory of a match
@@ -546,19 +547,19 @@ _AMONG_THE_BEST = (
     " JOIN memories m ON m.key = n.memory AND {} ORDER BY w.weight LIMIT ?"
 )
 _OF_THE_ADMITTED = (
-    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
     " WHERE words MATCH ? AND +words.rowid IN"
     " (SELECT n.key FROM memories m CROSS JOIN units n ON n.memory = m.key WHERE {})"
     " ORDER BY weight LIMIT ?"
 )
 _ONE_BY_ONE = (
-    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
     " JOIN units n ON n.key = words.rowid JOIN memories m ON m.key = n.memory AND {}"
     " WHERE words MATCH ? ORDER BY weight LIMIT ?"
 )
 # All of them up to a weight. The inner limit keeps SQLite from computing each weight twice.
 _UP_TO = (
-    "SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    f"SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, {BM25} AS weight FROM words"
     " WHERE words MATCH ? LIMIT -1) w JOIN units n ON n.key = w.unit"
     " JOIN memories m ON m.key = n.memory AND {} WHERE w.weight <= ?"
 )

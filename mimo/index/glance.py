@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mimo.errors import Misread
 from mimo.index.schema import (
+    BM25,
     COLUMNS,
     CURRENT,
     CURRENT_IF_SHARED,
@@ -303,7 +304,7 @@ class Glance:
             rows = self._sql.execute(
                 "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
                 f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}, w.weight FROM"
-                " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
+                f" (SELECT words.rowid AS unit, {BM25} AS weight FROM words WHERE words MATCH ?"
                 f" {self._units} ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
                 f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
                 (match, most),

@@ -15,7 +15,16 @@ from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.names import outdated, precedence
 from mimo.index.rows import Change
-from mimo.index.schema import COLUMNS, CURRENT, from_sql, marks, portions, to_sql
+from mimo.index.schema import (
+    COLUMNS,
+    CURRENT,
+    from_sql,
+    marks,
+    portions,
+    to_sql,
+    unit_key,
+    unit_number,
+)
 from mimo.index.vectors import Vectors
 from mimo.memory import duplicates
 from mimo.memory.ids import handle_of
@@ -104,8 +113,8 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 _MEMORY = f"INSERT INTO memories (key, {COLUMNS}, handle, topic_key, title_tokens, \
 topic_tokens, passages, statement) VALUES ({marks(range(25))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
-_WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
-_DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
+_WORDS = "INSERT INTO words (rowid, tokens) VALUES (?, ?)"
+_DELETE_WORDS = "INSERT INTO words (words, rowid, tokens) VALUES ('delete', ?, ?)"
 
 
 class Writer:
@@ -124,8 +133,8 @@ class Writer:
         self._changed: set[int] = set()
         self._written: dict[str, bool] = {}
         self._counts: defaultdict[str, int] = defaultdict(int)
-        self._next_memory = self._after("memories")
-        self._next_unit = self._after("units")
+        self._next_memory = self._highest("memories") + 1
+        self._next_unit = unit_number(self._highest("units")) + 1
 
     def write(
         self, changes: Sequence[Change], documents: Iterable[Document], late: Collection[str] = ()
@@ -201,9 +210,9 @@ class Writer:
         changed = [(revision, key) for key in self._changed]
         self._sql.executemany("INSERT INTO changed VALUES (?, ?)", changed)
 
-    def _after(self, table: str) -> int:
+    def _highest(self, table: str) -> int:
         (highest,) = self._sql.execute(f"SELECT max(key) FROM {table}").fetchone()
-        return (highest or 0) + 1
+        return highest or 0
 
     def _insert(self, documents: Iterable[Document]) -> None:
         memories, tags, links, units, words = [], [], [], [], []
@@ -239,11 +248,14 @@ class Writer:
             for unit, tokens, vector in zip(
                 document.units, texts, document.unit_vectors, strict=True
             ):
-                number, self._next_unit = self._next_unit, self._next_unit + 1
+                indexed = f"{heading} {tokens}".split()
+                number = unit_key(self._next_unit, len(indexed))
+                self._next_unit += 1
                 line = record.place.line + unit.line0
                 position = (line, unit.start, len(unit.text))
                 units.append((number, key, *position, tokens, unit.speakers, vector))
-                words.append((number, heading, tokens))
+                words.append((number, " ".join(indexed)))
+                self._counts["words"] += len(indexed)
                 heading = ""
                 if record.parent is not None:
                     parents[to_sql(record.place.path), record.parent].update(unit.tokens.split())
@@ -284,7 +296,9 @@ class Writer:
         texts = [tokens for _, tokens in units]
         self._count(-1, texts, rows.from_passages(passages, texts))
         for number, tokens in units:
-            self._sql.execute(_DELETE_WORDS, (number, heading, tokens))
+            indexed = f"{heading} {tokens}".split()
+            self._sql.execute(_DELETE_WORDS, (number, " ".join(indexed)))
+            self._counts["words"] -= len(indexed)
             heading = ""
         for table, column in (
             ("units", "memory"), ("tags", "memory"), ("links", "source"), ("memories", "key"),

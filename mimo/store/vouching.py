@@ -22,11 +22,64 @@ from mimo.store.walk import fault_of, segments_of
 
 SIGNED = "signed"
 _GOOD = "G"
-_OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
-"""Settings that decide which signatures are good."""
+_OF_USER = ("system", "global", "command")
+"""The scopes of settings that do not come with a repository."""
+_SIGNER_FILES = ("gpg.ssh.allowedsignersfile", "gpg.ssh.revocationfile")
+_TRUST_LEVEL = "gpg.mintrustlevel"
+"""With the files above, the settings that decide which signatures are good."""
 _KEYRINGS = ("pubring.kbx", "pubring.gpg", "public-keys.d/pubring.db", "trustdb.gpg")
 _FIELDS = "%H%x00%ae%x00%ce%x00%at%x00%ct%x00%G?%x00%GS%x00"
 """Seven fields, which an empty word follows. Only NUL can't be part of an address."""
+
+
+class _Settings(NamedTuple):
+    """The settings of git at one moment; none if git can't read them.
+
+    Those of the repository, which may have come with it, never decide about signatures.
+    """
+
+    rows: tuple[tuple[str, str, str, str], ...] = ()
+    """The scope, the origin, the name in lower case, and the value, in order of precedence."""
+
+    def last(self, name: str, scopes: Collection[str] = ()) -> str:
+        """Returns the value of a setting in these scopes, or in all; empty without one."""
+        rows = (row for row in reversed(self.rows) if row[2] == name)
+        values = (value for scope, *_, value in rows if not scopes or scope in scopes)
+        return next(values, "").strip()
+
+    @property
+    def email(self) -> str:
+        """Returns the user's e-mail address; empty without one."""
+        return self.last("user.email").casefold()
+
+    @property
+    def own_email(self) -> str:
+        """Returns the user's e-mail address without the settings of the repository."""
+        return self.last("user.email", _OF_USER).casefold()
+
+    @property
+    def has_key(self) -> bool:
+        """Returns whether the user's own settings name a key for signatures."""
+        return bool(self.last("user.signingkey", ("global",)))
+
+    @property
+    def signer_files(self) -> dict[str, str]:
+        """Returns the files of signers that the user's own settings name; empty without one."""
+        return {name: os.path.expanduser(self.last(name, ("global",))) for name in _SIGNER_FILES}  # noqa: PTH111
+
+    @property
+    def of_signatures(self) -> list[str]:
+        """Returns options with the user's own settings of signatures, not the repository's."""
+        settings = [f"{name}={file}" for name, file in self.signer_files.items()]
+        if level := self.last(_TRUST_LEVEL, ("global",)):
+            settings.append(f"{_TRUST_LEVEL}={level}")
+        return [word for setting in settings for word in ("-c", setting)]
+
+    @property
+    def own_files(self) -> list[str]:
+        """Returns the files of the user's own settings, with those that they include."""
+        origins = {row[1].removeprefix("file:") for row in self.rows if row[0] == "global"}
+        return sorted(origins.difference(places := _user_settings())) + places
 
 
 class _Brought(NamedTuple):
@@ -69,16 +122,17 @@ class Vouching:
 
         `trusted` checks a digest against the approvals and the last answers.
         """
-        has_key = bool(self._line("config", "--global", "--get", "user.signingkey"))
-        signers, files = self._signers() if has_key or SIGNED in self._only else ("", [])
-        vouched = self._with_own_commits(Vouched(seen), trusted)
-        if has_key:
-            vouched = self._with_own_signatures(vouched, signers)
+        settings = self._settings()
+        asks_signers = settings.has_key or SIGNED in self._only
+        signers, files = self._signers(settings) if asks_signers else ("", [])
+        vouched = self._with_own_commits(Vouched(seen), settings, trusted)
+        if settings.has_key:
+            vouched = self._with_own_signatures(vouched, settings, signers)
         if follow:
-            vouched = self._with_default_branch(vouched, signers)
+            vouched = self._with_default_branch(vouched, settings, signers)
         else:
             vouched = _without_branch(vouched)
-        watched = (*_user_settings(), *files, *(self._remote_heads() if follow else ()))
+        watched = (*settings.own_files, *files, *(self._remote_heads() if follow else ()))
         answers = vouched.answers._replace(signers=signers, watched=watched)
         return vouched._replace(answers=answers)
 
@@ -90,7 +144,7 @@ class Vouching:
         if not self._only:
             return None
         try:
-            return self._by(self._only, "HEAD")
+            return self._by(self._only, "HEAD", self._settings())
         except MindError:
             return frozenset()
 
@@ -100,42 +154,36 @@ class Vouching:
         Raises `Invalid` if git can't be asked or has no address, and for an address that the
         repository sets.
         """
-        if not (email := self.email()):
+        settings = self._settings()
+        if not (email := settings.email):
             raise Invalid(
                 "git has no e-mail address of yours",
                 hint="set it with `git config --global user.email ADDRESS`",
             )
-        if email != self._own_email():
+        if email != settings.own_email:
             raise Invalid(
                 f"the address `{email}` is from the settings of this repository, which may have"
                 " come with it",
                 hint="if it is yours, set `user.email` in your own settings: `git config --global`,"
                 " or an `includeIf` there",
             )
-        return self._by((email,), "HEAD")
+        return self._by((email,), "HEAD", settings)
 
     def email(self) -> str:
         """Returns the user's e-mail address from git's settings; empty without one."""
-        return self._line("config", "--get", "user.email").casefold()
-
-    def _own_email(self) -> str:
-        """Returns the user's e-mail address without the settings of the repository."""
-        words = ("config", "--show-scope", "--null", "--get-all", "user.email")
-        fields = os.fsdecode(git.run(self._root, *words).stdout).split("\0")
-        pairs = zip(fields[::2], fields[1::2], strict=False)
-        own = [value for scope, value in pairs if scope not in ("local", "worktree")]
-        return own[-1].strip().casefold() if own else ""
+        return self._settings().email
 
     def base(self) -> str | None:
         """Returns the commit that identifies the history which the user chooses to follow."""
-        ref = self._default_ref()
+        ref = self._default_ref(self._settings())
         return revisions.commit_id(self._root, ref or "HEAD")
 
     # --- the user's commits
 
-    def _with_own_commits(self, vouched: Vouched, trusted: Callable[[str], bool]) -> Vouched:
-        common, seen = self._location.common, vouched.answers
-        email = self.email()
+    def _with_own_commits(
+        self, vouched: Vouched, settings: _Settings, trusted: Callable[[str], bool]
+    ) -> Vouched:
+        common, seen, email = self._location.common, vouched.answers, settings.email
         if common is None or not email:
             return vouched
         reflogs = git.reflog_entries(common, seen.positions, seen.rebasing)
@@ -143,13 +191,13 @@ class Vouching:
         committed = self._own(reflogs.made, email, trusted)
         return vouched._replace(answers=answers, committed=committed)
 
-    def _with_own_signatures(self, vouched: Vouched, signers: str) -> Vouched:
+    def _with_own_signatures(self, vouched: Vouched, settings: _Settings, signers: str) -> Vouched:
         seen = vouched.answers
-        if not (email := self._own_email()):
+        if not settings.own_email:
             return vouched
-        still, signed = None, self._own_signed(seen.signed, email)
+        still, signed = None, self._own_signed(seen.signed, settings)
         if seen.signers != signers:
-            still = self._own_signed(None, email) if seen.signed else signed
+            still = self._own_signed(None, settings) if seen.signed else signed
         # A shallow clone may get more of its history, so it is checked as a whole each time.
         head = None if git.boundary(self._root) else revisions.commit_id(self._root, "HEAD")
         answers = seen._replace(signed=head)
@@ -212,14 +260,14 @@ class Vouching:
                     approvals.add(approval_of(path, content[text.blob]))
         return frozenset(approvals)
 
-    def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
+    def _own_signed(self, since: str | None, settings: _Settings) -> frozenset[str]:
         """Returns the texts of commits that the user signed, on any machine.
 
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
         signs the texts of another author, who may have used the user's address. So are those that
         were made here within a rebase, see `git.reflog_entries`.
         """
-        head = revisions.commit_id(self._root, "HEAD")
+        email, head = settings.own_email, revisions.commit_id(self._root, "HEAD")
         if head is None or head == since:
             return frozenset()
         exists = since and git.run(self._root, "cat-file", "-e", f"{since}^{{commit}}")
@@ -227,7 +275,7 @@ class Vouching:
         words = ("log", "-z", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
         logged = git.ask(
             self._root,
-            *self._signature_settings(),
+            *settings.of_signatures,
             *words,
             f"--author={email}",
             f"--format={_FIELDS}",
@@ -276,8 +324,8 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, vouched: Vouched, signers: str) -> Vouched:
-        seen, ref = vouched.answers, self._default_ref()
+    def _with_default_branch(self, vouched: Vouched, settings: _Settings, signers: str) -> Vouched:
+        seen, ref = vouched.answers, self._default_ref(settings)
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
             reason = (
@@ -301,7 +349,7 @@ class Vouching:
         signed = SIGNED in self._only and seen.signers != signers
         if signed or (seen.tip, seen.only) != (tip, self._only):
             if self._only:
-                texts = self._by(self._only, tip)
+                texts = self._by(self._only, tip, settings)
             else:
                 texts = self._approvals(self._tree(tip).items())
             vouched, seen = vouched._replace(followed=texts), seen._replace(only=self._only)
@@ -310,34 +358,34 @@ class Vouching:
         answers = seen._replace(ref=ref, tip=last, base=tip, stopped=None)
         return vouched._replace(answers=answers)
 
-    def _default_ref(self) -> str | None:
+    def _default_ref(self, settings: _Settings) -> str | None:
         """Returns the full name of the default branch: the remote's, or the local one."""
-        words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD")
+        names = dict.fromkeys(("main", "master", settings.last("init.defaultbranch")))
+        local = [f"refs/heads/{name}" for name in names if name]
+        words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD", *local)
         lines = os.fsdecode(git.run(self._root, *words).stdout).splitlines()
-        heads = dict(line.split(" ", 1) for line in lines if line.count(" ") == 1)
-        remotes = os.fsdecode(git.run(self._root, "remote").stdout).splitlines()
+        target_of = dict(line.split(" ", 1) for line in lines if " " in line)
+        if target := target_of.get("refs/remotes/origin/HEAD"):
+            return target
         # Without a HEAD of its own, `origin` must not give way to the remote of a contributor.
-        for name in ("origin", *remotes) if len(remotes) == 1 else ("origin",):
-            if target := heads.get(f"refs/remotes/{name}/HEAD"):
-                return target
-        configured = self._line("config", "--get", "init.defaultBranch")
-        for name in ("main", "master", configured):
-            if name and revisions.commit_id(self._root, f"refs/heads/{name}"):
-                return f"refs/heads/{name}"
-        return None
+        remotes = os.fsdecode(git.run(self._root, "remote").stdout).splitlines()
+        if len(remotes) == 1 and (target := target_of.get(f"refs/remotes/{remotes[0]}/HEAD")):
+            return target
+        return next((ref for ref in local if ref in target_of), None)
 
     def _is_related(self, base: str, tip: str) -> bool:
         """Returns whether two commits have a common ancestor; always true in a shallow clone."""
-        if base == tip or self._line("rev-parse", "--is-shallow-repository") == "true":
+        if base == tip or not git.run(self._root, "merge-base", base, tip).returncode:
             return True
-        return git.run(self._root, "merge-base", base, tip).returncode == 0
+        shallow = git.run(self._root, "rev-parse", "--is-shallow-repository").stdout
+        return shallow.strip() == b"true"
 
     def _tree(self, commit: str) -> dict[str, str]:
         """Returns the blobs of a commit that may be memory, by path within the project."""
         blob_of = revisions.tree(self._root, "--full-tree", commit)
         return {name: blob for path, blob in blob_of.items() if (name := self._named(path))}
 
-    def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
+    def _by(self, only: Collection[str], commit: str, settings: _Settings) -> frozenset[str]:
         """Returns the texts at a commit whose last commits `only` permits.
 
         The last commits of files that a shallow clone began with are unknown, so none is permitted.
@@ -360,7 +408,7 @@ class Vouching:
         emails = {c.id: c.email.casefold() for commits in deciding.values() for c in commits}
         good = {id_ for id_, email in emails.items() if email in authors}
         if SIGNED in only:
-            good |= self._with_good_signatures(emails)
+            good |= self._with_good_signatures(emails, settings)
         good -= git.boundary(self._root)
         pairs = [
             (commits[0].id, path)
@@ -370,21 +418,21 @@ class Vouching:
         contents = revisions.contents(self._root, pairs)
         return frozenset(approval_of(path, data) for (_, path), data in contents.items())
 
-    def _with_good_signatures(self, commits: Iterable[str]) -> set[str]:
+    def _with_good_signatures(self, commits: Iterable[str], settings: _Settings) -> set[str]:
         given = "".join(f"{commit}\n" for commit in commits).encode()
         words = ("log", "--no-walk=unsorted", "--format=%H %G?", "--stdin")
-        logged = git.ask(self._root, *self._signature_settings(), *words, data=given)
+        logged = git.ask(self._root, *settings.of_signatures, *words, data=given)
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
-    def _signers(self) -> tuple[str, list[str]]:
+    def _signers(self, settings: _Settings) -> tuple[str, list[str]]:
         """Returns the state of what decides which signatures are good, and the files of it."""
-        settings = self._signature_settings()
-        named = [word.partition("=")[2] for word in settings if word.startswith("gpg.ssh.")]
+        named = settings.signer_files.values()
         files = [os.path.join(self._root, name) for name in named if name]  # noqa: PTH118
         home = os.environ.get("GNUPGHOME") or os.path.expanduser("~/.gnupg")  # noqa: PTH111
         files += [f"{home}/{name}" for name in _KEYRINGS]
-        return repr((settings, [disk.stamp(file, follow=True) for file in files])), files
+        stamps = [disk.stamp(file, follow=True) for file in files]
+        return repr((settings.of_signatures, stamps)), files
 
     def _remote_heads(self) -> list[str]:
         """Returns the files from which git reads the default branches of remotes."""
@@ -394,16 +442,17 @@ class Vouching:
         except OSError:
             return [folder]
 
-    def _signature_settings(self) -> list[str]:
-        """Returns options with the user's settings of signatures, not the repository's."""
-        settings: list[str] = []
-        for key in _OWN:
-            value = self._line("config", "--global", "--type=path", "--get", key)
-            if value or key != "gpg.minTrustLevel":
-                settings.append(f"{key}={value}")
-        return [word for setting in settings for word in ("-c", setting)]
-
     # --- git
+
+    def _settings(self) -> _Settings:
+        words = ("config", "--list", "--show-scope", "--show-origin", "--null")
+        result = git.run(self._root, *words)
+        if result.returncode:
+            return _Settings()
+        fields = os.fsdecode(result.stdout).split("\0")
+        rows = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
+        parted = ((scope, origin, text.partition("\n")) for scope, origin, text in rows)
+        return _Settings(tuple((scope, origin, text[0], text[2]) for scope, origin, text in parted))
 
     def _named(self, path: str) -> str | None:
         """Returns a path of the repository relative to the project; None if it can't be memory."""
@@ -430,10 +479,6 @@ class Vouching:
         """Returns the content of blobs of up to a megabyte."""
         small = revisions.small_blobs(self._root, list(dict.fromkeys(blobs)))
         return revisions.blobs(self._root, [blob for blob in small if blob])
-
-    def _line(self, *words: str) -> str:
-        """Returns the first line of the output of a command."""
-        return os.fsdecode(git.run(self._root, *words).stdout).strip().partition("\n")[0]
 
 
 def _user_settings() -> list[str]:

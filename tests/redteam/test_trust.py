@@ -978,6 +978,32 @@ def test_a_mailmap_of_the_project_hides_no_signed_commit_of_the_user(ann, remote
     assert trusted(ann, home) == {"own", "signed"}
 
 
+@pytest.mark.parametrize(("place", "is_trusted"), [("user", True), ("repository", False)])
+def test_signers_count_in_files_that_the_users_settings_include_only(
+    ann, remote, home, keys, place, is_trusted
+):
+    laptop = clone_of(remote, "laptop", "ann@example.com")
+    git(laptop, "pull", "-q", "--ff-only", "origin", "main")
+    write(laptop, "signed", "Tea is signed")
+    git(laptop, "add", "-A")
+    git(
+        laptop, "-c", f"user.signingkey={keys / 'key-ann'}", "commit", "-qS", "-m", "x",
+        "--author=ann <ann@example.com>", GIT_COMMITTER_EMAIL="ann@example.com",
+    )  # fmt: skip
+    git(laptop, "push", "-q", "origin", "main")
+    git(ann, "pull", "-q", "origin", "main")
+
+    (keys / "gitconfig").rename(keys / "included")
+    (keys / "gitconfig").write_text("[user]\nemail = ann@example.com\n", encoding="utf-8")
+    included = str(keys / "included")
+    git(ann, "config", "--global" if place == "user" else "--local", "include.path", included)
+
+    assert trusted(ann, home) == ({"own", "signed"} if is_trusted else {"own"})
+    text = (keys / "included").read_text("utf-8")
+    (keys / "included").write_text(text.replace("signers", "none"), encoding="utf-8")
+    assert "signed" not in trusted(ann, home)
+
+
 @pytest.mark.attack(UNAPPROVED)
 def test_a_signed_commit_within_a_rebase_approves_nothing(ann, eve, home, keys):
     git(eve, "checkout", "-qb", "pr")

@@ -301,18 +301,34 @@ class Glance:
         """
         most = _UNITS + _MARGIN
         while True:
-            rows = self._sql.execute(
-                "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
-                f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}, w.weight FROM"
-                f" (SELECT words.rowid AS unit, {BM25} AS weight FROM words WHERE words MATCH ?"
-                f" {self._units} ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
-                f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
+            ordered = self._sql.execute(
+                f"SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, {BM25} AS weight"
+                f" FROM words WHERE words MATCH ? {self._units} ORDER BY weight LIMIT ?) w"
+                " JOIN units u ON u.key = w.unit JOIN memories m ON m.key = u.memory"
+                f" ORDER BY w.weight, {newest_first('m')}",
                 (match, most),
             ).fetchall()
-            approved = [row for row in rows if row[4]]
+            is_all = len(ordered) < most
             # Some of the units that equal the last one may be missing.
-            if len(rows) < most or sum(row[6] < rows[-1][6] for row in approved) >= _UNITS:
-                return [(*row[:4], row[5]) for row in approved[:_UNITS]]
+            complete = [key for key, weight in ordered if is_all or weight < ordered[-1][1]]
+            approved: list[Sequence[Any]] = []
+            # Checking an approval takes longer than ranking a unit, so the first ones are checked.
+            for start in range(0, len(complete), _UNITS):
+                some = complete[start : start + _UNITS]
+                rows = {}
+                for key, *row in self._sql.execute(
+                    "SELECT u.key, u.tokens, m.title_tokens, m.topic_tokens, m.key,"
+                    f" m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}"
+                    " FROM units u CROSS JOIN memories m ON m.key = u.memory"
+                    f" WHERE u.key IN ({marks(some)}) AND {_APPROVED}",
+                    some,
+                ):
+                    rows[key] = row
+                approved += filter(None, map(rows.get, some))
+                if len(approved) >= _UNITS:
+                    return approved[:_UNITS]
+            if is_all:
+                return approved
             most *= 8
 
     def _notes(

@@ -21,7 +21,7 @@ REASONS = {
     "google-re2": ("Patterns of edges by others, in linear time", "compute"),
     "markdown-it-py": ("Headings and blocks of Markdown, for chunks", "compute"),
     "mcp": ("The MCP server", "use standard input and output; with `--http` listen on a port"),
-    "model2vec": ("Static vectors with a model of your own (`embedding.model`)", "read the model"),
+    "model2vec": ("Static vectors of many texts, or with a model of your own", "read the model"),
     "numkong": ("Products of signed bytes, ten times as fast as numpy's", "compute"),
     "numpy": ("Vectors", "compute"),
     "parsedatetime": ("Days counted from another day: `3 days before yesterday`", "compute"),

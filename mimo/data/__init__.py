@@ -1,4 +1,4 @@
-"""Data on the disk and from outside: the door for foreign data, small state files, and caches."""
+"""Data on the disk and from outside: the door for foreign data, and caches."""
 
 from __future__ import annotations
 

@@ -252,15 +252,12 @@ class Index:
         with suppress(CacheBusy, *FAILURES):
             with self._reading() as sql:
                 totals = catalog.totals(sql)
-            most = _MOST_UNUSED + 2 * (totals.units + totals.memories)
+            most = _MOST_UNUSED + 2 * totals.units
             if not every and self._vectors.count() <= most:
                 return
             # Meanwhile, no other process writes texts whose vectors would be removed here.
             with self._tables.writing() as sql:
-                names = catalog.vector_names(sql)
-                self._vectors.prune(names)
-            if self.meanings:
-                self.meanings.prune(names)
+                self._vectors.prune(catalog.vector_names(sql))
 
     def purge(self) -> None:
         """Removes what is left of removed texts, also in past states. Raises `StorageFailed`."""

@@ -185,10 +185,6 @@ class Meanings:
         records = rows.by_key(sql, keys)
         self.of([text for record in records.values() for text in document(record).unit_texts])
 
-    def prune(self, keep: Collection[bytes]) -> None:
-        """Removes the vectors of all names but `keep`."""
-        self.vectors.prune(keep)
-
     def _lacking_vectors(self, sql: sqlite3.Connection) -> Mapping[int, int]:
         """Returns the memories that lack vectors, with the number of their units without one.
 

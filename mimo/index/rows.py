@@ -83,7 +83,7 @@ class IndexStats:
     memories: int
     units: int
     vectors: int
-    """Those of all units and memories, also of earlier texts."""
+    """The static vectors of all units, also of earlier texts."""
     files: int
     bytes: int
     format: int

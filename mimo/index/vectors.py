@@ -237,8 +237,8 @@ class Vectors:
             self.cache.attempt(self._at_once, self._record_complete, of)
 
     def prune(self, keep: Collection[bytes]) -> None:
-        """Removes the vectors of all names but `keep`."""
-        self.cache.attempt(self.cache.writing, _prune, self._kind, frozenset(keep))
+        """Removes the vectors of all names but `keep`, those of every kind."""
+        self.cache.attempt(self.cache.writing, _prune, frozenset(keep))
 
     def _put(self, sql: Connection, vectors: Mapping[bytes, bytes], width: int) -> None:
         state = _stored(sql, self._kind) or State(self.model)
@@ -447,8 +447,7 @@ def purge_vectors(folder: Path, keep: Collection[bytes], owner: str = "") -> Non
     """
     cache = Cache.open_or_rebuild(folder, SCHEMA, owner=owner)
     with closing(cache):
-        for kind in get_args(Kind):
-            cache.attempt(cache.writing, _prune, kind, frozenset(keep), keeps_file=False)
+        cache.attempt(cache.writing, _prune, frozenset(keep), keeps_files=False)
         _sweep(folder, cache, after_seconds=0)
         cache.compact()
 
@@ -477,20 +476,21 @@ def _counted(sql: Connection, kind: Kind, state: State, after: int) -> State:
     return state._replace(full=state.full + full, empty=state.empty + every - full, newest=newest)
 
 
-def _prune(sql: Connection, kind: Kind, keep: Collection[bytes], keeps_file: bool = True) -> None:
-    """Removes the vectors of all names but `keep`."""
-    state = _stored(sql, kind)
-    if state is None:
-        return
-    names = sql.execute(f"SELECT name FROM {kind}").fetchall()
-    unused = [row for row in names if row[0] not in keep]
-    if unused:
-        sql.executemany(f"DELETE FROM {kind} WHERE name = ?", unused)
-        state = state._replace(epoch=_random(), full=0, empty=0, complete="")
-        state = _counted(sql, kind, state, after=0)
-    if not keeps_file:
-        state = state._replace(file="", last=0, held=0, stamp="", digest=b"")
-    _record(sql, kind, state)
+def _prune(sql: Connection, keep: Collection[bytes], keeps_files: bool = True) -> None:
+    """Removes the vectors of all names but `keep`, those of every kind."""
+    for kind in get_args(Kind):
+        state = _stored(sql, kind)
+        if state is None:
+            continue
+        names = sql.execute(f"SELECT name FROM {kind}").fetchall()
+        unused = [row for row in names if row[0] not in keep]
+        if unused:
+            sql.executemany(f"DELETE FROM {kind} WHERE name = ?", unused)
+            state = state._replace(epoch=_random(), full=0, empty=0, complete="")
+            state = _counted(sql, kind, state, after=0)
+        if not keeps_files:
+            state = state._replace(file="", last=0, held=0, stamp="", digest=b"")
+        _record(sql, kind, state)
 
 
 def _sweep(folder: Path, cache: Cache, after_seconds: float) -> None:

@@ -354,7 +354,7 @@ def fetch_vectors(mind: Mind) -> int:
     with suppress(StorageFailed, ValueError), server.reading() as sql:
         for some in portions(names):
             vectors = source.vectors_of(sql, meanings.encoder.model, some)
-            width = meanings.encoder.dims
+            width = meanings.vectors.state().width or len(meanings.encoder.encode("a"))
             sound = {name: vector for name, vector in vectors.items() if len(vector) in (0, width)}
             meanings.vectors.put(sound)
             fetched += len(sound)

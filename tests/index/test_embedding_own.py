@@ -29,7 +29,6 @@ def test_it_encodes_as_the_same_model_in_the_package_does(folder: Path) -> None:
     own, packaged = open_embedder(str(folder)), open_embedder()
     texts = ["retry after a timeout", "", "☃", "mem\ud800ory", "long " * 2000]
 
-    assert own.dims == packaged.dims
     assert own.encode_many(texts) == packaged.encode_many(texts)
     assert own.encode(texts[0]) == packaged.encode(texts[0])
 

@@ -161,7 +161,6 @@ def test_without_an_encoder_words_answer(tmp_path):
 def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
     class Broken:
         model = "broken"
-        dims = 384
 
         def encode(self, text):
             raise ValueError("no weights")

@@ -31,7 +31,6 @@ class BrokenEmbedder:
     """Fails as a model without its files does."""
 
     model = "broken"
-    dims = 8
 
     def encode(self, text: str) -> bytes:
         raise FileNotFoundError("model.safetensors")

@@ -147,7 +147,7 @@ def test_without_an_embedder_words_still_find(mind):
     from mimo.index.embedding import Embedder
 
     class Broken:
-        model, dims = "broken", 256
+        model = "broken"
 
         def encode(self, text):
             raise OSError("the model is gone")

@@ -355,7 +355,7 @@ def test_a_vector_of_another_length_does_not_stop_the_index_by_nearness(
 
     with psycopg.connect(postgres.url(database), autocommit=True) as sql:
         sql.execute("SET search_path = mind, public")
-        assert schema.make_nearness(sql, embedder.model, embedder.dims)
+        assert schema.make_nearness(sql, embedder.model, len(embedder.encode("a")))
     foreign("UPDATE mind.vectors SET vector = '[1,2,3,4]'")
 
 

@@ -1,14 +1,17 @@
-"""Embedding: text to vectors, by the packaged model or the user's own model2vec model.
+"""Embedding: text to vectors of signed bytes, by a static model and by an encoder.
 
-A vector has 256 numbers (the user's model may have another size) of one signed byte each, and is
-of length 127. The dot product of two vectors is 127² times their cosine.
+A vector of the packaged static model has 256 numbers and is of length 127; one of the packaged
+encoder has 384 and is of length `ENCODED_LENGTH`. Models of the user may have other sizes. The
+product of two vectors of one model is the square of their length times their cosine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mimo import disk
 from mimo.config import other_machine
 from mimo.errors import Invalid, MindError
 
@@ -29,10 +32,6 @@ class Embedder(Protocol):
     def model(self) -> str:
         """The name and content hash of the model; vectors of two models are not comparable."""
 
-    @property
-    def dims(self) -> int:
-        """The length of a vector, in numbers and in bytes."""
-
     def encode(self, text: str) -> bytes:
         """Returns the vector of `text`; empty if it has no token of the model."""
 
@@ -52,6 +51,18 @@ def open_embedder(setting: str | None = None) -> Embedder:
     from mimo.index.embedding.static import OwnModel
 
     return OwnModel(setting)
+
+
+def stamp(files: Iterable[Path]) -> str:
+    """Returns a short hash of the names, sizes and times of a model's files."""
+    stats = ((file.name, file.stat()) for file in files)
+    stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return disk.sha256(repr(stamps).encode()).hex()[:12]
+
+
+def without_surrogates(text: str) -> str:
+    """Returns a text without lone surrogates, which tokenizers refuse."""
+    return text.encode("utf-8", "ignore").decode()
 
 
 def is_elsewhere(encoder: Embedder) -> bool:

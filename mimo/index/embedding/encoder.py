@@ -51,11 +51,6 @@ class Encoder:
         hashes = self._english.header["source"], self._others.source, GLOSSARY_SHA256
         return "all-MiniLM-L6-v2+multilingual-e5-small:" + "+".join(hash[:12] for hash in hashes)
 
-    @property
-    def dims(self) -> int:
-        """The length of a vector."""
-        return int(self._english.header["width"])
-
     def encode(self, text: str) -> bytes:
         """Returns the vector of a query; empty if the networks can't read it."""
         return self._encoded([text], "queries")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+from mimo.index.embedding import without_surrogates
 from mimo.index.embedding.korean import packaged_glossary
 from mimo.index.embedding.wordpiece import MAX_CHARACTERS, packaged_pieces
 from mimo.text.clean import compiled
@@ -57,7 +58,7 @@ def script(text: str) -> str:
 
 def prepared(text: str) -> str:
     """Returns the part of `text` that is encoded, composed and without lone surrogates."""
-    text = text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode()
+    text = without_surrogates(text[:MAX_CHARACTERS])
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 

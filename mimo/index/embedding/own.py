@@ -18,7 +18,7 @@ from mimo.config import other_machine
 from mimo.data.loads import loads
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import Embedder, stamp, without_surrogates
 from mimo.index.embedding.transformer import Dense, Layer, Network, quantised, rounded
 from mimo.index.embedding.wordpiece import MAX_CHARACTERS
 
@@ -95,6 +95,7 @@ class FolderEncoder:
         """Raises `Invalid` if the folder has no model that can be read."""
         self._options = options
         self._folder = disk.expanded(options.place)
+        self._files: list[Path] = []
         modules = self._read("modules.json") if self._folder.is_dir() else []
         paths = {str(each.get("type")).rpartition(".")[2]: each.get("path") for each in modules}
         if "Transformer" not in paths or paths.keys() - {"Transformer", "Pooling", "Normalize"}:
@@ -106,22 +107,15 @@ class FolderEncoder:
             raise self._invalid(f"is not one of {', '.join(_TYPES)}")
         if not (self._is_by_first or self._pooling.get("pooling_mode_mean_tokens")):
             raise self._invalid("has another pooling than the mean or the first token")
-        for name in ("model.safetensors", "tokenizer.json"):
-            if not (self._weights / name).is_file():
-                raise self._invalid(f"has no {name}")
+        for file in (self._weights / "model.safetensors", self._weights / "tokenizer.json"):
+            if not file.is_file():
+                raise self._invalid(f"has no {file.name}")
+            self._files.append(file)
 
     @cached_property
     def model(self) -> str:
-        """The folder's name, and hashes of its files' sizes and times and of the prefixes."""
-        stats = ((file.name, file.stat()) for file in sorted(self._weights.glob("*.*")))
-        stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-        digest = sha256(repr(stamps).encode()).hexdigest()[:12]
-        return f"{self._folder.name}:{digest}+{self._options.key}"
-
-    @property
-    def dims(self) -> int:
-        """The length of a vector."""
-        return max(_LEAST_DIMS, int(self._config["hidden_size"]))
+        """The folder's name, the stamp of the files that are read, and a hash of the options."""
+        return f"{self._folder.name}:{stamp(self._files)}+{self._options.key}"
 
     def encode(self, text: str) -> bytes:
         """Returns the vector of a query; empty if it has no text."""
@@ -137,7 +131,7 @@ class FolderEncoder:
         # For a damaged file, the libraries below raise exceptions of many types.
         except Exception as error:
             raise self._invalid(f"can't be loaded ({error})") from error
-        cut = [text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode().strip() for text in texts]
+        cut = [without_surrogates(text[:MAX_CHARACTERS]).strip() for text in texts]
         pieces = tokenizer.encode_batch([prefix + text for text in cut])
         rows = [each.ids if text else [] for each, text in zip(pieces, cut, strict=True)]
         return quantised(spread(network.sums(rows, only_first=self._is_by_first)))
@@ -173,8 +167,9 @@ class FolderEncoder:
         return network, tokenizer
 
     def _read(self, *names: str) -> Any:
+        self._files.append(Path(self._folder, *names))
         try:
-            return loads(Path(self._folder, *names).read_bytes())
+            return loads(self._files[-1].read_bytes())
         except (OSError, ValueError) as error:
             raise self._invalid(f"can't be read ({error})") from error
 
@@ -226,13 +221,6 @@ class ServerEncoder:
         host = f"{self._address.hostname}:{self._address.port}{self._address.path}"
         return f"{host}#{self._options.model}:{self._options.key}"
 
-    @property
-    def dims(self) -> int:
-        """The length of a vector; asks the server unless it has answered before."""
-        if not self._dims:
-            self.encode("a")
-        return max(_LEAST_DIMS, self._dims)
-
     def encode(self, text: str) -> bytes:
         """Returns the vector of a query; empty if it has no text. Raises `Invalid`."""
         return self._encoded([text], self._options.query, _QUERY_SECONDS)[0]
@@ -246,7 +234,7 @@ class ServerEncoder:
         return vectors
 
     def _encoded(self, texts: Sequence[str], prefix: str, seconds: float) -> list[bytes]:
-        cut = [text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode() for text in texts]
+        cut = [without_surrogates(text[:MAX_CHARACTERS]) for text in texts]
         asked = [place for place, text in enumerate(cut) if text.strip()]
         encoded = [b""] * len(cut)
         if asked:

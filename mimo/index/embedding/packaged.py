@@ -10,11 +10,13 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo.errors import Invalid
 from mimo.index.embedding.language import prepared, readable
 from mimo.index.embedding.wordpiece import FOLDER, UNKNOWN, packaged_pieces
 
@@ -40,7 +42,6 @@ class PackagedModel:
     """An `Embedder` of the packaged model; the first text opens its files."""
 
     model = f"all-MiniLM-L6-v2-d256-int8:{SHA256[:12]}"
-    dims = DIMS
 
     def encode(self, text: str) -> bytes:
         """Returns the vector of `text`; empty if it has no token of the model."""
@@ -48,9 +49,10 @@ class PackagedModel:
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the same vectors as `encode`."""
-        if "model2vec" not in sys.modules and sum(map(len, texts)) < BULK_CHARACTERS:
-            return list(map(self.encode, texts))
-        return self._bulk.encode_many([readable(prepared(text)) for text in texts])
+        if "model2vec" in sys.modules or sum(map(len, texts)) >= BULK_CHARACTERS:
+            with suppress(Invalid):  # model2vec or numpy is missing: some systems have no wheel.
+                return self._bulk.encode_many([readable(prepared(text)) for text in texts])
+        return list(map(self.encode, texts))
 
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of the tokens in the vector of `text`."""

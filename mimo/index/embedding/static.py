@@ -1,16 +1,16 @@
-"""Vectors through model2vec, of the user's own model."""
+"""Static vectors through model2vec: of the user's own model, and of many texts by the packaged."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Invalid
+from mimo.index.embedding import stamp, without_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,15 +36,8 @@ class OwnModel:
 
     @cached_property
     def model(self) -> str:
-        """The folder's name and a hash of the sizes and times of its files."""
-        stats = ((file.name, file.stat()) for file in self._files)
-        stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-        return f"{self._folder.name}:{sha256(repr(stamps).encode()).hexdigest()[:12]}"
-
-    @property
-    def dims(self) -> int:
-        """The length of a vector."""
-        return int(self._static_model.dim)
+        """The folder's name and the stamp of its files."""
+        return f"{self._folder.name}:{stamp(self._files)}"
 
     def encode(self, text: str) -> bytes:
         """Returns the vector of `text`; empty if it has no token of the model."""
@@ -55,7 +48,7 @@ class OwnModel:
         encoded: list[bytes] = []
         for start in range(0, len(texts), _BATCH):
             some = texts[start : start + _BATCH]
-            batch = [text.encode("utf-8", "ignore").decode() for text in some]
+            batch = list(map(without_surrogates, some))
             means = self._static_model.encode(batch, normalize=False, use_multiprocessing=False)
             encoded += quantised(means)
         return encoded

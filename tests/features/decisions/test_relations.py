@@ -113,7 +113,7 @@ def test_other_words_are_mapped_by_meaning(mind: Mind) -> None:
 class _Sure:
     """An embedder for which everything means what `supersedes` does."""
 
-    model, dims = "sure:1", 4
+    model = "sure:1"
 
     def encode(self, text: str) -> bytes:
         near = "replaces" in text or "unheard" in text

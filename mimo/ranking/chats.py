@@ -32,8 +32,8 @@ _NEAREST = 10
 Otherwise the documents of a store would be above its chats for any question.
 """
 
-_NEAR_UNITS, _SPEAKER_LINES = 5, 5
-"""The nearest units of a conversation, and the fewest units with lines that a speaker begins."""
+_MANY_UNITS, _SPEAKER_LINES = 5, 5
+"""The best units of a long text that count, and the fewest units with lines of a speaker."""
 
 
 class Chats:
@@ -53,7 +53,7 @@ class Chats:
         self._reader, self._candidates = reader, candidates
         self._speakers = _named_speakers(candidates, reader.query.full)
         is_long = [item.shape is Shape.CONVERSATION for item in candidates]
-        self._cosines = list(map(cosine_of, near, is_long))
+        self._cosines = list(map(best_of, near))
         highest = sorted(self._cosines)[-_NEAREST:]
         self._typical = sum(highest) / max(1, len(highest))
         self._held: dict[str, float] = {"": 0.0}
@@ -73,7 +73,9 @@ class Chats:
         chat, asks_when = self._candidates[place], self._reader.query.asks_when
         coverages, weight = self._reader[chat.key].coverages, _MEANING[chat.shape]
         order = weight * self._cosines[place] + (1 - weight) * self._typical
-        order += _WORDS * self._words[place] + _COVERAGE * max(coverages, default=0.0)
+        is_turn = chat.shape is Shape.TURN
+        coverage = best_of(coverages) if is_turn else max(coverages, default=0.0)
+        order += _WORDS * self._words[place] + _COVERAGE * coverage
         order += _BESIDE * self._beside[place] + _PASSAGE * self._passages[place]
         order += _PARENT * self._parent(chat.parent)
         pairs = list(zip(chat.units, chat.speakers, coverages, strict=False))
@@ -121,12 +123,15 @@ def _relative(values: Sequence[float], floor: float) -> list[float]:
     return [value / most for value in values]
 
 
-def cosine_of(cosines: Sequence[float], is_long: bool) -> float:
-    """Returns the cosine of a text; in a long chat, five near units count as much as the first."""
-    best = max((0.0, *cosines))
-    if not is_long or len(cosines) < _NEAR_UNITS:
+def best_of(values: Sequence[float]) -> float:
+    """Returns the largest value of the units of a text, or 0; of many, five count as much as one.
+
+    One of the many units of a long text is near by chance, or has some words of the query.
+    """
+    best = max((0.0, *values))
+    if len(values) < _MANY_UNITS:
         return best
-    return (best + max(0.0, sum(sorted(cosines)[-_NEAR_UNITS:]) / _NEAR_UNITS)) / 2
+    return (best + max(0.0, sum(sorted(values)[-_MANY_UNITS:]) / _MANY_UNITS)) / 2
 
 
 def _named_speakers(candidates: Sequence[Candidate], terms: Iterable[str]) -> frozenset[str]:

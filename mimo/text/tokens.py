@@ -196,10 +196,11 @@ _ASCII_WORD = r"[A-Za-z0-9]+"
 _APOSTROPHE = r"(?<![A-Za-z])[A-Za-z]+['\u2019][A-Za-z]+"
 
 _IDENTIFIER = (
-    r"(?<![\w.])(?:\w*[^\W_]_+[^\W_]\w*|[a-z]{2,}[A-Z][a-z]\w*|[a-z]\w+(?=\.[a-z0-9]|::\w))"
+    r"(?<![\w.])(?:(?<![/-])[\w./-]*/)?"
+    r"(?:\w*[^\W_]_+[^\W_]\w*|[a-z]{2,}[A-Z][a-z]\w*|[a-z]\w+(?=\.[a-z0-9]|::\w))"
     r"(?:(?:\.(?=[a-z0-9_])|::)\w+)*"
 )
-"""A name in code: `acks_late`, `getUser`, `send.py`, `std::move`; no name such as PostgreSQL."""
+"""A name in code: `acks_late`, `getUser`, `lib/send.py`, `std::move`; not PostgreSQL."""
 
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
@@ -263,8 +264,12 @@ def query_terms(text: str) -> QueryTerms:
 
 
 def identifiers(text: str) -> tuple[str, ...]:
-    """Returns the tokens of each identifier of several words in a query, joined by spaces."""
-    named = (" ".join(tokenize(word)) for word in compiled(_IDENTIFIER).findall(text))
+    """Returns the tokens of each identifier of several words in a query, joined by spaces.
+
+    A path is one, and the name at its end another: a text may have the name alone.
+    """
+    paths = [(path, path.rpartition("/")[2]) for path in compiled(_IDENTIFIER).findall(text)]
+    named = (" ".join(tokenize(word)) for pair in paths for word in pair)
     return tuple(dict.fromkeys(tokens for tokens in named if " " in tokens))
 
 

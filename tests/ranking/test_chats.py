@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.ranking import Shape
-from mimo.ranking.chats import cosine_of
+from mimo.ranking.chats import best_of
 from tests.ranking.conftest import candidate, cosines, keys, ranked
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
@@ -39,11 +39,18 @@ def test_a_chat_is_ranked_among_documents_by_its_words_and_not_by_its_shape(talk
     assert keys("socket key gateway", every, cosines(near | {2: 0.9}))[0] == 2
 
 
-def test_five_near_units_of_a_conversation_count_as_much_as_the_nearest():
-    assert cosine_of([0.5, *[0.1] * 5], True) == pytest.approx((0.5 + 0.18) / 2)
-    assert cosine_of([0.5, *[0.1] * 5], False) == 0.5
-    assert cosine_of([0.5, 0.1], True) == 0.5
-    assert cosine_of([-0.5] * 6, True) == cosine_of([], True) == 0
+def test_five_units_of_a_long_text_count_as_much_as_the_best_one():
+    assert best_of([0.5, *[0.1] * 5]) == pytest.approx((0.5 + 0.18) / 2)
+    assert best_of([0.5, *[0.1] * 3]) == 0.5
+    assert best_of([-0.5] * 6) == best_of([]) == 0
+
+
+def test_a_short_turn_is_above_a_long_one_of_which_a_single_unit_is_nearer():
+    short = turn(1, "socket")
+    long = turn(2, " ".join(["socket"] * 5), *["other words"] * 9)
+    near = cosines({1: 0.4, 2: [0.5, *[0.0] * 9]})
+
+    assert keys("socket", [long, short], near) == [1, 2]
 
 
 def test_a_turn_is_lifted_by_the_better_of_its_neighbours():

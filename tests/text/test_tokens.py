@@ -304,7 +304,9 @@ def test_a_question_of_function_words_alone_keeps_them():
     [
         ("mail_postmark", ("mail postmark",)),
         ("why is `acks_late` on, and MAX_SIZE?", ("ack late", "max size")),
-        ("getUserName fails in src/send.py.", ("get user name", "send py")),
+        ("getUserName fails in src/send.py.", ("get user name", "src send py", "send py")),
+        ("~/.config/app-2/a_b, read/write", ("configur app 2 a b", "a b")),
+        ("a/" * 30_000, ()),
         ("std::move and api.get", ("std move", "api get")),
         ("pinned to v1.2.3", ("v 1 2 3",)),
         ("PostgreSQL, GitHub, iPhone, macOS and Node.js", ()),

@@ -147,13 +147,14 @@ class Cache:
             return action(connection, *args, **kwargs)
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
         """Yields a connection in a transaction, all of whose reads see the same state.
 
         If the file is damaged, an empty one takes its place. Raises `CacheDamaged` then, and
-        `StorageFailed` for other errors of SQLite.
+        `StorageFailed` for other errors of SQLite. After an error of `suspects` the file is
+        checked; a block that does other work than queries names fewer of them.
         """
-        with self._connection() as connection:
+        with self._connection(suspects) as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
@@ -171,7 +172,9 @@ class Cache:
             try:
                 sqlite.begin(connection, wait)
             except sqlite3.OperationalError as error:
-                raise (_busy(self.path, wait) if is_busy(error) else error) from error
+                if is_busy(error):
+                    raise _busy(self.path, wait) from error
+                raise
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -190,7 +193,7 @@ class Cache:
             with connection.waiting(min(disk.WAIT_SECONDS, disk.current().left)):
                 ((stays, *_),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         if stays:
-            message = f"another process is reading the index `{self.path}`"
+            message = f"another process is reading {_named(self.path)}"
             raise CacheBusy(message, hint="end it, then try again")
 
     def discard(self) -> None:
@@ -218,13 +221,14 @@ class Cache:
     # Connections.
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def _connection(self, suspects: tuple[type[Exception], ...] = _SUSPECT) -> Iterator[Connection]:
+        caught: tuple[type[Exception], ...] = (sqlite3.DatabaseError, *suspects)
         with self._turn:
             with _translated(self.path):
                 inode, connection = self._taken()
             try:
                 yield connection
-            except (sqlite3.DatabaseError, *_SUSPECT) as error:
+            except caught as error:
                 # An interruption, or an error of a function, is not SQLite's.
                 cause = connection.raised_by(error) or error
                 try:
@@ -412,14 +416,18 @@ def _translated(path: Path | None) -> Iterator[None]:
         if _is_damage(error):
             raise _damaged(path, error) from error
         raise StorageFailed(
-            f"the index `{path}` can't be used ({error})",
+            f"{_named(path)} can't be used ({error})",
             hint="check the disk's free space and the folder's permissions",
         ) from error
 
 
+def _named(path: Path | None) -> str:
+    return f"the index `{path}`" if path else "the index in memory"
+
+
 def _busy(path: Path | None, wait: float) -> CacheBusy:
     return CacheBusy(
-        f"another process has been writing the index `{path}` for more than {wait:g} s",
+        f"another process has been writing {_named(path)} for more than {wait:g} s",
         hint="your files are safe; the next command indexes them",
     )
 
@@ -427,6 +435,6 @@ def _busy(path: Path | None, wait: float) -> CacheBusy:
 def _damaged(path: Path | None, error: BaseException) -> CacheDamaged:
     reason = error if isinstance(error, sqlite3.Error | OSError | Misread) else type(error).__name__
     return CacheDamaged(
-        f"the index `{path}` is damaged ({reason})",
+        f"{_named(path)} is damaged ({reason})",
         hint="it is rebuilt from your files; try again",
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged
 from mimo.disk import WAIT_SECONDS
-from mimo.errors import StorageFailed
+from mimo.errors import Misread, StorageFailed
 from mimo.index import catalog, names, rows, schema
 from mimo.index.catalog import ComparedFiles
 from mimo.index.embedding import FAILURES, Embedder
@@ -45,8 +45,8 @@ _MOST_UNUSED = 10_000
 Past states share them, and a text may come back.
 """
 
-_ATTEMPTS = 4
-"""The number of times that a query runs: on damaged tables, new ones, and some in memory."""
+_MOST_REPLACED = 3
+"""The number of times that other processes may replace the tables before a query runs."""
 
 _OF_FILES = (sqlite3.Error, OSError)
 
@@ -500,22 +500,15 @@ class Index:
         from mimo.index.postgres.writing import Sources
 
         self.ask(catalog.totals)  # Fills the tables again if they were damaged.
+        self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
             vectors.append((self._embedder.model, self._vectors))
         encoder = self.meanings.encoder.model if self.meanings else None
         if self.meanings and encoder:
             vectors.append((encoder, self.meanings.vectors))
-        failure: Exception | None = None
-        with self._reading() as sql:
-            try:
-                yield Sources(sql, vectors, encoder)
-            except (sqlite3.Error, CacheDamaged):
-                raise
-            except Exception as error:  # noqa: BLE001 - it is of the push, not of this index
-                failure = error
-        if failure is not None:
-            raise failure
+        with self._tables.reading(suspects=(Misread,)) as sql:
+            yield Sources(sql, vectors, encoder)
 
     def ask(
         self,
@@ -526,33 +519,39 @@ class Index:
     ) -> Answer:
         """Returns the result of a query over the tables.
 
-        If they were damaged, or another file took their place, they are filled again first. If they
-        can't be read at all, they are made in memory.
+        If they are damaged, they are made again, once. If they then can't be used, or can't be used
+        for another reason, they are made in memory.
         """
-        for attempt in range(_ATTEMPTS):
+        is_new = False
+        while True:
             try:
-                with self._reading() as sql:
-                    # While one thread fills them, others answer from their part, and report that.
-                    if self.repair is None or sql.identity == self._begun:
-                        return query(sql, *args, **kwargs)
+                return self._answer(query, *args, **kwargs)
             except StorageFailed as error:
-                self._recover(error, again=attempt > 0)
-            if self.repair and self._begun != self._tables.identity:
+                if isinstance(error, CacheBusy) or not (self.repair and self._folder):
+                    raise
+                is_damaged, cause = isinstance(error, CacheDamaged), error.__cause__
+                if is_new and is_damaged and not isinstance(cause, _OF_FILES):
+                    raise (cause or error) from None  # A new file is not damaged again: a bug.
+                if is_new or not is_damaged:
+                    self.leave_disk(error.message)
+                is_new = True
+
+    def _answer(
+        self,
+        query: Callable[Concatenate[Connection, P], Answer],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer:
+        """Returns the result of a query over the tables, which are filled first if they are new."""
+        for _ in range(_MOST_REPLACED):
+            with self._reading() as sql:
+                # While one thread fills them, others answer from their part, and report that.
+                if self.repair is None or sql.identity == self._begun:
+                    return query(sql, *args, **kwargs)
+            if self._begun != self._tables.identity:
                 self.repair()
         raise StorageFailed("the index is replaced again and again", hint="try again")
-
-    def _recover(self, error: StorageFailed, *, again: bool) -> None:
-        """Raises an error of the tables, unless a query may run again on others.
-
-        `again` is true if it has failed before. Then others are made in memory.
-        """
-        cause = error.__cause__
-        if again and isinstance(error, CacheDamaged) and not isinstance(cause, _OF_FILES):
-            raise cause or error  # A new file is not damaged again: a bug in the query.
-        if isinstance(error, CacheBusy) or self.repair is None or self._folder is None:
-            raise error
-        if again:
-            self.leave_disk(error.message)
 
     def leave_disk(self, reason: str) -> None:
         """Continues in memory, with empty tables."""

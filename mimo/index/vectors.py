@@ -8,8 +8,8 @@ numpy.
 
 usearch doesn't check what it reads: a damaged file can end the process. So only a file is mapped
 that this user's mind wrote, by its stamp or else by its keyed digest, and each file has a new name.
-Every search compares all vectors, which takes 3 ms for 100,000 of them. From `GRAPH_PAYS` vectors
-on, a graph that skips most of them would be worth its cost.
+Every search compares all vectors, which takes 3 ms for 100,000 of them. From a million vectors (30
+ms) on, a graph that skips most of them would be worth its cost.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["static", "encoder"]
 """The vectors of the static model, or those of the encoder."""
-
-GRAPH_PAYS = 1_000_000
-"""The number of vectors from which comparing all takes longer (30 ms) than a search should."""
 
 _FRESH = 1_000
 """The number of vectors after those of the file, or of removed ones, that it may always have."""

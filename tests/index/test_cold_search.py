@@ -25,7 +25,7 @@ index.close()
 """
 
 
-def test_a_search_in_a_new_process_needs_no_heavy_library(
+def test_a_search_without_an_encoder_needs_no_heavy_library_in_a_new_process(
     folder: Path, change_of: Callable[..., Change]
 ) -> None:
     index = Index.open(folder, open_embedder())
@@ -37,7 +37,7 @@ def test_a_search_in_a_new_process_needs_no_heavy_library(
         now_ns=1,
     )
     index.close()
-    heavy = ["numpy", "model2vec", "tokenizers", "asyncio", "yaml", "difflib"]
+    heavy = ["numpy", "usearch", "numkong", "model2vec", "tokenizers", "asyncio", "yaml", "difflib"]
     done = subprocess.run(
         [sys.executable, "-c", SEARCH, str(folder), "which beverages are there?", *heavy],
         capture_output=True,

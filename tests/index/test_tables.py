@@ -129,6 +129,7 @@ def test_index_that_cannot_be_read_at_all_is_made_in_memory(
     monkeypatch.setattr(index._tables, "reading", failing)
     assert index.count(Filter()) == 1
     assert index.in_memory_because == "no disk"
+    assert failing.call_count == 1
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt("SIGTERM"), PermissionError(), Invalid("no")])

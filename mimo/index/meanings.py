@@ -38,7 +38,7 @@ MOST_AT_ONCE = 40
 MOST_CHARACTERS = 4_000
 """The text of memories from which it makes no more of them: about 0.3 s."""
 
-_READABLE = 0.1
+READABLE = 0.1
 """The ratio of readable to other units up to which the encoder is not asked.
 
 In a store of another language, the few texts that it can read would come first.
@@ -143,7 +143,7 @@ class Meanings:
             lacking = self._lacking_vectors(sql)
         self.is_behind = bool(lacking)
         state = self.vectors.state()
-        if state.full <= _READABLE * state.empty:
+        if state.full <= READABLE * state.empty:
             return None
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
         if not nearest:

@@ -20,7 +20,7 @@ from mimo.memory.model import Filter, Record
 if TYPE_CHECKING:
     from mimo.index.meanings import Meanings
 
-_REACH = 2
+REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
 
 _KEPT_TERMS = 10_000
@@ -143,7 +143,7 @@ class Tables:
         places = {
             (part.parent, part.position + step)
             for part in parts
-            for step in range(-_REACH, _REACH + 1)
+            for step in range(-REACH, REACH + 1)
             if step
         }
         where, values = catalog.condition(filter)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from mimo.config import database_url
 from mimo.errors import Invalid, StorageFailed
-from mimo.frozen import NamedTuple
 from mimo.index.postgres import schema
 
 if TYPE_CHECKING:
@@ -91,18 +90,6 @@ class SharedIndexFailed(StorageFailed):
     """The shared index can't be used now; the files and the local index are complete."""
 
 
-class Limits(NamedTuple):
-    """The role and the patience of a transaction."""
-
-    role: str | None = None
-    """The role to take for the transaction; None for the one of the connection."""
-    seconds: int = _QUERY_SECONDS
-    """The time after which a statement is given up; 0 for none."""
-
-
-_READING, _WRITING = Limits(), Limits(seconds=0)
-
-
 class Server:
     """The server of the shared index; threads share its connections."""
 
@@ -128,11 +115,14 @@ class Server:
             pool.close(timeout=1.0)
 
     @contextmanager
-    def reading(self, limits: Limits = _READING) -> Iterator[Connected]:
-        """Yields a connection all of whose reads see the same state. Raises `SharedIndexFailed`."""
+    def reading(self, role: str | None = None) -> Iterator[Connected]:
+        """Yields a connection all of whose reads see the same state. Raises `SharedIndexFailed`.
+
+        The transaction has `role`; default that of the connection.
+        """
         with self._connection() as sql:
-            sql.limit = limits.seconds + _MORE_SECONDS if limits.seconds else None
-            sql.execute(_begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", limits))
+            sql.limit = _QUERY_SECONDS + _MORE_SECONDS
+            sql.execute(_begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", role))
             yield sql
             sql.execute("ROLLBACK")
 
@@ -286,12 +276,11 @@ _PLANNING: LiteralString = (
 and compiles queries for longer than they run: a million passages took twice as long to search."""
 
 
-def _begin(mode: LiteralString, limits: Limits) -> Any:
+def _begin(mode: LiteralString, role: str | None) -> Any:
     from psycopg import sql
 
-    parts: list[sql.Composable] = [sql.SQL("BEGIN " + mode), sql.SQL(_PLANNING)]
-    if limits.seconds:
-        parts.append(sql.SQL("SET LOCAL statement_timeout = {}").format(limits.seconds * 1000))
-    if limits.role is not None:
-        parts.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(limits.role)))
+    patience = sql.SQL("SET LOCAL statement_timeout = {}").format(_QUERY_SECONDS * 1000)
+    parts: list[sql.Composable] = [sql.SQL("BEGIN " + mode), sql.SQL(_PLANNING), patience]
+    if role is not None:
+        parts.append(sql.SQL("SET LOCAL ROLE {}").format(sql.Identifier(role)))
     return sql.SQL("; ").join(parts)

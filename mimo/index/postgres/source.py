@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.catalog import Totals
-from mimo.index.cosine import LENGTH
+from mimo.index.cosine import LENGTH, clipped
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
+from mimo.index.meanings import NEAREST, READABLE
 from mimo.index.postgres import schema, writing
-from mimo.index.postgres.connection import Limits, Server
+from mimo.index.postgres.connection import Server
 from mimo.index.rows import Hit, Newer
-from mimo.index.schema import COLUMNS
+from mimo.index.schema import COLUMNS, newest_first
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
+from mimo.index.tables import REACH
 from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
 
 if TYPE_CHECKING:
@@ -34,15 +36,6 @@ _NARROW = 20
 _COMMON = 1e-6
 """The weight of a word in more than half of the units, as in FTS5."""
 
-_NEAREST = 20
-"""The number of memories nearest to a query by the encoder, as in `meanings`."""
-
-_READABLE = 0.1
-"""The ratio of readable to other units up to which the encoder is not asked, as there."""
-
-_REACH = 2
-"""The distance up to which parts of the same source are read, as in `tables`."""
-
 _CANDIDATE = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.path,"
     " m.parent, m.position, m.id, m.owned, m.project"
@@ -51,7 +44,6 @@ _COLUMNS = tuple(name.strip() for name in COLUMNS.split(","))[:17]
 _RECORD = ", ".join(f"m.{name}" for name in _COLUMNS)
 _REST = _COLUMNS.index("rest")
 _KINDS, _OUTCOMES = frozenset(Kind), frozenset(Outcome)
-_NEWEST_FIRST = "{0}.created DESC, coalesce({0}.parent, ''), {0}.position, {0}.id"
 
 _CURRENT = (
     "NOT EXISTS (SELECT 1 FROM mind.supersedes l JOIN mind.entries se ON se.memory = l.memory"
@@ -63,10 +55,10 @@ _CURRENT = (
 
 _TERMS = {
     "private": "false",
-    "approved": "{e}.approved",
-    "unapproved": "NOT {e}.approved",
-    "current": _CURRENT,
-    "whole": "{m}.parent IS NULL AND starts_with({m}.path, '.mind/')",
+    "approved": "e.approved",
+    "unapproved": "NOT e.approved",
+    "current": _CURRENT.format(m="m", e="e"),
+    "whole": "m.parent IS NULL AND starts_with(m.path, '.mind/')",
 }
 
 
@@ -96,7 +88,7 @@ def opened(
 
     Raises `SharedIndexFailed`.
     """
-    with server.reading(Limits(role=role)) as sql:
+    with server.reading(role) as sql:
         schema.check_format(sql)
         yield SharedSource(sql, choose(sql), embedder, encoder)
 
@@ -237,7 +229,7 @@ class SharedSource:
             return self._rows(
                 f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
                 f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
-                f" ORDER BY d.product DESC, {_NEWEST_FIRST.format('m')} LIMIT %(near)s",
+                f" ORDER BY d.product DESC, {newest_first('m')} LIMIT %(near)s",
                 {**values, **_query(query), "model": model, "near": catalog.NEAR},
             )
 
@@ -262,7 +254,7 @@ class SharedSource:
             " WHERE key = ANY (%(views)s) AND encoder = %(model)s",
             {"model": encoder.model},
         )[0]
-        if not made or made <= _READABLE * unreadable:
+        if not made or made <= READABLE * unreadable:
             return None
         where, values = condition(filter)
 
@@ -271,13 +263,13 @@ class SharedSource:
                 "SELECT m.key, max(d.product) AS product"
                 f" FROM ({near}) d JOIN mind.units u ON u.project = d.project AND u.vector = d.name"
                 f" {_OF_UNITS} WHERE {where} GROUP BY m.key"
-                f" ORDER BY 2 DESC, {_NEWEST_FIRST.format('m')} LIMIT %(near)s",
-                {**values, **_query(query), "model": encoder.model, "near": _NEAREST},
+                f" ORDER BY 2 DESC, {newest_first('m')} LIMIT %(near)s",
+                {**values, **_query(query), "model": encoder.model, "near": NEAREST},
             )
 
         nearest = [
-            (key, _cosine(product, ENCODED_LENGTH))
-            for key, product in self._near(encoder.model, query, memories, _NEAREST)
+            (key, clipped(product, ENCODED_LENGTH))
+            for key, product in self._near(encoder.model, query, memories, NEAREST)
         ]
         return SharedCompared(self, encoder, query, tuple(nearest), missing) if nearest else None
 
@@ -320,7 +312,7 @@ class SharedSource:
                 "of": [part.project for part in parts],
                 "parents": [part.parent for part in parts],
                 "positions": [part.position for part in parts],
-                "reach": _REACH,
+                "reach": REACH,
             },
         )
         return {key: bool(admitted) for key, admitted in rows_of}
@@ -351,7 +343,7 @@ class SharedSource:
             " JOIN mind.supersedes l ON l.project = o.project AND l.target = o.id"
             " JOIN mind.entries se ON se.memory = l.memory AND se.view = oe.view"
             " JOIN mind.memories s ON s.key = l.memory WHERE o.key = ANY (%(keys)s)"
-            f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {_NEWEST_FIRST.format('s')}",
+            f" AND NOT se.shadowed AND s.id <> o.id ORDER BY {newest_first('s')}",
             {"keys": list(ids)},
         ):
             superseded_by, claimed_by = claims[old]
@@ -372,7 +364,7 @@ class SharedSource:
             " WHERE m.key = ANY (%(keys)s) AND m.type = 'decision' AND o.type = 'decision'"
             " AND NOT e.shadowed AND NOT oe.shadowed AND e.approved = oe.approved"
             f" AND {_CURRENT.format(m='m', e='e')} AND {_CURRENT.format(m='o', e='oe')}"
-            f" ORDER BY {_NEWEST_FIRST.format('o')}",
+            f" ORDER BY {newest_first('o')}",
             {"keys": list(ids)},
         ):
             others[key] = (*others.get(key, ()), other)
@@ -401,9 +393,9 @@ class SharedSource:
         if embedder is None:
             return {}
         return {
-            name: 0.0 if product is None else _cosine(product, length)
+            name: 0.0 if product is None else clipped(product, length)
             for name, product in self._rows(
-                f"SELECT name, {_product()} FROM mind.vectors WHERE project = ANY (%(projects)s)"
+                f"SELECT name, {_PRODUCT} FROM mind.vectors WHERE project = ANY (%(projects)s)"
                 " AND model = %(model)s AND name = ANY (%(names)s)",
                 {**_query(query), "model": embedder.model, "names": list(names)},
             )
@@ -436,7 +428,7 @@ class SharedSource:
                 if len(nearest) >= wanted:
                     return nearest
         return select(
-            f"SELECT project, name, {_product()} AS product FROM mind.vectors"
+            f"SELECT project, name, {_PRODUCT} AS product FROM mind.vectors"
             f" WHERE {scope} AND model = %(model)s"
         )
 
@@ -454,7 +446,7 @@ class SharedSource:
         where, values = condition(filter)
         selected = self._rows(
             f"SELECT m.key {_MEMORIES} WHERE m.key = ANY (%(keys)s) AND {where}"
-            f" ORDER BY {_NEWEST_FIRST.format('m')}",
+            f" ORDER BY {newest_first('m')}",
             {**values, "keys": list(keys)},
         )
         return {key: age for age, (key,) in enumerate(selected)}
@@ -489,34 +481,33 @@ class SharedCompared(NamedTuple):
         return self.source._cosines(self.encoder, self.query, names, ENCODED_LENGTH)  # noqa: SLF001
 
 
-def condition(filter: Filter, memory: str = "m", entry: str = "e") -> tuple[str, dict[str, Any]]:
-    """Returns a filter as SQL over memories and entries of these aliases, and the values."""
-    terms, values = [f"NOT {entry}.shadowed"], dict[str, Any]()
+def condition(filter: Filter) -> tuple[str, dict[str, Any]]:
+    """Returns a filter as SQL over the memories `m` and the entries `e`, and the values."""
+    terms, values = ["NOT e.shadowed"], dict[str, Any]()
     if filter.types is not None:
-        terms.append(f"{memory}.type = ANY (%(types)s)")
+        terms.append("m.type = ANY (%(types)s)")
         values["types"] = [kind.value for kind in filter.types]
     for number, tag in enumerate(sorted(filter.tags)):
         terms.append(
-            f"EXISTS (SELECT 1 FROM mind.tags t WHERE t.memory = {memory}.key"
-            f" AND t.tag = %(tag{number})s)"
+            f"EXISTS (SELECT 1 FROM mind.tags t WHERE t.memory = m.key AND t.tag = %(tag{number})s)"
         )
         values[f"tag{number}"] = tag_key(tag)
     if filter.topic is not None:
-        terms.append(f"{memory}.topic_key = %(topic)s")
+        terms.append("m.topic_key = %(topic)s")
         values["topic"] = topic_key(filter.topic)
     if filter.outcomes:
-        pending = f"{memory}.type = 'decision' AND {memory}.outcome IS NULL"
+        pending = "m.type = 'decision' AND m.outcome IS NULL"
         either = f" OR {pending}" if None in filter.outcomes else ""
-        terms.append(f"({memory}.outcome = ANY (%(outcomes)s){either})")
+        terms.append(f"(m.outcome = ANY (%(outcomes)s){either})")
         values["outcomes"] = [outcome.value for outcome in filter.outcomes if outcome]
     for name, term in _TERMS.items():
         if getattr(filter, name):
-            terms.append(term.format(m=memory, e=entry))
+            terms.append(term)
     if filter.since is not None:
-        terms.append(f"{memory}.created >= %(since)s")
+        terms.append("m.created >= %(since)s")
         values["since"] = rows.to_number(filter.since)
     if filter.until is not None:
-        terms.append(f"{memory}.created < %(until)s")
+        terms.append("m.created < %(until)s")
         values["until"] = rows.to_number(filter.until)
     return " AND ".join(terms), values
 
@@ -535,28 +526,18 @@ def _record(row: Sequence[Any]) -> Record:
     return rows.record_of((*row[:_REST], "{}", *row[_REST + 1 :]))
 
 
-def _cosine(product: float, length: int) -> float:
-    return max(-1.0, min(1.0, product / length**2))
-
-
 def _bytes(literal: str | None) -> bytes:
     """Returns the int8 vector that pgvector writes; empty for None."""
     numbers = literal.strip("[]").split(",") if literal else []
     return bytes(int(number) & 0xFF for number in numbers)
 
 
-def _product(of: str = "") -> str:
-    """Returns the product with a query as SQL; NULL for a vector of another length.
+_PRODUCT = "CASE WHEN vector_dims(vector) = %(width)s THEN -(vector <#> %(query)s::vector) END"
+"""The product with a query; NULL for a vector of another length.
 
-    Any project may hold one, and would make the searches of all its readers fail.
-    """
-    product = f"-({of}vector <#> %(query)s::vector)"
-    return f"CASE WHEN vector_dims({of}vector) = %(width)s THEN {product} END"
+Any project may hold one, and would make the searches of all its readers fail.
+"""
 
 
 def _query(vector: bytes) -> dict[str, object]:
-    return {"query": _literal(vector), "width": len(vector)}
-
-
-def _literal(vector: bytes) -> str:
-    return f"[{','.join(map(str, memoryview(vector).cast('b')))}]"
+    return {"query": writing.literal(vector), "width": len(vector)}

@@ -340,7 +340,7 @@ class _Push:
             stored = vectors.get(names[start : start + _BATCH])
             self._temporary("new_vectors", "name bytea, vector vector")
             self._copy_into(
-                "new_vectors", ((name, _literal(vector)) for name, vector in stored.items())
+                "new_vectors", ((name, literal(vector)) for name, vector in stored.items())
             )
             self._sql.execute(
                 "INSERT INTO mind.vectors SELECT %s, %s, name, vector FROM pg_temp.new_vectors"
@@ -562,7 +562,7 @@ def lexeme(word: str) -> str:
     return word if len(data) <= _LONGEST_WORD else disk.blake2b(data).hex()
 
 
-def _literal(vector: bytes) -> str | None:
+def literal(vector: bytes) -> str | None:
     """Returns an int8 vector as pgvector reads it; None for an empty one."""
     return f"[{','.join(map(str, memoryview(vector).cast('b')))}]" if vector else None
 

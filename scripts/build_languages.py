@@ -30,8 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mimo.index.embedding.encoder import Others, packaged_encoder
-from mimo.index.embedding.language import SCRIPTS, is_english, script
+from mimo.index.embedding.language import SCRIPTS, script
 from mimo.index.embedding.transformer import Weights, unit
+from mimo.index.embedding.wordpiece import packaged_pieces
+from mimo.text.tokens import FOREIGN_WORDS, QUESTION_WORDS
 from scripts.build_encoder import LIMIT, write_arrays
 from scripts.build_model import PACKAGED, sha256
 
@@ -193,7 +195,19 @@ def fitted(reader: Others, sets: Sequence[tuple[Texts, float]]) -> Any:
 def english(texts: Sequence[str]) -> Any:
     """Returns the vectors of texts by the English encoder, of length 1; zeros for other texts."""
     encoder = packaged_encoder()
-    return unit(encoder.english([text if is_english(text) else "" for text in texts]))
+    return unit(encoder.english([text if is_fitted(text) else "" for text in texts]))
+
+
+def is_fitted(text: str) -> bool:
+    """Returns whether the matrix is fitted on an English sentence: its words must prove English."""
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    foreign = sum(word in FOREIGN_WORDS for word in words)
+    english = sum(word in QUESTION_WORDS for word in words)
+    if english or foreign > 1:
+        return foreign < 2 or foreign <= english
+    long = [word for word in words if len(word) > 3]
+    whole = sum(map(packaged_pieces().is_whole, long))
+    return len(long) < 3 or whole >= (0.6 if foreign else 0.3) * len(long)
 
 
 def download(folder: Path, package: str) -> Path:

@@ -149,8 +149,16 @@ _ENGLISH_TOO = QUESTION_WORDS | frozenset(
 )
 """Those of them that are also English words, names or abbreviations: they prove no language."""
 
-FOREIGN_WORDS = frozenset[str]().union(*dict(_OTHER_LANGUAGES).values()) - _ENGLISH_TOO
+_FUNCTION_WORDS = frozenset[str]().union(*dict(_OTHER_LANGUAGES).values())
+
+AMBIGUOUS_WORDS = _FUNCTION_WORDS & _ENGLISH_TOO - QUESTION_WORDS
+"""Those of them that shape no English question: `come` and `un` point to another language."""
+
+FOREIGN_WORDS = _FUNCTION_WORDS - _ENGLISH_TOO
 """Function words, in lower case and without accents, of languages that are not English."""
+
+ENGLISH_WORDS = QUESTION_WORDS - _FUNCTION_WORDS
+"""Those of English that are not also words of these languages, as `in`, `die` and `no` are."""
 # English again (codespell:ignore-end).
 
 KOREAN_QUESTION_WORDS = frozenset(

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 from mimo.index.embedding import without_surrogates
 from mimo.index.embedding.korean import packaged_glossary
 from mimo.index.embedding.wordpiece import MAX_CHARACTERS, packaged_pieces
+from mimo.text.background import UNKNOWN, rarity
 from mimo.text.clean import compiled
-from mimo.text.tokens import FOREIGN_WORDS, HANGUL, KANA_HAN, QUESTION_WORDS
+from mimo.text.tokens import (
+    AMBIGUOUS_WORDS,
+    ENGLISH_WORDS,
+    FOREIGN_WORDS,
+    HANGUL,
+    KANA_HAN,
+    QUESTION_WORDS,
+    tokenize,
+)
 
 ENGLISH_SHARE = 0.8
 """The least share of Latin letters in an English text."""
@@ -19,14 +29,18 @@ _FEWEST = 2
 _ACCENTED = 0.1
 """The share of words with accents from which it is not."""
 
-_LONG_WORD, _LONG_WORDS = 4, 3
-"""The length of words that are looked up, and the least number of them that proves anything."""
+_SHORTEST = 3
+"""The length of words that are looked up in the lists of English words."""
 
-_KNOWN, _SURELY_KNOWN = 0.3, 0.6
-"""The shares of listed words below which a text without English function words is not English.
+_UNLISTED, _LISTED, _MOSTLY_LISTED = 0.3, 0.5, 0.8
+"""The shares of listed words below which a text is not English, and above which it is.
 
-The latter counts if there is another sign. Names and code are not listed words either.
+They decide for a text without function words, the last one if a word or an accent points to another
+language. Names and code are not listed words either.
 """
+
+_FEWEST_UNLISTED = 6
+"""The number of looked-up words from which a low share of listed ones proves something."""
 
 _SCRIPT_SHARE = 0.15
 """The share of its letters from which a text is of a script."""
@@ -66,11 +80,14 @@ def readable(text: str) -> str:
     """Returns `text` with English words for Korean ones; empty if it is not English then."""
     if not text.isascii() and compiled(f"[{HANGUL}]").search(text):
         text = packaged_glossary().gloss(text)
-    return text if is_english(text) else ""
+    return "" if is_english(text) is False else text
 
 
-def is_english(text: str) -> bool:
-    """Returns whether most of `text` can be English, by its letters and its words."""
+def is_english(text: str) -> bool | None:
+    """Returns whether `text` is English, by its letters and words; None if they prove nothing.
+
+    "redis eviction" and "Passwort vergessen" look alike: no function words, no common words.
+    """
     words = compiled(_WORD).findall(text)
     accented = 0
     if not text.isascii():
@@ -82,17 +99,44 @@ def is_english(text: str) -> bool:
         text = "".join(part for part in text if unicodedata.category(part) != "Mn")
         accented = len(words) - sum(map(str.isascii, words))
         words = compiled(_WORD).findall(text)
-    words = [word.lower() for word in words]
-    foreign = sum(word in FOREIGN_WORDS for word in words)
-    english = sum(word in QUESTION_WORDS for word in words)
+    folded = [word.lower() for word in words]
+    foreign = sum(word in FOREIGN_WORDS for word in folded)
+    english = sum(word in ENGLISH_WORDS for word in folded)
     if foreign >= _FEWEST and foreign > english:
         return False
-    if accented >= _FEWEST and accented > max(_ACCENTED * len(words), english):
+    shaping = sum(word in QUESTION_WORDS for word in folded)
+    if accented >= _FEWEST and accented > max(_ACCENTED * len(words), shaping):
         return False
     if english:
         return True
-    looked_up = [word for word in words if len(word) >= _LONG_WORD]
-    if len(looked_up) < _LONG_WORDS:
+    is_foreign = foreign > 0 or accented > 0
+    is_clear = not (accented or AMBIGUOUS_WORDS.intersection(folded))
+    return _by_lists(words, is_foreign=is_foreign, is_clear=is_clear)
+
+
+def _by_lists(words: Sequence[str], *, is_foreign: bool, is_clear: bool) -> bool | None:
+    """Returns whether words without a function word of English alone are English.
+
+    `is_foreign` is whether one has an accent or is of another language: it proves something only if
+    few of the others are listed, as `man` is German, too. `is_clear` is whether nothing points to
+    another language.
+    """
+    content = [
+        word
+        for word in words
+        if len(word) >= _SHORTEST and word.lower() not in FOREIGN_WORDS | QUESTION_WORDS
+    ]
+    if not content:
+        return None if is_foreign else True
+    listed = sum(map(_is_common, content))
+    if listed > (_LISTED if is_clear else _MOSTLY_LISTED) * len(content):
         return True
-    least = _SURELY_KNOWN if foreign or accented else _KNOWN
-    return sum(map(packaged_pieces().is_whole, looked_up)) >= least * len(looked_up)
+    is_proof = is_foreign or len(content) >= _FEWEST_UNLISTED
+    return False if is_proof and listed < _UNLISTED * len(content) else None
+
+
+def _is_common(word: str) -> bool:
+    """Returns whether a word without accents is common in English texts or developers' notes."""
+    return packaged_pieces().is_whole(word.lower()) or all(
+        rarity(stem) < UNKNOWN for stem in tokenize(word)
+    )

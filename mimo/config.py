@@ -135,8 +135,17 @@ def _encoder(value: str) -> str:
     """
     from urllib.parse import urlsplit
 
-    if value in _ON_OFF or ("/" in value and "://" not in value):
+    if value in _ON_OFF:
         return value
+    if "/" in value and "://" not in value:
+        if value.startswith("~") or Path(value).is_absolute():
+            return value
+        raise Invalid(
+            f"setting `embedding.encoder`: the folder `{value}` is relative, and commands run in"
+            " many folders",
+            hint=f"give it as a whole: {Path(value).absolute()}",
+            details={"setting": "embedding.encoder"},
+        )
     try:
         url = urlsplit(value)
         is_usable = url.scheme in ("http", "https") and url.port != 0

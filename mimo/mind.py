@@ -618,12 +618,12 @@ class Mind:
     @property
     def encoder(self) -> Embedder | None:
         """The model of the second vectors; None if it is off or can't be used, or without numpy."""
-        from mimo.index.embedding import open_encoder
+        from mimo.index.embedding import open_encoder, without_encoder
 
         try:
             return open_encoder(self.config, stays_here=self.is_users)
         except Invalid as error:
-            self.note("encoder", f"searched without the encoder: {error.message}")
+            self.note("encoder", without_encoder(error))
             return None
 
     def prepare(self) -> None:

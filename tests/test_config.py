@@ -280,6 +280,14 @@ def test_an_encoder_is_a_folder_or_an_address_whose_machine_is_known(value: str,
     assert other_machine(value) == host
 
 
+def test_a_relative_folder_of_an_encoder_is_refused() -> None:
+    with pytest.raises(Invalid, match="relative") as raised:
+        setting("embedding.encoder").check("./models/e5")
+
+    assert str(Path.cwd() / "models/e5") in raised.value.hint
+    assert setting("embedding.encoder").check("~/models/e5") == "~/models/e5"
+
+
 @pytest.mark.parametrize(
     "value",
     [

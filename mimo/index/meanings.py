@@ -58,7 +58,7 @@ class Compared(NamedTuple):
     """The keys and cosines of the nearest memories, nearest first."""
     vectors: Vectors
     missing: int = 0
-    """The number of texts that have no vector yet."""
+    """The number of memories that have a text without a vector yet."""
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
@@ -148,8 +148,7 @@ class Meanings:
         nearest = memories_near(sql, self.vectors, query, filter, NEAREST, of="memories")
         if not nearest:
             return None
-        missing = sum(lacking.values())
-        return Compared(query, tuple(nearest.items()), self.vectors, missing)
+        return Compared(query, tuple(nearest.items()), self.vectors, len(lacking))
 
     def nearest(self, sql: sqlite3.Connection, text: str, most: int) -> list[tuple[str, float]]:
         """Returns the ids of the approved memories nearest to a text, and their cosines.

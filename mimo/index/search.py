@@ -54,7 +54,7 @@ class Compared(Protocol):
 
     @property
     def missing(self) -> int:
-        """The number of texts that have no vector yet."""
+        """The number of memories that have a text without a vector yet."""
 
     def cosines(self, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
@@ -173,7 +173,7 @@ def _compared(
         if compared := source.compared(request.text, request.filter, best):
             candidates = candidates.with_more([key for key, _ in compared.nearest])
             if compared.missing:
-                notice = f"texts without vectors, whose meaning is estimated: {compared.missing:,}"
+                notice = _not_yet_read(compared.missing, source.totals.memories)
             names = candidates.vector_names()
             encoded = compared.cosines(names)
             cosines = Cosines(encoded, is_guessed=2 * len(encoded) < len(names))
@@ -195,6 +195,15 @@ def _compared(
         if not cosines.of:
             notice = f"searched by words only: {_reason(error)}"
     return candidates, cosines, notice
+
+
+def _not_yet_read(missing: int, memories: int) -> str:
+    """Returns the notice that the meaning of some memories is only estimated."""
+    verb = "is" if missing == 1 else "are"
+    return (
+        f"{missing:,} of {memories:,} memories {verb} not yet read for their meaning;"
+        " `mind index` does it now"
+    )
 
 
 def _joined(static: Mapping[bytes, float], encoded: Mapping[bytes, float]) -> dict[bytes, float]:

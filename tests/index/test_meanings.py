@@ -92,7 +92,9 @@ def test_a_search_of_a_longer_store_states_how_many_vectors_exist(tmp_path):
         "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
     )
 
-    assert answer.notice == "texts without vectors, whose meaning is estimated: 365"
+    assert answer.notice == (
+        "365 of 405 memories are not yet read for their meaning; `mind index` does it now"
+    )
     store.close()
 
 
@@ -207,7 +209,9 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     )
 
     assert answer.hits[0].record.memory.id == "sessions"
-    assert answer.notice == "texts without vectors, whose meaning is estimated: 1"
+    assert answer.notice == (
+        "1 of 6 memories is not yet read for their meaning; `mind index` does it now"
+    )
     other.close()
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from mimo import disk
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
-from mimo.errors import MindError, StorageFailed, Untrusted
+from mimo.errors import Invalid, MindError, StorageFailed, Untrusted
 from mimo.failures import ONE_USER, place_of_another
 from mimo.features import audit, daemon, values
 from mimo.features.clients import doubts
@@ -18,6 +18,7 @@ from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE, Operation
 from mimo.index import survey
+from mimo.index.embedding import open_encoder
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Filter, Memory
 from mimo.mind import Mind
@@ -223,6 +224,28 @@ def _index(mind: Mind) -> Iterator[Check]:
         memories = count(stats.memories, "memory", "memories")
         size = f"{count(stats.units, 'passage')}, {stats.bytes:,} bytes"
         yield _ok("index", f"{memories} in {size}")
+
+
+def _encoder(mind: Mind) -> Iterator[Check]:
+    """Yields a warning if the encoder does not read a text; this asks its server."""
+    place = mind.config["embedding.encoder"]
+    if place == "off":
+        yield _ok("encoder", "off: texts are compared by words and by the static model")
+        return
+    try:
+        encoder = open_encoder(mind.config)
+        if encoder is None:
+            hint = "reinstall mind with numpy, or set `embedding.encoder` to `off`"
+            yield _warning(
+                "encoder", "numpy is missing, so texts are not compared in context", hint
+            )
+            return
+        encoder.encode("a text")
+    except Invalid as error:
+        yield _warning("encoder", error.message, error.hint or "")
+        return
+    name = encoder.model.partition(":")[0] if place == "on" else f"`{place}`"
+    yield _ok("encoder", f"{name} compares texts in context")
 
 
 def _files(mind: Mind) -> Iterator[Check]:
@@ -453,7 +476,7 @@ def _audit(mind: Mind) -> Iterator[Check]:
 
 
 _EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
-_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges)
+_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _user, _edges, _encoder)
 _OF_OWNER = (_locks, _merging, _audit)
 """Checks of files that only the user can read who works in the project."""
 _OF_PROJECT = (

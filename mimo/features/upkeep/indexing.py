@@ -6,6 +6,7 @@ from typing import Annotated
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import Denied, Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.index.embedding import without_encoder
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
 from mimo.rendering import Screen, dim, good, strong, warn
@@ -100,7 +101,11 @@ def index(
     # At once: what follows takes time and may fail.
     shared = _restricted(mind, revoke, withdraw=withdraw)
     done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
-    encoded = encoding.encode(mind)
+    encoded = 0
+    try:
+        encoded = encoding.encode(mind)
+    except Invalid as error:  # The index itself is complete.
+        mind.note("encoder", without_encoder(error))
     levels = {**dict.fromkeys(readers, "read"), **dict.fromkeys(writers, "write")}
     if push or levels:
         shared = _pushed(mind, levels)

@@ -7,12 +7,13 @@ from typing import Annotated
 
 from mimo.commands.common import File
 from mimo.commands.spec import Effect, Needs, Omitted, Out, command
-from mimo.errors import MindError
+from mimo.errors import Invalid, MindError
 from mimo.features import daemon, review
 from mimo.features.edges import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.index.embedding import open_encoder
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import across, finding, overview, reasons, syncing
@@ -190,6 +191,11 @@ def _warnings(mind: Mind) -> Iterator[str]:
         # The text may be from a clone.
         line = one_line(warning)
         yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
+    try:
+        if mind.config["embedding.encoder"] not in ("on", "off"):
+            open_encoder(mind.config)  # `mind doctor` asks it; that may take seconds.
+    except Invalid as error:
+        yield f"{error.message}; {error.hint}"
     if mind.has_project:
         for leak in syncing.leaks(mind.project.root):
             yield f"{leak.message}: {leak.hint}"

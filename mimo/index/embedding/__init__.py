@@ -70,6 +70,11 @@ def is_elsewhere(encoder: Embedder) -> bool:
     return getattr(encoder, "is_elsewhere", False)
 
 
+def without_encoder(error: MindError) -> str:
+    """Returns the notice that the encoder can't be used, with the reason and what to do."""
+    return f"compared without the encoder: {error.message}; {error.hint}"
+
+
 def open_encoder(settings: Config, *, stays_here: bool = False) -> Embedder | None:
     """Returns the encoder for the settings `embedding.…`; None if it is off, or without numpy.
 

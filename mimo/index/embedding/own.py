@@ -96,7 +96,11 @@ class FolderEncoder:
         self._options = options
         self._folder = disk.expanded(options.place)
         self._files: list[Path] = []
-        modules = self._read("modules.json") if self._folder.is_dir() else []
+        if not self._folder.is_dir():
+            raise self._invalid("is not a folder" if self._folder.exists() else "does not exist")
+        if not (self._folder / "modules.json").exists():
+            raise self._invalid("has no modules.json: it is not a sentence-transformers folder")
+        modules = self._read("modules.json")
         paths = {str(each.get("type")).rpartition(".")[2]: each.get("path") for each in modules}
         if "Transformer" not in paths or paths.keys() - {"Transformer", "Pooling", "Normalize"}:
             raise self._invalid("is not a folder of a transformer with pooling alone")

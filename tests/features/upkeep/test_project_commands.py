@@ -16,6 +16,7 @@ from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
 from mimo.features.upkeep.checks import Verdict, doctor
 from mimo.features.upkeep.commands import config, init
+from mimo.features.upkeep.indexing import index
 from mimo.features.upkeep.status import status
 from mimo.mind import Mind
 from mimo.rendering import PlainScreen
@@ -241,6 +242,46 @@ class TestDoctor:
 
         assert diagnosis.healthy
         assert {check.verdict for check in diagnosis.checks} == {Verdict.OK}
+
+    @pytest.mark.parametrize(
+        ("place", "reason", "remedy"),
+        [
+            ("{folder}/missing", "does not exist", "docs/encoders.md"),
+            ("{folder}/empty", "has no modules.json", "docs/encoders.md"),
+            ("http://127.0.0.1:9/v1", "gives no answer", "docs/encoders.md"),
+            (
+                "http://gpu.example.org/v1",
+                "another machine",
+                "embedding.other_host gpu.example.org",
+            ),
+        ],
+    )
+    def test_an_encoder_that_cannot_be_used_is_a_warning(
+        self, mind, tmp_path, place, reason, remedy
+    ):
+        (tmp_path / "empty").mkdir()
+        add(mind, "tea is hot")
+        config(mind, "embedding.encoder", place.format(folder=tmp_path))
+
+        diagnosis = doctor(mind.reopened())
+
+        assert diagnosis.healthy
+        (check,) = (check for check in diagnosis.checks if check.name == "encoder")
+        assert check.verdict is Verdict.WARNING
+        assert reason in check.message
+        assert remedy in (check.hint or "")
+        warned = any(reason in warning for warning in status(mind.reopened()).warnings)
+        assert warned is (reason != "gives no answer")  # The server is not asked by `mind status`.
+        notice = index(mind.reopened()).notice or ""
+        assert reason in notice
+        assert remedy in notice
+
+    def test_the_encoder_is_named(self, mind):
+        for value, name in (("on", "multilingual-e5-small"), ("off", "off")):
+            config(mind, "embedding.encoder", value)
+            (check,) = (each for each in doctor(mind.reopened()).checks if each.name == "encoder")
+            assert check.verdict is Verdict.OK
+            assert name in check.message
 
     def test_a_fault_has_its_file_and_line(self, mind):
         facts = mind.folder / "facts"

@@ -1,680 +1,332 @@
-"""Queries of the tables.
-
-Memories by id or in lists, current decisions, counts and problems; and the memories that a query
-may mean, since they hold its words or have a vector near to its.
-"""
+"""Reads the approved memories that an agent gets without a search. Hooks wait for its imports."""
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
-from itertools import islice
-from typing import Any, Literal
+from pathlib import Path
 
-from mimo.disk import Stamp
-from mimo.frozen import NamedTuple
-from mimo.index import rows
-from mimo.index.rows import Newer
+from mimo.errors import Misread
 from mimo.index.schema import (
-    BM25,
+    BEST,
+    COLUMNS,
     CURRENT,
     CURRENT_IF_SHARED,
-    HOLDS,
+    VOUCHED,
+    Approvals,
+    Approves,
+    checksum,
     from_digest,
     from_sql,
     marks,
     newest_first,
-    portions,
+    open_cache,
+    to_digest,
+    to_number,
     to_sql,
+    to_time,
+    unpacked,
 )
-from mimo.index.vectors import Vectors
-from mimo.memory.model import Filter, Problem, Record, Sort, tag_key, topic_key
 
-_ORDERS = {
-    Sort.RECENT: newest_first("m"),
-    Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-_DIGEST, _COUNT = 16, 4
-"""The lengths of a digest and of a number of files, in bytes."""
+    from mimo.memory.note import Note
 
-_MOST_WRITTEN = 1_000
-"""The number of files whose writing is noted. After more, all must be compared."""
-
-
-class ComparedFiles(NamedTuple):
-    """The files that were on the disk and in the index alike."""
-
-    portions: Mapping[bytes, int]
-    """Their portions by digest, with the number of files in each."""
-    written: Mapping[str, bool]
-    """The paths that were written to the index since, and whether the index had them before."""
+_COLUMNS = f"m.{COLUMNS}".replace(", ", ", m.")
+_APPROVED = "m.shadowed = 0 AND approved(m.digest)"
+_FAILED = "FAILED"
+_USABLE = f"m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}"
+_IMPORTANT = 0.8
+_MOST_READ = 500
+"""The number of approved rows of a kind that are read."""
+_PROTECTED = (
+    "m.key IN (SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    " SELECT key FROM (SELECT key FROM memories m INDEXED BY memories_important"
+    f" WHERE importance >= {_IMPORTANT} AND parent IS NULL AND {_APPROVED}"
+    f" ORDER BY importance DESC, {newest_first('m')} LIMIT {_MOST_READ}))"
+)
 
 
-class Chunks(NamedTuple):
-    """The parts of a source: their ids in order, their file, its digest, and their time."""
+@contextmanager
+def open_catalog(
+    folder: Path, owner: str, approves: Approves, root: Path, allowed: Collection[str] | None = None
+) -> Iterator[Catalog | None]:
+    """Yields the catalog in a folder, or None; one that `owner` has not made is empty.
 
-    ids: tuple[str, ...]
-    path: str
-    digest: str
-    created: datetime
-
-
-def get(sql: sqlite3.Connection, id: str) -> Record | None:
-    """Returns the memory with that id."""
-    records = rows.select(sql, "WHERE m.id = ? AND m.shadowed = 0", (to_sql(id),))
-    return records[0] if records else None
-
-
-def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
-    """Returns the parts of a source, in their order."""
-    rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
-    return tuple(rows.select(sql, rest, (parent,)))
-
-
-def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
-    """Returns the names of a source's parts; None if it has none."""
-    selected = sql.execute(
-        "SELECT id, path, digest, created FROM memories WHERE parent = ? AND shadowed = 0"
-        " ORDER BY position",
-        (parent,),
-    ).fetchall()
-    if not selected:
-        return None
-    _, path, digest, created = selected[0]
-    ids = tuple(id for id, *_ in selected)
-    return Chunks(ids, from_sql(path), from_digest(digest), rows.to_time(created))
-
-
-_TERMS = {
-    "shared": "{0}.private = 0",
-    "private": "{0}.private = 1",
-    "approved": "approved({0}.digest)",
-    "unapproved": "NOT approved({0}.digest)",
-    "current": CURRENT,
-    "whole": "{0}.parent IS NULL AND CAST({0}.path AS TEXT) GLOB '.mind/*'",
-}
-"""The conditions of a filter that are on or off; format them with the row's alias."""
-
-
-def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
-    """Returns a filter as SQL over `memories`, whose alias is `row`, and the values to bind."""
-    terms, values = [f"{row}.shadowed = 0"], list[Any]()
-    if filter.types is not None:
-        terms.append(f"{row}.type IN ({marks(tuple(filter.types))})")
-        values += sorted(kind.value for kind in filter.types)
-    for tag in sorted(filter.tags):
-        terms.append(f"EXISTS (SELECT 1 FROM tags WHERE memory = {row}.key AND tag = ?)")
-        values.append(tag_key(tag))
-    if filter.topic is not None:
-        terms.append(f"{row}.topic_key = ?")
-        values.append(topic_key(filter.topic))
-    if filter.outcomes:
-        outcomes = sorted(outcome.value for outcome in filter.outcomes if outcome)
-        pending = f"{row}.type = 'decision' AND {row}.outcome IS NULL"
-        either = f" OR {pending}" if None in filter.outcomes else ""
-        terms.append(f"({row}.outcome IN ({marks(outcomes)}){either})")
-        values += outcomes
-    terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
-    if filter.since is not None:
-        terms.append(f"{row}.created >= ?")
-        values.append(rows.to_number(filter.since))
-    if filter.until is not None:
-        terms.append(f"{row}.created < ?")
-        values.append(rows.to_number(filter.until))
-    return " AND ".join(terms), values
-
-
-def records(
-    sql: sqlite3.Connection,
-    filter: Filter,
-    *,
-    sort: Sort = Sort.RECENT,
-    limit: int = -1,
-    offset: int = 0,
-) -> tuple[Record, ...]:
-    """Returns one page of the memories that pass the filter; a negative limit means all."""
-    where, values = condition(filter)
-    rest = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
-    return tuple(rows.select(sql, rest, (*values, limit, offset)))
-
-
-class Folded(NamedTuple):
-    """The numbers of memories that pass a filter if an ingested file counts as one."""
-
-    rows: int
-    """Memories and files."""
-    chunks: int
-    """The chunks in these files."""
-
-
-def folded(sql: sqlite3.Connection, filter: Filter) -> Folded:
-    """Returns how many memories pass the filter, and how many of them are chunks."""
-    # The plus lets SQLite read the index of the chunks alone.
-    where, values = ("+m.shadowed = 0", []) if filter == Filter() else condition(filter)
-    chunks, files = sql.execute(
-        "SELECT count(*), count(DISTINCT m.parent) FROM memories m"
-        f" WHERE m.parent IS NOT NULL AND {where}",
-        values,
-    ).fetchone()
-    return Folded(count(sql, filter) - chunks + files, chunks)
-
-
-def folded_records(
-    sql: sqlite3.Connection, filter: Filter, *, sort: Sort, limit: int, offset: int
-) -> tuple[Record, ...]:
-    """Returns a page as `records`, with the first chunk alone of each ingested file."""
-    where, values = condition(filter)
-    earlier, same = condition(filter, "p")
-    rest = (
-        f"WHERE {where} AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.parent = m.parent"
-        f" AND p.position < m.position AND {earlier}) ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
-    )
-    return tuple(rows.select(sql, rest, (*values, *same, limit, offset)))
-
-
-def chunk_counts(sql: sqlite3.Connection, parents: Sequence[str], filter: Filter) -> dict[str, int]:
-    """Returns the number of chunks that pass the filter in each of these ingested files."""
-    where, values = condition(filter)
-    selected = sql.execute(
-        f"SELECT m.parent, count(*) FROM memories m WHERE m.parent IN ({marks(parents)})"
-        f" AND {where} GROUP BY m.parent",
-        (*parents, *values),
-    )
-    return dict(selected.fetchall())
-
-
-def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[Record, ...]:
-    """Returns the memories with these ids that pass the filter, newest first."""
-    where, values = condition(filter)
-    rest = f"WHERE m.id IN ({marks(ids)}) AND {where} ORDER BY {newest_first('m')}"
-    return tuple(rows.select(sql, rest, (*ids, *values)))
-
-
-def count(sql: sqlite3.Connection, filter: Filter) -> int:
-    """Returns the number of memories that pass the filter."""
-    if filter == Filter():
-        return int(sql.execute("SELECT memories - shadowed FROM totals").fetchone()[0])
-    where, values = condition(filter)
-    return int(sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).fetchone()[0])
-
-
-def _current_decision(memory: str, *, shared: bool = False) -> str:
-    """Returns the condition that a row of `memories` is a decision that nothing supersedes.
-
-    With `shared`, it is not private, and private memories supersede nothing.
+    It creates, refreshes and embeds nothing, so it may lag behind the files. Its memories from
+    files that have changed since are left out. If approved texts are few, `allowed` has all their
+    digests, and other memories are not read.
     """
-    current = f"{CURRENT_IF_SHARED} AND {{0}}.private = 0" if shared else CURRENT
-    # The plus keeps SQLite from reading all decisions in order to find those of a few ids.
-    return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {current.format(memory)}"
-
-
-def current(
-    sql: sqlite3.Connection, topic: str, *, shared: bool = False, unapproved: bool = False
-) -> tuple[Record, ...]:
-    """Returns the current decisions on a topic, newest first; two after a merge of branches.
-
-    Unapproved decisions are returned only if no decision on the topic is approved, or with
-    `unapproved` beside the approved ones. With `shared`, private memories do not matter.
-    """
-    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
-    for approved in ("1",) if unapproved else ("approved(m.digest)", "1"):
-        rest = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
-        if decisions := tuple(rows.select(sql, rest, (topic_key(topic),))):
-            return decisions
-    return ()
-
-
-def competing(
-    sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False
-) -> dict[str, tuple[str, ...]]:
-    """Returns the decisions that compete with others of their topic, each with the others' ids.
-
-    All are current; the others come newest first. An approved decision does not compete with an
-    unapproved one. With `shared`, private memories do not matter.
-    """
-    selected = sql.execute(
-        "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
-        " ON o.topic_key = m.topic_key AND o.key <> m.key"
-        f" WHERE m.id IN ({marks(ids)})"
-        f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
-        " AND NOT approved(m.digest) = NOT approved(o.digest)"
-        f" ORDER BY {newest_first('o')}",
-        ids,
-    )
-    others: dict[str, tuple[str, ...]] = {}
-    for id, other in selected:
-        others[id] = (*others.get(id, ()), other)
-    return others
-
-
-def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) -> dict[str, Newer]:
-    """Returns, for each of these ids, the memories that claim to supersede it.
-
-    With `shared`, those that are not private.
-    """
-    among = "AND s.private = 0" if shared else ""
-    selected = sql.execute(
-        f"SELECT l.target, s.id, {HOLDS.format('o')}"
-        " FROM links l CROSS JOIN memories s ON s.key = l.source"
-        " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
-        f" WHERE l.type = 'supersedes' AND l.target IN ({marks(ids)})"
-        f" AND s.shadowed = 0 AND s.id <> l.target {among} ORDER BY {newest_first('s')}",
-        ids,
-    )
-    claims = dict.fromkeys(ids, Newer())
-    for old, new, has_effect in selected:
-        superseded_by, claimed_by = claims[old]
-        if has_effect:
-            claims[old] = Newer((*superseded_by, new), claimed_by)
+    approvals = Approvals()
+    approvals.approves = approves
+    with closing(open_cache(folder, owner, approvals)) as tables:
+        if not tables.exists:
+            yield None
         else:
-            claims[old] = Newer(superseded_by, (*claimed_by, new))
-    return claims
-
-
-def new_claims(
-    sql: sqlite3.Connection,
-    places: Sequence[str | bytes] | None = None,
-    *,
-    approved: bool = True,
-) -> tuple[str, ...]:
-    """Returns the digests of the claims of approved texts that are not approved yet.
-
-    With `places`, only of the texts in these files, which are given as `to_sql` returns them.
-    Without `approved`, those of unapproved texts.
-    """
-    is_of = "approved(s.digest)" if approved else "NOT approved(s.digest)"
-    among = "" if places is None else f"AND s.path IN ({marks(places)})"
-    selected = sql.execute(
-        "SELECT claim(s.id, l.target) AS claimed FROM memories s"
-        " JOIN links l ON l.source = s.key AND l.type = 'supersedes'"
-        f" WHERE {is_of} AND NOT approved(claimed) {among}",
-        places or (),
-    )
-    return tuple({claim for (claim,) in selected})
-
-
-# Files, and which of them have been compared with the disk. After all were compared, the digests of
-# portions of them are noted. The next comparison reads the rows of the portions that differ, and of
-# the files that were written to the index since.
-
-
-def stamps(
-    sql: sqlite3.Connection, paths: Collection[str] | None = None
-) -> dict[str, tuple[Stamp, int]]:
-    """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
-
-    With `paths`, only of these files.
-    """
-    query = "SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files"
-    if paths is None:
-        return _stamps(sql.execute(query))
-    stored: dict[str, tuple[Stamp, int]] = {}
-    for some in portions([to_sql(path) for path in paths]):
-        stored |= _stamps(sql.execute(f"{query} WHERE path IN ({marks(some)})", some))
-    return stored
-
-
-def _stamps(selected: Iterable[tuple[Any, ...]]) -> dict[str, tuple[Stamp, int]]:
-    return {
-        from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
-        for path, size, mtime, ctime, inode, looked_at in selected
-    }
-
-
-def paths_of_files(sql: sqlite3.Connection) -> list[str]:
-    """Returns the paths of all indexed files."""
-    return [from_sql(path) for (path,) in sql.execute("SELECT path FROM files")]
-
-
-def has_below(sql: sqlite3.Connection, folder: str) -> bool:
-    """Returns whether there is an indexed file in a folder, or in one below it."""
-    between = (to_sql(f"{folder}/"), to_sql(f"{folder}0"))  # "0" follows "/".
-    query = "SELECT 1 FROM files WHERE path > ? AND path < ? LIMIT 1"
-    return sql.execute(query, between).fetchone() is not None
-
-
-def count_files(sql: sqlite3.Connection) -> int:
-    """Returns the number of indexed files."""
-    (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
-    return int(files)
-
-
-def is_empty(sql: sqlite3.Connection) -> bool:
-    """Returns whether no file is indexed."""
-    return sql.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None
-
-
-def compared(sql: sqlite3.Connection) -> tuple[int, ComparedFiles | None]:
-    """Returns the revision, and the files that were last compared; None if all must be."""
-    (revision,) = sql.execute("SELECT revision FROM totals").fetchone()
-    noted = dict(sql.execute("SELECT name, value FROM meta").fetchall())
-    if "compared" not in noted:
-        return revision, None
-    data, size = noted["compared"], _DIGEST + _COUNT
-    entries = [data[start : start + size] for start in range(0, len(data), size)]
-    alike = {entry[:_DIGEST]: int.from_bytes(entry[_DIGEST:], "big") for entry in entries}
-    return revision, ComparedFiles(alike, _written(noted["written"]))
-
-
-def note_compared(sql: sqlite3.Connection, alike: Mapping[bytes, int], revision: int) -> None:
-    """Notes the portions of the files that are alike, if the index still has that revision."""
-    data = b"".join([digest + count.to_bytes(_COUNT, "big") for digest, count in alike.items()])
-    note = "INSERT OR REPLACE INTO meta SELECT ?, ? FROM totals WHERE revision = ?"
-    sql.executemany(note, [("compared", data, revision), ("written", b"", revision)])
-
-
-def note_written(sql: sqlite3.Connection, written: Mapping[str, bool]) -> None:
-    """Notes paths that are written to the index, and whether it had them before."""
-    noted = sql.execute("SELECT value FROM meta WHERE name = 'written'").fetchone()
-    if noted is None:
-        return
-    every = {**written, **_written(noted[0])}
-    if len(every) > _MOST_WRITTEN:
-        forget(sql)
-        return
-    parts = [f"{int(was_stored)}{path}" for path, was_stored in every.items()]
-    data = "\0".join(parts).encode("utf-8", "surrogateescape")
-    sql.execute("UPDATE meta SET value = ? WHERE name = 'written'", (data,))
-
-
-def forget(sql: sqlite3.Connection) -> None:
-    """Removes the notes: all files must be compared."""
-    sql.execute("DELETE FROM meta WHERE name IN ('compared', 'written')")
-
-
-def _written(data: bytes) -> dict[str, bool]:
-    parts = data.decode("utf-8", "surrogateescape").split("\0") if data else []
-    return {part[1:]: part[0] == "1" for part in parts}
-
-
-def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
-    """Returns why files, or memories in them, can't be selected, sorted by path."""
-    unread = sql.execute("SELECT path, reason_line, reason FROM files WHERE reason IS NOT NULL")
-    reasons = [
-        Problem(path=from_sql(path), line=line, reason=reason) for path, line, reason in unread
-    ]
-    shadowed = sql.execute(
-        "SELECT s.path, s.line, s.id, o.path FROM memories s"
-        " JOIN memories o ON o.id = s.id AND o.shadowed = 0 WHERE s.shadowed = 1"
-    )
-    for path, line, id, owner in shadowed:
-        place = "another part of it" if owner == path else f"`{from_sql(owner)}`"
-        reason = f"its id `{id}` belongs to {place}"
-        reasons.append(Problem(path=from_sql(path), line=line, reason=reason))
-    return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
-
-
-def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str, str], ...]:
-    """Returns each link whose target is not an id or a title here, sorted.
-
-    It has the id of the memory, the target, and the digest of the memory's text.
-    """
-    selected = sql.execute(
-        "SELECT m.id, l.target, m.digest FROM links l CROSS JOIN memories m ON m.key = l.source"
-        " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
-        " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
-    )
-    return tuple(sorted({(id, target, from_digest(digest)) for id, target, digest in selected}))
-
-
-# The memories that a query may mean.
-
-UNITS = 200
-"""The number of units that words find, by BM25."""
-
-READ = 250
-"""The number of units that are read: these, and a margin for ties."""
-
-DOCUMENTS = 60
-"""The number of their memories that are ranked; more changed no measurement by 0.1."""
-
-NEAR = 50
-"""The number of units that vectors find."""
-
-_PRUNED_FROM = 50_000
-_PRUNED_SHARE = 10
-_PRUNED_LEAST = 1_000
-_PRUNED_TERMS = 2
-
-_ENOUGH = 2
-"""Among this many times a fair share of units, enough are expected to pass the filter."""
-
-_MANY = 4
-"""That is tried if at least one of this many memories passes the filter."""
-
-_COMPARED_EACH = 20
-"""If fewer than one in so many memories pass the filter, their vectors are compared one by one."""
-
-_Near = tuple[float, list[Any], int]
-"""A unit: its negative cosine, its place in the order from newest to oldest, and its memory."""
-
-
-class Totals(NamedTuple):
-    """Sums over the whole index."""
-
-    revision: int
-    """Rises with each change by any process."""
-    memories: int
-    units: int
-    unit_tokens: int
-    passages: int
-    passage_tokens: int
-    shadowed: int
-
-
-def latest(sql: sqlite3.Connection, end: int) -> int | None:
-    """Returns the newest time of a memory up to `end`, in microseconds since 1970."""
-    query = "SELECT max(created) FROM memories WHERE shadowed = 0 AND created <= ?"
-    time: int | None = sql.execute(query, (end,)).fetchone()[0]
-    return time
-
-
-def totals(sql: sqlite3.Connection) -> Totals:
-    """Returns the sums over the index."""
-    return Totals(*sql.execute(f"SELECT {', '.join(Totals._fields)} FROM totals").fetchone())
-
-
-def changed_since(sql: sqlite3.Connection, revision: int) -> list[int] | None:
-    """Returns the keys of memories that changed after a revision, sorted; None if not stored."""
-    known_after, current = sql.execute("SELECT touched_after, revision FROM totals").fetchone()
-    if not known_after <= revision <= current:
-        return None
-    selected = sql.execute("SELECT DISTINCT memory FROM changed WHERE revision > ?", (revision,))
-    return sorted(key for (key,) in selected)
-
-
-def changes_since(sql: sqlite3.Connection, revision: int, memories: int) -> int | None:
-    """Returns the number of changes after a revision that had some memories; None if not stored.
-
-    A memory that was added or changed is one change, and so is a removed one, unless another was
-    added. A file that was read again is a change of its memories, too.
-    """
-    now = totals(sql)
-    if changed_since(sql, revision) is None:
-        return None
-    (changed,) = sql.execute(
-        "SELECT count(DISTINCT c.memory) FROM changed c JOIN memories m ON m.key = c.memory"
-        " WHERE c.revision > ?",
-        (revision,),
-    ).fetchone()
-    return max(int(changed), int(changed) + memories - now.memories)
-
-
-def fingerprint(sql: sqlite3.Connection) -> int:
-    """Returns a number that changes with each change of the memories that are not private."""
-    (number,) = sql.execute(
-        "SELECT count(*) + coalesce(sum(checksum), 0) FROM memories WHERE private = 0"
-    ).fetchone()
-    return int(number)
-
-
-def frequency(sql: sqlite3.Connection, term: str) -> int:
-    """Returns the number of units that hold a term."""
-    counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-    return int(counted[0]) if counted else 0
-
-
-def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:
-    """Returns the terms that memories are looked up by: all of them, unless the store is large.
-
-    In a large store these are the rarest ones, at least two, that match up to a tenth of the units.
-    This lost nothing in measurements and avoids reading the long lists of common words.
-    """
-    if units < _PRUNED_FROM:
-        return list(terms)
-    kept: list[str] = []
-    matches = 0
-    for term in sorted(terms, key=lambda term: frequencies[term]):
-        matches += frequencies[term]
-        if len(kept) >= _PRUNED_TERMS and matches > max(units // _PRUNED_SHARE, _PRUNED_LEAST):
-            break
-        if frequencies[term]:
-            kept.append(term)
-    return kept
-
-
-# The units that match best, before any filter.
-_BEST = (
-    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
-    " WHERE words MATCH ? ORDER BY weight LIMIT ?"
-)
-# The same units of memories that pass a filter, in three ways. Looking up the memory of a match
-# costs more than finding the match, so the fastest way depends on what is rare.
-_AMONG_THE_BEST = (
-    f"SELECT w.unit, w.weight FROM ({_BEST}) w JOIN units n ON n.key = w.unit"
-    " JOIN memories m ON m.key = n.memory AND {} ORDER BY w.weight LIMIT ?"
-)
-_OF_THE_ADMITTED = (
-    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
-    " WHERE words MATCH ? AND +words.rowid IN"
-    " (SELECT n.key FROM memories m CROSS JOIN units n ON n.memory = m.key WHERE {})"
-    " ORDER BY weight LIMIT ?"
-)
-_ONE_BY_ONE = (
-    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
-    " JOIN units n ON n.key = words.rowid JOIN memories m ON m.key = n.memory AND {}"
-    " WHERE words MATCH ? ORDER BY weight LIMIT ?"
-)
-# All of them up to a weight. The inner limit keeps SQLite from computing each weight twice.
-_UP_TO = (
-    f"SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, {BM25} AS weight FROM words"
-    " WHERE words MATCH ? LIMIT -1) w JOIN units n ON n.key = w.unit"
-    " JOIN memories m ON m.key = n.memory AND {} WHERE w.weight <= ?"
-)
-
-
-def memories_with(
-    sql: sqlite3.Connection,
-    terms: Sequence[str],
-    filter: Filter,
-    *,
-    memories: int,
-    admitted: int,
-    matches: int,
-) -> list[int]:
-    """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
-
-    Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
-    units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
-    """
-    if not terms:
-        return []
-    match = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
-    where, values = condition(filter)
-    weighed: list[tuple[int, float]] = []
-    first = _ENOUGH * UNITS * memories // max(admitted, 1)
-    if admitted >= memories:
-        weighed = _matched(sql, _BEST, (match, READ))
-    elif admitted * _MANY >= memories and first < matches:
-        weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, READ))
-    if admitted < memories and len(weighed) < UNITS:
-        if admitted < matches:
-            weighed = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, READ))
-        else:
-            weighed = _matched(sql, _ONE_BY_ONE.format(where), (*values, match, READ))
-    if len(weighed) >= UNITS and weighed[UNITS - 1][1] == weighed[-1][1]:
-        # Which of the units that equal these were read depends on the history of the index.
-        least = weighed[-1][1]
-        if len({memory for memory, weight in weighed if weight < least}) < DOCUMENTS:
-            weighed = _matched(sql, _UP_TO.format(where), (match, *values, least))
-    return list(dict.fromkeys(memory for memory, _ in weighed[:UNITS]))[:DOCUMENTS]
-
-
-def _matched(
-    sql: sqlite3.Connection, units: str, values: Sequence[object]
-) -> list[tuple[int, float]]:
-    """Returns the memory and the weight of the best units that a query selects, best first.
-
-    The weight of FTS5 is a negative number.
-    """
-    selected = sql.execute(
-        f"SELECT u.memory, w.weight FROM ({units}) w"
-        " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
-        f" ORDER BY w.weight, {newest_first('a')} LIMIT {READ}",
-        values,
-    )
-    return selected.fetchall()
-
-
-def vector_names(sql: sqlite3.Connection) -> set[bytes]:
-    """Returns the names of the vectors of all units."""
-    return {name for (name,) in sql.execute("SELECT vector FROM units")}
-
-
-def memories_near(
-    sql: sqlite3.Connection,
-    vectors: Vectors,
-    query: bytes,
-    filter: Filter,
-    most: int = NEAR,
-    *,
-    of: Literal["units", "memories"] = "units",
-) -> dict[int, float]:
-    """Returns the memories of the `most` units nearest to a query's vector, nearest first.
-
-    Their cosines are positive. Or the `most` nearest memories, each by its nearest unit. All pass
-    the filter, and have their cosine. At first some of the nearest vectors of all are fetched, of
-    which enough pass most filters. Then the fetched ones are twice a fair share; if few memories
-    pass, or the query's subject hardly occurs among them, their vectors are compared one by one.
-    """
-    where, values = condition(filter)
-    columns = "u.vector, -m.created, coalesce(m.parent, ''), m.position, m.id, m.key"
-
-    def ranked(near: Mapping[bytes, float], units: Iterable[tuple[Any, ...]]) -> list[_Near]:
-        return sorted((-near[name], age, key) for name, *age, key in units if name in near)
-
-    def fetched(depth: int) -> tuple[list[_Near], bool]:
-        """Returns the units with the nearest vectors, and whether they are enough."""
-        near = dict(vectors.nearest(query, depth))
-        units: list[tuple[Any, ...]] = []
-        for some in portions(list(near)):
-            # SQLite makes a cross join from left to right: vectors are looked up in `units`.
-            units += sql.execute(
-                f"SELECT {columns} FROM units u CROSS JOIN memories m ON m.key = u.memory"
-                f" WHERE {where} AND u.vector IN ({marks(some)})",
-                (*values, *some),
-            )
-        matches = ranked(near, units)
-        least = min(near.values(), default=0.0)  # Some that equal this one may be missing.
-        sure = [key for distance, _, key in matches if -distance > least]
-        return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= most
-
-    matches, is_enough = fetched(4 * most)  # Many units are of one memory, or do not pass.
-    if not is_enough:
-        admitted, memories = count(sql, filter), count(sql, Filter())
-        if admitted * _COMPARED_EACH >= memories:
-            matches, is_enough = fetched(max(20 * most, 2 * most * memories // max(admitted, 1)))
-    if not is_enough:
-        units = sql.execute(
-            f"SELECT {columns} FROM memories m CROSS JOIN units u ON u.memory = m.key"
-            f" WHERE {where}",
+            with tables.reading() as sql:
+                yield Catalog(sql, root, allowed)
+
+
+class Catalog:
+    """Reads approved memories from the index."""
+
+    def __init__(
+        self,
+        sql: sqlite3.Connection,
+        root: Path | None = None,
+        allowed: Collection[str] | None = None,
+    ) -> None:
+        """Takes a connection on which all reads see the same state.
+
+        Without the project's root, no file is checked for changes.
+        """
+        self.sql = sql
+        self._root = root
+        self._approved, self._protected, self._of_few = _APPROVED, _PROTECTED, ""
+        self._by, self._by_importance = "", "INDEXED BY memories_important"
+        if allowed is not None:
+            query = f"SELECT key FROM memories WHERE shadowed = 0 AND digest IN ({marks(allowed)})"
+            keys = ",".join(str(key) for (key,) in sql.execute(query, [*map(to_digest, allowed)]))
+            self._approved, self._protected = f"m.key IN ({keys})", "1"
+            # Without `+`, FTS5 would look for the words once for each unit.
+            self._of_few = f"AND +words.rowid IN (SELECT key FROM units WHERE memory IN ({keys}))"
+            self._by = self._by_importance = "NOT INDEXED"
+
+    def newest(
+        self,
+        kind: str,
+        limit: int,
+        *,
+        where: str = "1",
+        private: bool = False,
+        accepts: Callable[[Note], bool] | None = None,
+    ) -> list[Note]:
+        """Returns the newest approved memories of a type, without private ones unless asked."""
+        where = f"m.type = ? AND {where}"
+        return self._notes(where, limit, (kind,), accepts, by=self._by, private=private)
+
+    def since(
+        self,
+        time: datetime,
+        now: datetime,
+        limit: int,
+        *,
+        accepts: Callable[[Note], bool] | None = None,
+    ) -> list[Note]:
+        """Returns the newest approved memories from a time to now, without parts of other texts.
+
+        Private ones are included.
+        """
+        between = (to_number(time.replace(microsecond=0)), to_number(now))
+        where = "m.created BETWEEN ? AND ? AND m.parent IS NULL"
+        return self._notes(where, limit, between, accepts, by=self._by)
+
+    def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest current decisions."""
+        return self.newest("decision", limit, where=_current(private=private), private=private)
+
+    def failed(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest decisions that failed, replaced ones included."""
+        return self.newest("decision", limit, where=f"m.outcome = '{_FAILED}'", private=private)
+
+    def protected(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest important memories that are protected from fading.
+
+        Reads all of MEMORY.md, and the most important of the others.
+        """
+        where = (
+            f"{self._protected} AND m.importance >= {_IMPORTANT}"
+            " AND m.rest LIKE '%\"protected\":true%'"
+        )
+        return self._notes(where, limit, accepts=lambda note: note.keep, private=private)
+
+    def facts(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the most important facts and lessons, the newest of equal ones first.
+
+        Included documents and their parts, and what was superseded, are left out.
+        """
+        where = (
+            "m.type IN ('fact', 'insight', 'observation', 'plan') AND m.parent IS NULL"
+            f" AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {_current(private=private)}"
+        )
+        by, order = self._by_importance, "m.importance DESC, "
+        return self._notes(where, limit, by=by, private=private, order=order)
+
+    def stack(self) -> list[str]:
+        """Returns the technologies in the approved entries of the log's project state."""
+        rows = self.sql.execute(
+            f"SELECT t.tag FROM memories m JOIN tags t ON t.memory = m.key WHERE {_APPROVED}"
+            " AND m.topic_key = 'project_state' AND m.rest LIKE '%\"category\":\"stack\"%'"
+        )
+        return [tag for (tag,) in rows]
+
+    def by_id(self, id: str) -> list[Note]:
+        """Returns the approved memory with that id, if there is one."""
+        return self._notes("m.id = ?", 1, (id,))
+
+    def holding(self, term: str, limit: int) -> int:
+        """Returns the number of memories, approved or not, that contain a token, up to a limit."""
+        (count,) = self.sql.execute(
+            "SELECT count(*) FROM (SELECT DISTINCT u.memory FROM words"
+            " JOIN units u ON u.key = words.rowid WHERE words MATCH ? LIMIT ?)",
+            (f'"{term}"', limit),
+        ).fetchone()
+        return int(count)
+
+    def passages(self, terms: Iterable[str], limit: int, margin: int) -> list[Sequence[Any]]:
+        """Returns the best units of approved memories for any of some words, best first.
+
+        Each begins with the id of its memory, its tokens, and those of the memory's title, topic
+        and tags. Unapproved units never displace approved ones: `margin` more are read for them, or
+        all.
+        """
+        match = " OR ".join(f'"{term}"' for term in terms)
+        most = limit + margin
+        while True:
+            ordered = self.sql.execute(
+                f"SELECT w.unit, w.weight FROM ({BEST.format(self._of_few)}) w"
+                " JOIN units u ON u.key = w.unit JOIN memories m ON m.key = u.memory"
+                f" ORDER BY w.weight, {newest_first('m')}",
+                (match, most),
+            ).fetchall()
+            is_all = len(ordered) < most
+            # Some of the units that equal the last one may be missing.
+            complete = [unit for unit, weight in ordered if is_all or weight < ordered[-1][1]]
+            approved: list[Sequence[Any]] = []
+            # Checking an approval takes longer than ranking a unit, so the first ones are checked.
+            for start in range(0, len(complete), limit):
+                some = complete[start : start + limit]
+                rows = {}
+                for unit, *row in self.sql.execute(
+                    "SELECT u.key, m.id, u.tokens, m.title_tokens || ' ' || m.topic_tokens"
+                    " FROM units u CROSS JOIN memories m ON m.key = u.memory"
+                    f" WHERE u.key IN ({marks(some)}) AND {self._approved}",
+                    some,
+                ):
+                    rows[unit] = row
+                approved += filter(None, map(rows.get, some))
+                if len(approved) >= limit:
+                    return approved[:limit]
+            if is_all:
+                return approved
+            most *= 8
+
+    def current_id(self, id: str) -> str | None:
+        """Returns the id of an approved memory, or of the newest one that replaced it at last.
+
+        A decision that failed counts as current. Returns None if the memory is not approved, or if
+        the text of the one that replaced it is not approved any more.
+        """
+        row = self.sql.execute(
+            f"SELECT {_USABLE} FROM memories m WHERE m.id = ? AND {self._approved}", (id,)
+        ).fetchone()
+        if row is None or row[0]:
+            return row and id
+        seen, approved = {id}, True
+        while (row := self._successor(id, "s.id")) and row[1] not in seen:
+            approved, id = row
+            seen.add(id)
+        return id if approved else None
+
+    def _successor(self, id: str, columns: str, condition: str = "1") -> Sequence[Any] | None:
+        """Returns whether the memory that supersedes one is approved, and columns of it.
+
+        It is the newest approved one, or else the newest.
+        """
+        row: Sequence[Any] | None = self.sql.execute(
+            f"SELECT approved(s.digest) AS is_approved, {columns}"
+            " FROM links l CROSS JOIN memories s ON s.key = l.source"
+            " WHERE l.target = ? AND l.type = 'supersedes' AND s.id <> l.target"
+            f" AND s.shadowed = 0 AND {VOUCHED} AND {condition}"
+            f" ORDER BY is_approved DESC, {newest_first('s')} LIMIT 1",
+            (id,),
+        ).fetchone()
+        return row
+
+    def _notes(
+        self,
+        where: str,
+        limit: int,
+        values: Sequence[object] = (),
+        accepts: Callable[[Note], bool] | None = None,
+        *,
+        by: str = "",
+        private: bool = True,
+        order: str = "",
+    ) -> list[Note]:
+        """Returns the newest approved memories that meet a condition and are accepted.
+
+        Those whose files have changed are left out. `by` names an index, `order` what precedes the
+        time. Private memories are returned and named only if `private` is set.
+        """
+        shared = "" if private else "AND m.private = 0"
+        rows = self.sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m {by} WHERE {where} AND {self._approved} {shared}"
+            f" ORDER BY {order}{newest_first('m')} LIMIT {_MOST_READ}",
             values,
-        ).fetchall()
-        matches = ranked(vectors.cosines(query, {name for name, *_ in units}), units)
-    nearest: dict[int, float] = {}
-    for distance, _, key in matches[:most] if of == "units" else matches:
-        if of == "memories" or distance < 0:
-            nearest.setdefault(key, -distance)
-    return dict(islice(nearest.items(), most))
+        )
+        notes: list[Note] = []
+        for note in map(_note, rows):
+            if self._is_fresh(note) and (accepts is None or accepts(note)):
+                is_failed = note.outcome == _FAILED
+                notes.append(self._with_successor(note, private=private) if is_failed else note)
+                if len(notes) == limit:
+                    break
+        return notes
+
+    def _with_successor(self, note: Note, *, private: bool) -> Note:
+        """Returns a failed decision with the heading of the newest one that replaced it."""
+        columns = _COLUMNS.replace("m.", "s.")
+        row = self._successor(note.id, columns, "1" if private else "s.private = 0")
+        return note._replace(superseded_by=_note(row[1:]).heading) if row and row[0] else note
+
+    def _is_fresh(self, note: Note) -> bool:
+        if self._root is None:
+            return True
+        row = self.sql.execute(
+            "SELECT size, mtime_ns, inode FROM files WHERE path = ?", (to_sql(note.path),)
+        ).fetchone()
+        try:
+            now = os.lstat(self._root / note.path)
+        except OSError:
+            return note.path.startswith(".git/")
+        return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
+
+
+def _current(*, private: bool) -> str:
+    """Returns the condition of a current memory; unless `private`, private ones do not matter."""
+    return (CURRENT if private else CURRENT_IF_SHARED).format("m")
+
+
+def _note(row: Sequence[Any]) -> Note:
+    """Returns the note of a row. Raises `Misread` if it is not as it was written."""
+    from mimo.memory.note import Note
+
+    if checksum(row) != row[17]:
+        raise Misread("checksum")
+    rest = json.loads(row[15])
+    id, path, _, digest, private, _, kind, title, topic, created, importance, *_ = row
+    return Note(
+        id=id,
+        kind=kind,
+        title=title or "",
+        created=to_time(created),
+        topic=topic or "",
+        outcome=row[12] or "",
+        importance=importance,
+        private=bool(private),
+        text=unpacked(row[16]),
+        category=rest.get("category") or "",
+        status=rest.get("status") or "",
+        keep=rest.get("protected") is True,
+        sections=rest.get("sections", {}),
+        extra=rest.get("extra", {}),
+        path=from_sql(path),
+        digest=from_digest(digest),
+    )

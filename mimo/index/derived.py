@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from zlib import crc32
 
 from mimo.frozen import NamedTuple
-from mimo.index import catalog, rows, survey
+from mimo.index import rows, schema, survey, tracking
 from mimo.index.schema import CURRENT, marks, newest_first, portions
 from mimo.memory import duplicates
 from mimo.memory.duplicates import ALIKE, likeness
@@ -137,7 +137,7 @@ def _stored(sql: sqlite3.Connection) -> tuple[int, set[int]]:
     noted = sql.execute("SELECT value FROM meta WHERE name = 'derived'").fetchone()
     if noted:
         revision, last = rows.from_json(noted[0])
-        changed = catalog.changed_since(sql, revision)
+        changed = tracking.changed_since(sql, revision)
         if changed is not None:
             return last, set(changed)
     return 0, set()
@@ -274,7 +274,7 @@ def doubles(
             nearest[key] = min(nearest.get(key, new), new)
     by_key = survey.records(sql, list({*nearest, *(other for *_, other in nearest.values())}))
     named = tuple((by_key[key], by_key[nearest[key][-1]]) for key in keys if key in nearest)
-    now = Doubles(catalog.totals(sql).revision, keys, pairs)
+    now = Doubles(schema.totals(sql).revision, keys, pairs)
     is_new = (fresh or changed) and len(pairs) <= _MOST_PAIRS
     return named, now if is_new else None
 
@@ -290,7 +290,7 @@ def _stored_doubles(sql: sqlite3.Connection) -> tuple[Doubles, set[int]]:
     noted = sql.execute("SELECT value FROM meta WHERE name = 'doubles'").fetchone()
     if noted:
         kept = Doubles(*rows.from_json(noted[0]))
-        changed = catalog.changed_since(sql, kept.revision)
+        changed = tracking.changed_since(sql, kept.revision)
         if changed is not None:
             return kept, set(changed)
     return Doubles(0, [], []), set()

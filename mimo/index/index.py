@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 from mimo.data.cache import Cache, CacheBusy, CacheDamaged
 from mimo.disk import WAIT_SECONDS
 from mimo.errors import Misread, StorageFailed
-from mimo.index import catalog, names, rows, schema
-from mimo.index.catalog import ComparedFiles
+from mimo.index import names, rows, schema, selection, tracking
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, IndexStats, Overtaken, Request, none_is
 from mimo.index.schema import Approvals
+from mimo.index.tracking import ComparedFiles
 from mimo.index.vectors import State, Vectors, purge_vectors
 from mimo.memory.model import Filter, Memory, Problem, Record
 from mimo.sqlite import Connection
@@ -178,13 +178,13 @@ class Index:
         self._embed_missing()
         return self._begun
 
-    stamps = _query(catalog.stamps)
-    paths = _query(catalog.paths_of_files)
-    file_count = _query(catalog.count_files)
+    stamps = _query(tracking.stamps)
+    paths = _query(tracking.paths_of_files)
+    file_count = _query(tracking.count_files)
 
     def compared(self) -> ComparedFiles | None:
         """Returns the files that were last compared by `note_compared`; None if all must be."""
-        self._compared, compared = self.ask(catalog.compared)
+        self._compared, compared = self.ask(tracking.compared)
         return compared
 
     @property
@@ -208,7 +208,7 @@ class Index:
         It does nothing if the index has changed since `compared`, or can't be written now.
         """
         with suppress(StorageFailed), self._tables.writing(0.0) as sql:
-            catalog.note_compared(sql, alike, self._compared)
+            tracking.note_compared(sql, alike, self._compared)
 
     # Writing.
 
@@ -251,13 +251,13 @@ class Index:
             return
         with suppress(CacheBusy, *FAILURES):
             with self._reading() as sql:
-                totals = catalog.totals(sql)
+                totals = schema.totals(sql)
             most = _MOST_UNUSED + 2 * totals.units
             if not every and self._vectors.count() <= most:
                 return
             # Meanwhile, no other process writes texts whose vectors would be removed here.
             with self._tables.writing() as sql:
-                self._vectors.prune(catalog.vector_names(sql))
+                self._vectors.prune(tracking.vector_names(sql))
 
     def purge(self) -> None:
         """Removes what is left of removed texts, also in past states. Raises `StorageFailed`."""
@@ -267,7 +267,7 @@ class Index:
             purge(sql)
         if self._folder and not self._is_past:
             with self._tables.writing() as sql:
-                purge_vectors(self._folder, catalog.vector_names(sql), self._owner)
+                purge_vectors(self._folder, tracking.vector_names(sql), self._owner)
         self._tables.compact()
         if self._folder:
             with suppress(FileNotFoundError):
@@ -281,9 +281,9 @@ class Index:
 
         self.approvals.approves = None
         # The first index is waited for longer: without it, there is nothing to read.
-        is_empty = self._tables.attempt(self._tables.reading, catalog.is_empty)
+        is_empty = self._tables.attempt(self._tables.reading, tracking.is_empty)
         with self._tables.writing(WAIT_SECONDS if is_empty else wait) as sql:
-            before = catalog.totals(sql)
+            before = schema.totals(sql)
             writer = Writer(sql, now_ns)
             for changes, documents in batches:
                 writer.write(changes, documents, late(changes))
@@ -302,34 +302,34 @@ class Index:
 
     # Reading.
 
-    get = _query(catalog.get)
+    get = _query(selection.get)
     named = _query(names.named)
     matching = _query(names.matching)
     handle = _query(names.handle)
     apart = _query(names.apart)
     nearest_ids = _query(names.nearest_ids)
     nearest_topics = _query(names.nearest_topics)
-    parts = _query(catalog.parts)
-    chunks = _query(catalog.chunks)
-    records = _query(catalog.records)
-    among = _query(catalog.among)
-    folded = _query(catalog.folded)
-    folded_records = _query(catalog.folded_records)
-    chunk_counts = _query(catalog.chunk_counts)
-    count = _query(catalog.count)
-    newer = _query(catalog.newer)
-    current = _query(catalog.current)
-    competing = _query(catalog.competing)
-    dangling = _query(catalog.dangling)
-    has_below = _query(catalog.has_below)
-    totals = _query(catalog.totals)
-    latest = _query(catalog.latest)
-    changes_since = _query(catalog.changes_since)
-    fingerprint = _query(catalog.fingerprint)
+    parts = _query(selection.parts)
+    chunks = _query(selection.chunks)
+    records = _query(selection.records)
+    among = _query(selection.among)
+    folded = _query(selection.folded)
+    folded_records = _query(selection.folded_records)
+    chunk_counts = _query(selection.chunk_counts)
+    count = _query(selection.count)
+    newer = _query(selection.newer)
+    current = _query(selection.current)
+    competing = _query(selection.competing)
+    dangling = _query(selection.dangling)
+    has_below = _query(tracking.has_below)
+    totals = _query(schema.totals)
+    latest = _query(tracking.latest)
+    changes_since = _query(tracking.changes_since)
+    fingerprint = _query(tracking.fingerprint)
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns the files that could not be read when they were indexed, with the reasons."""
-        return self.kept(catalog.problems)
+        return self.kept(selection.problems)
 
     def search(
         self,
@@ -475,7 +475,7 @@ class Index:
         """Returns the time of the last change, UTC; None if the index was never written."""
         query = "SELECT changed_ns FROM totals"
         (changed_ns,) = self.ask(lambda sql: sql.execute(query).fetchone())
-        return None if changed_ns is None else rows.to_time(changed_ns // 1000)
+        return None if changed_ns is None else schema.to_time(changed_ns // 1000)
 
     @property
     def file(self) -> str:
@@ -486,10 +486,10 @@ class Index:
         """Returns the size of the index."""
         sums = self.totals()
         return IndexStats(
-            memories=sums.memories - sums.shadowed,
+            memories=sums.visible,
             units=sums.units,
             vectors=self._vectors.count() if self._vectors else 0,
-            files=self.ask(catalog.count_files),
+            files=self.ask(tracking.count_files),
             bytes=self._tables.size(),
             format=schema.FORMAT,
         )
@@ -499,7 +499,7 @@ class Index:
         """Yields the tables and vectors for a push to the shared index, all of one state."""
         from mimo.index.postgres.writing import Sources
 
-        self.ask(catalog.totals)  # Fills the tables again if they were damaged.
+        self.ask(schema.totals)  # Fills the tables again if they were damaged.
         self.approvals.approves = None
         vectors: list[tuple[str, Vectors]] = []
         if self._embedder and self._vectors:
@@ -570,7 +570,7 @@ class Index:
         """Returns the result of a query, which is kept until the index or an argument changes."""
 
         def answer(sql: Connection) -> Answer:
-            caches, state = self._caches_of(sql), (catalog.totals(sql).revision, args)
+            caches, state = self._caches_of(sql), (schema.totals(sql).revision, args)
             before, kept = caches.answers.get(query, (None, None))
             if before != state:
                 kept = query(sql, *args)

@@ -11,7 +11,8 @@ from typing import Any
 
 from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
-from mimo.index.schema import marks, newest_first, portions
+from mimo.index.schema import marks, newest_first, portions, totals
+from mimo.index.tracking import has_changes_since
 from mimo.memory.model import Record
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
 
@@ -263,7 +264,7 @@ class Walks:
     ) -> Graph:
         """Returns the graph of a walk, from the cache unless one of its memories has changed."""
         key = (tuple(start), tuple(sorted(set(types))), depth, most, shared)
-        ((revision,),) = sql.execute("SELECT revision FROM totals")
+        revision = totals(sql).revision
         with self._turn:
             self._drop_stale(sql, revision, now)
             if key in self._kept:
@@ -295,8 +296,7 @@ class Walks:
 
 def _touched_since(sql: sqlite3.Connection, revision: int) -> set[str] | None:
     """Returns the names that changed after a revision; None if they are not stored any more."""
-    ((known_after, current),) = sql.execute("SELECT touched_after, revision FROM totals")
-    if not known_after <= revision <= current:
+    if not has_changes_since(sql, revision):
         return None
     selected = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
     return {name for (name,) in selected}

@@ -17,11 +17,11 @@ from pathlib import Path
 from mimo.data.cache import Cache
 from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
-from mimo.index import catalog, rows
-from mimo.index.catalog import memories_near
+from mimo.index import rows, schema, tracking
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import Embedder, is_elsewhere
 from mimo.index.schema import marks, portions
+from mimo.index.selection import memories_near
 from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
 
@@ -190,7 +190,7 @@ class Meanings:
         Only memories that changed or lacked vectors since the last time are looked up, also of
         another process if no vector was missing then.
         """
-        revision, state = catalog.totals(sql).revision, self.vectors.state()
+        revision, state = schema.totals(sql).revision, self.vectors.state()
         identity = getattr(sql, "identity", "")
         if self._checked is None and state.complete.startswith(f"{identity} "):
             self._checked = int(state.complete.partition(" ")[2]), state
@@ -198,7 +198,7 @@ class Meanings:
         if before and before[1].epoch == state.epoch:
             if (before[0], before[1].newest) == (revision, state.newest):
                 return self._lacking
-            changed = catalog.changed_since(sql, before[0])
+            changed = tracking.changed_since(sql, before[0])
         among = None if changed is None else list({*changed, *self._lacking})
         units = _units(sql, among, with_private=not is_elsewhere(self.encoder))
         made = self.vectors.known(name for _, name in units)

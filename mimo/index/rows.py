@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import accumulate, pairwise
 
@@ -18,7 +17,9 @@ from mimo.index.schema import (
     marks,
     packed,
     to_digest,
+    to_number,
     to_sql,
+    to_time,
     unpacked,
 )
 from mimo.memory.model import (
@@ -37,6 +38,7 @@ from mimo.memory.model import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
+    from datetime import datetime
     from typing import Any
 
 
@@ -154,8 +156,6 @@ def none_is(_: Sequence[Change]) -> frozenset[str]:
     return frozenset()
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
 
 
@@ -290,22 +290,6 @@ def is_excerpt(stored: str | None) -> bool:
     They do so in a chat with an assistant, whose passages are the user's lines.
     """
     return bool(stored) and not str(stored).startswith("=")
-
-
-def to_number(time: datetime) -> int:
-    """Returns microseconds since 1970; a time without a zone is taken as UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-
-
-def to_time(number: int) -> datetime:
-    """Returns the time, UTC, for a number of microseconds since 1970.
-
-    Raises `Misread` for another value.
-    """
-    try:
-        return _EPOCH + timedelta(microseconds=number)
-    except (OverflowError, TypeError) as error:
-        raise Misread("time") from error
 
 
 def newest_first(record: Record) -> tuple[int, str, int, str]:

@@ -12,14 +12,17 @@ import weakref
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 from mimo import disk
 from mimo.data import Schema
 from mimo.errors import Misread
+from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import sqlite3
     from pathlib import Path
     from typing import TypeVar
 
@@ -36,6 +39,9 @@ _EARLIER = r"index(?:-[0-9]+)?\.db(?:-wal|-shm|-journal|-sums)?|draft-.*"
 
 Approves = Callable[[str], bool]
 """Returns whether the text with a digest may be shown to an agent."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 _AT_ONCE = 500
 """The number of values in one query; older builds of SQLite take 999 at most."""
@@ -210,6 +216,13 @@ At three tokens it is 0, and a unit without one of the terms has no weight.
 """
 
 
+BEST = (
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
+    " WHERE words MATCH ? {} ORDER BY weight LIMIT ?"
+)
+"""The units that match best, before any filter; format it with a further condition."""
+
+
 def unit_key(number: int, tokens: int) -> int:
     """Returns the key of a unit, from its number in the order of all, and its number of tokens."""
     return number * _SIZES + min(tokens, _SIZES - 1)
@@ -218,6 +231,36 @@ def unit_key(number: int, tokens: int) -> int:
 def unit_number(key: int) -> int:
     """Returns the number of the unit with a key."""
     return key // _SIZES
+
+
+class Totals(NamedTuple):
+    """Sums over the whole index."""
+
+    revision: int
+    """Rises with each change by any process."""
+    memories: int
+    units: int
+    unit_tokens: int
+    passages: int
+    passage_tokens: int
+    shadowed: int
+    """The number of memories whose id belongs to another one."""
+
+    @property
+    def visible(self) -> int:
+        """Returns the number of memories without the shadowed ones."""
+        return self.memories - self.shadowed
+
+
+def totals(sql: sqlite3.Connection) -> Totals:
+    """Returns the sums over the index."""
+    return Totals(*sql.execute(f"SELECT {', '.join(Totals._fields)} FROM totals").fetchone())
+
+
+def frequency(sql: sqlite3.Connection, term: str) -> int:
+    """Returns the number of units that hold a term."""
+    counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+    return int(counted[0]) if counted else 0
 
 
 COLUMNS = (
@@ -353,6 +396,22 @@ def claim(source: str, target: str) -> str:
     It is not that of a file with memories: a NUL comes first.
     """
     return disk.sha256(f"\0supersedes\0{source}\0{target}".encode()).hex()
+
+
+def to_number(time: datetime) -> int:
+    """Returns microseconds since 1970; a time without a zone is taken as UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def to_time(number: int) -> datetime:
+    """Returns the time, UTC, for a number of microseconds since 1970.
+
+    Raises `Misread` for another value.
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=number)
+    except (OverflowError, TypeError) as error:
+        raise Misread("time") from error
 
 
 def marks(values: Collection[object]) -> str:

@@ -11,10 +11,11 @@ from typing import Protocol
 
 from mimo.data.cache import CacheDamaged
 from mimo.frozen import NamedTuple
-from mimo.index import catalog, rows
-from mimo.index.catalog import Totals
+from mimo.index import rows
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Found, Hit, Newer, Request
+from mimo.index.schema import Totals, to_time
+from mimo.index.selection import pruned
 from mimo.memory.model import Filter, Record
 from mimo.ranking import (
     Candidate,
@@ -86,13 +87,13 @@ class Source(Protocol):
     ) -> list[int]:
         """Returns the memories with the best units by BM25, best first.
 
-        At most `catalog.DOCUMENTS`, of the best `catalog.UNITS` units of memories that pass the
-        filter. Equal ones are in the order of `rows.newest_first`. `admitted` memories pass the
+        At most `selection.DOCUMENTS`, of the best `selection.UNITS` units of memories that pass
+        the filter. Equal ones are in the order of `rows.newest_first`. `admitted` memories pass the
         filter, and at most `matches` units hold a term: these numbers only help to be fast.
         """
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:
-        """Returns the memories of the nearest `catalog.NEAR` units by static vectors, in order."""
+        """Returns the memories of the nearest `selection.NEAR` units by static vectors."""
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of an encoded query with each of `names` that has a static vector."""
@@ -132,7 +133,7 @@ def search(source: Source, request: Request) -> Found:
     if not query.full or not considered:
         return Found(hits=(), considered=considered)
     statistics = _statistics(source, query, considered)
-    terms = catalog.pruned(query.content, statistics.frequencies, statistics.units)
+    terms = pruned(query.content, statistics.frequencies, statistics.units)
     matches = sum(statistics.frequencies[term] for term in terms)
     keys = source.by_words(terms, request.filter, admitted=considered, matches=matches)
     ranker = Ranker(query, statistics, request.threshold, request.nearest)
@@ -341,7 +342,7 @@ def stored_of(memory: CandidateRow, units: Sequence[StoredUnit]) -> Stored:
         heading=f"{memory.title} {memory.topic}".strip(),
         shape=_shape(memory, units),
         vectors=vectors,
-        created=rows.to_time(memory.created),
+        created=to_time(memory.created),
         importance=memory.importance,
         passages=rows.from_passages(memory.passages, tokens),
         speakers=speakers,

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
-from mimo.index import rows
-from mimo.index.catalog import condition
+from mimo.index import rows, schema
 from mimo.index.schema import HOLDS, from_digest, from_sql, marks, newest_first, portions, to_digest
+from mimo.index.selection import condition
 from mimo.memory.decay import never_fades
 from mimo.memory.model import Filter, Kind, Record
 
@@ -62,7 +62,7 @@ def months(sql: sqlite3.Connection, zone: tzinfo) -> dict[str, int]:
     )
     months: Counter[str] = Counter()
     for quarter, number in selected:
-        moment = rows.to_time(quarter * _QUARTER)
+        moment = schema.to_time(quarter * _QUARTER)
         with suppress(OverflowError):  # At an end of the calendar it stays in UTC.
             moment = moment.astimezone(zone)
         months[f"{moment.year:04}-{moment.month:02}"] += number

@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from mimo.index import catalog, rows
-from mimo.index.catalog import Totals
+from mimo.index import rows, schema, selection, tracking
 from mimo.index.embedding import Embedder
 from mimo.index.rows import Found, Newer, Request
-from mimo.index.schema import from_sql, marks
+from mimo.index.schema import Totals, from_sql, marks
 from mimo.index.search import CandidateRow, Compared, Stored, StoredUnit, search, stored_of
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Record
@@ -76,7 +75,7 @@ class Search:
             frequencies = {}
             self._frequencies = (revision, frequencies)
         for term in set(terms) - frequencies.keys():
-            frequencies[term] = catalog.frequency(sql, term)
+            frequencies[term] = schema.frequency(sql, term)
         return {term: frequencies[term] for term in terms}
 
 
@@ -92,11 +91,11 @@ class Tables:
     @cached_property
     def totals(self) -> Totals:
         """The sums over the index."""
-        return catalog.totals(self._sql)
+        return schema.totals(self._sql)
 
     def count(self, filter: Filter) -> int:
         """Returns the number of memories that pass the filter."""
-        return catalog.count(self._sql, filter)
+        return selection.count(self._sql, filter)
 
     def frequencies(self, terms: Collection[str]) -> Mapping[str, int]:
         """Returns the number of units that hold each term."""
@@ -106,7 +105,7 @@ class Tables:
         self, terms: Sequence[str], filter: Filter, *, admitted: int, matches: int
     ) -> list[int]:
         """Returns the memories that hold any of the terms, best first."""
-        return catalog.memories_with(
+        return selection.memories_with(
             self._sql,
             terms,
             filter,
@@ -119,7 +118,7 @@ class Tables:
         """Returns the memories whose static vectors are nearest, nearest first."""
         if self._kept.vectors is None:
             return []
-        return list(catalog.memories_near(self._sql, self._kept.vectors, query, filter))
+        return list(selection.memories_near(self._sql, self._kept.vectors, query, filter))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
         """Returns the cosine of a query with each static vector."""
@@ -146,7 +145,7 @@ class Tables:
             for step in range(-REACH, REACH + 1)
             if step
         }
-        where, values = catalog.condition(filter)
+        where, values = selection.condition(filter)
         wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
         selected = self._sql.execute(
             f"SELECT m.key, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
@@ -174,12 +173,12 @@ class Tables:
 
     def newer(self, ids: Mapping[int, str]) -> dict[int, Newer]:
         """Returns, by key, the memories that claim to supersede each of some."""
-        newer = catalog.newer(self._sql, list(ids.values()))
+        newer = selection.newer(self._sql, list(ids.values()))
         return {key: newer[id] for key, id in ids.items()}
 
     def competing(self, ids: Mapping[int, str]) -> dict[int, tuple[str, ...]]:
         """Returns, by key, the other current decisions on the topic of each of some."""
-        competing = catalog.competing(self._sql, list(ids.values()))
+        competing = selection.competing(self._sql, list(ids.values()))
         return {key: competing[id] for key, id in ids.items() if id in competing}
 
 
@@ -210,7 +209,7 @@ class Stock:
         return kept
 
     def _renew(self, sql: sqlite3.Connection, revision: int) -> None:
-        changed = catalog.changed_since(sql, self._revision) if self._revision >= 0 else None
+        changed = tracking.changed_since(sql, self._revision) if self._revision >= 0 else None
         if changed is None:
             self._kept = {}
         for key in changed or ():

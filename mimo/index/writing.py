@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from mimo.index import catalog, rows
+from mimo.index import rows, schema, selection, tracking
 from mimo.index.documents import Document, is_chat, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
@@ -127,7 +127,7 @@ class Writer:
         self.late: set[str] = set()
         """The paths of files that were left out."""
         self.claims: set[str] = set()
-        """The claims of approved texts that others replaced, see `catalog.new_claims`."""
+        """The claims of approved texts that others replaced, see `tracking.new_claims`."""
         self._ids: set[str] = set()
         self._touched: set[str] = set()
         self._changed: set[int] = set()
@@ -150,7 +150,7 @@ class Writer:
             stored = f"SELECT path FROM files WHERE path IN ({marks(paths)})"
             places = [path for (path,) in self._sql.execute(stored, paths)]
             if places:
-                claims.update(catalog.new_claims(self._sql, places))
+                claims.update(tracking.new_claims(self._sql, places))
             for path in places:
                 before.add(from_sql(path))
                 self._delete(path)
@@ -176,7 +176,7 @@ class Writer:
         self._insert(documents)
         for paths in portions(every) if claims else ():
             # A removed link or file leaves no claim, which a pull could use later.
-            unapproved = catalog.new_claims(self._sql, paths, approved=False)
+            unapproved = tracking.new_claims(self._sql, paths, approved=False)
             self.claims |= claims.intersection(unapproved)
 
     def finish(self) -> None:
@@ -196,7 +196,7 @@ class Writer:
             (changed_ns, *self._counts.values()),
         )
         self._note_touched()
-        catalog.note_written(self._sql, self._written)
+        tracking.note_written(self._sql, self._written)
 
     def _note_touched(self) -> None:
         """Stores the names and keys of the changed memories, by which caches expire."""
@@ -378,11 +378,11 @@ def alike(sql: sqlite3.Connection, draft: Document) -> Record | None:
     Of equally near ones, it is the oldest.
     """
     own = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
-    frequencies = {term: catalog.frequency(sql, term) for term in duplicates.sample(own)}
+    frequencies = {term: schema.frequency(sql, term) for term in duplicates.sample(own)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
-    memories = catalog.totals(sql).memories
+    memories = schema.totals(sql).memories
     matches = sum(frequencies[term] for term in terms)
-    keys = catalog.memories_with(
+    keys = selection.memories_with(
         sql, terms, Filter(), memories=memories, admitted=memories, matches=matches
     )[:_COMPARED]
     texts = sql.execute(

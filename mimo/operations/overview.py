@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple, frozen, replace
-from mimo.index import rows, survey
+from mimo.index import survey
+from mimo.index.schema import to_number, to_time
 from mimo.index.survey import Age, Origins
 from mimo.memory import decay
 from mimo.memory.decay import Use
@@ -70,14 +71,14 @@ def overview(mind: Mind) -> Overview:
     """Returns exact counts over every memory of the project."""
     index = refresh.up_to_date(mind)
     oldest = index.ask(survey.oldest)
-    newest = index.latest(rows.to_number(mind.now()))
+    newest = index.latest(to_number(mind.now()))
     issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
         by_type=index.kept(survey.by_type),
         issues_resolved=sum((r.memory.status or "").lower() in _RESOLVED for r in issues),
         sessions=index.kept(survey.sessions, _SESSION_GAP),
-        oldest=None if oldest is None else rows.to_time(oldest),
-        newest=None if newest is None else rows.to_time(newest),
+        oldest=None if oldest is None else to_time(oldest),
+        newest=None if newest is None else to_time(newest),
         origins=index.kept(survey.origins, SUFFIXES),
     )
 
@@ -111,11 +112,11 @@ def _strengths(mind: Mind) -> list[tuple[Age, Use | None, float]]:
     ages = refresh.up_to_date(mind).ask(survey.ages, mind.trust.reviewed())
     uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
     every = []
-    number = rows.to_number(now)
+    number = to_number(now)
     for age in ages:
         lasting = 0.0 if age.protected else rate
         if use := uses.get(age.id):
-            created = rows.to_time(age.created)
+            created = to_time(age.created)
             score = decay.strength(age.importance, created, now=now, use=use, rate=lasting)
         else:  # As above, without a time for each.
             days = max(0, number - age.created) / 1_000_000 / 86_400

@@ -22,8 +22,8 @@ from mimo.mind import Mind
 from mimo.store import files, walk
 
 if TYPE_CHECKING:
-    from mimo.index.catalog import ComparedFiles
     from mimo.index.index import Index
+    from mimo.index.tracking import ComparedFiles
     from mimo.store.watch import Pending
 
 _WAIT_SECONDS = 1.0

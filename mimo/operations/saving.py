@@ -12,9 +12,8 @@ from typing import Any
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen, replace
 from mimo.guard import privacy
-from mimo.index import rows
 from mimo.index.embedding import FAILURES
-from mimo.index.schema import claim
+from mimo.index.schema import claim, to_number, to_time
 from mimo.memory import duplicates, ids, outcomes
 from mimo.memory.model import (
     SUPERSEDES,
@@ -128,9 +127,9 @@ def _time(mind: Mind) -> datetime:
     """
     now = mind.now()
     with suppress(MindError, OverflowError):
-        latest = mind.index.latest(rows.to_number(now + _AHEAD))
-        if latest is not None and latest > rows.to_number(now):
-            return rows.to_time(latest + 1)
+        latest = mind.index.latest(to_number(now + _AHEAD))
+        if latest is not None and latest > to_number(now):
+            return to_time(latest + 1)
     return now
 
 

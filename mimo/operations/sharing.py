@@ -13,7 +13,7 @@ from mimo import disk
 from mimo.errors import Denied, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen, replace
 from mimo.guard import policy as policies
-from mimo.index import catalog
+from mimo.index import schema, tracking
 from mimo.index.schema import portions
 from mimo.mind import Mind
 from mimo.operations import background, refresh
@@ -148,8 +148,8 @@ def push(mind: Mind) -> Pushed:
     with mind.index.sources() as sources:
         # The first read begins after the wait for other pushes, which may be of later changes.
         pushed = writing.push(server, copy, sources, mind.advance)
-        file, totals = mind.index.file, catalog.totals(sources.sql)
-        fingerprint = catalog.fingerprint(sources.sql)
+        file, totals = mind.index.file, schema.totals(sources.sql)
+        fingerprint = tracking.fingerprint(sources.sql)
     if before and copy.replaced and before.identity != copy.identity:
         with server.session() as sql:
             writing.leave(sql, before.identity, before.view)

@@ -12,7 +12,7 @@ from mimo.features import context, decisions
 from mimo.features.context.files import ContextShown, shown
 from mimo.features.hooks.events import fenced
 from mimo.guard.policy import Call, Operation
-from mimo.index import glance
+from mimo.index.catalog import Catalog
 from mimo.mind import Mind
 from mimo.server.requests import answer_to, request
 from mimo.text.calendar import age
@@ -76,10 +76,10 @@ def resume_work(mind: Mind) -> str:
         notes = _notes(mind)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     id = resumed.record.memory.id
-    note = glance.ask(mind.index, lambda look: look.one(id))
+    checkpoints = mind.index.ask(lambda sql: Catalog(sql).by_id(id))
     made = age(resumed.record.memory.created, mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
-    lines += [line.text for line in context.checkpoint(note)] if note else []
+    lines += [line.text for note in checkpoints for line in context.checkpoint(note)]
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
 

@@ -31,7 +31,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mimo.errors import MindError
 from mimo.guard.tokens import Member
-from mimo.index import catalog
+from mimo.index import schema
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.operations.listening import Memory
@@ -260,7 +260,7 @@ def _revision(mind: Mind) -> list[int]:
     revisions = []
     for each in filter(None, minds):
         with suppress(MindError):
-            revisions.append(refresh.up_to_date(each).ask(catalog.totals).revision)
+            revisions.append(refresh.up_to_date(each).ask(schema.totals).revision)
     return revisions
 
 

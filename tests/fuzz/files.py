@@ -19,9 +19,8 @@ from mimo.features.importing.drafts import Item, resolved
 from mimo.features.search import recall
 from mimo.features.web import markdown
 from mimo.frozen import replace
-from mimo.index import rows
 from mimo.index.postgres.source import _record
-from mimo.index.schema import packed
+from mimo.index.schema import packed, to_number
 from mimo.memory.codec.document import Unreadable
 from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.codec.splice import splice
@@ -316,7 +315,7 @@ def shared_row(data: bytes) -> None:
     row = (
         text(), text(), choices.number(9), "0" * 64, False, True,
         choices.one_of([kind.value for kind in Kind]), optional(), optional(),
-        rows.to_number(NOW), choices.number(3) / 2, choices.one_of([None, 0.5, -1e308]),
+        to_number(NOW), choices.number(3) / 2, choices.one_of([None, 0.5, -1e308]),
         choices.one_of([None, *(outcome.value for outcome in Outcome)]), optional(),
         choices.number(9), written, packed(text()),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mimo.disk import Stamp
-from mimo.index import catalog
+from mimo.index import selection
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import (
@@ -171,7 +171,7 @@ def test_lists_and_counts_obey_every_filter(
 def test_a_filter_is_looked_up_in_a_database_index(
     index: Index, filter: Filter, column: str
 ) -> None:
-    where, values = catalog.condition(filter)
+    where, values = selection.condition(filter)
     with index._tables.reading() as sql:
         plan = sql.execute(f"EXPLAIN QUERY PLAN SELECT * FROM memories m WHERE {where}", values)
         ((*_, detail),) = plan.fetchall()

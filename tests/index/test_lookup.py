@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import pytest
 
-from mimo.index import catalog
-from mimo.index.catalog import NEAR, memories_near
+from mimo.index import selection
 from mimo.index.index import Index
+from mimo.index.selection import NEAR, memories_near
 from mimo.memory.model import Filter
 from tests.index.conftest import HashEmbedder, Make
 
@@ -59,8 +59,8 @@ def test_every_way_finds_the_same_in_the_same_order(
         "one by one": {"memories": SIZE, "admitted": SIZE - 1, "matches": 0},
     }
     with filled._reading() as sql:
-        results = {way: catalog.memories_with(sql, terms, narrowed, **ways[way]) for way in ways}
-        admitted = catalog.count(sql, narrowed)
+        results = {way: selection.memories_with(sql, terms, narrowed, **ways[way]) for way in ways}
+        admitted = selection.count(sql, narrowed)
 
     assert results["among the best"] == results["of the admitted"] == results["one by one"]
     assert (len(results["one by one"]) > 0) == (admitted > 0)
@@ -69,8 +69,8 @@ def test_every_way_finds_the_same_in_the_same_order(
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
     reach: dict[str, Any] = {"memories": SIZE, "admitted": SIZE, "matches": SIZE}
     with filled._reading() as sql:
-        plainly = catalog.memories_with(sql, ["tea"], Filter(), **reach)
-        assert catalog.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
+        plainly = selection.memories_with(sql, ["tea"], Filter(), **reach)
+        assert selection.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
 
 
 @pytest.mark.parametrize("name", SPANS)
@@ -82,9 +82,9 @@ def test_near_vectors_are_fetched_as_deep_as_a_filter_needs(
     assert vectors is not None
     with filled._reading() as sql:
         in_depth = memories_near(sql, vectors, query, narrowed, of=of)
-        monkeypatch.setattr("mimo.index.catalog._COMPARED_EACH", 0)
+        monkeypatch.setattr("mimo.index.selection._COMPARED_EACH", 0)
         one_by_one = memories_near(sql, vectors, query, narrowed, of=of)
-        admitted = catalog.count(sql, narrowed)
+        admitted = selection.count(sql, narrowed)
 
     assert len(in_depth) == (min(NEAR, admitted) if of == "memories" else len(in_depth)) <= NEAR
     assert list(in_depth.items()) == list(one_by_one.items())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.index import catalog, rows
+from mimo.index import rows, selection
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Filter, Kind
@@ -70,6 +70,6 @@ def test_vectors_of_earlier_texts_displace_no_memory(index: Index, change_of: Ma
 
     assert vectors.count() >= 40
     with index._reading() as sql:
-        keys = list(catalog.memories_near(sql, vectors, embedder.encode(texts[0]), Filter(), 3))
+        keys = list(selection.memories_near(sql, vectors, embedder.encode(texts[0]), Filter(), 3))
         near = rows.by_key(sql, keys)
     assert [near[key].memory.id for key in keys] == ["note_00", "note_01", "note_02"]

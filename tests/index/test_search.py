@@ -121,7 +121,7 @@ def test_limit_and_threshold_cut_the_answer_and_not_what_was_considered(
 def test_filters_apply_before_the_limit(
     index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.catalog.UNITS", 5)
+    monkeypatch.setattr("mimo.index.selection.UNITS", 5)
     strong = [change_of(f"fact{n}", "green tea " * 5, importance=1.0) for n in range(30)]
     weak = change_of("plan", "some day there will be tea", type=Kind.PLAN, tags=("later",))
     index.apply([*strong, weak], now_ns=1)
@@ -226,7 +226,7 @@ class TestMeaning:
         plans = Filter(types=frozenset({Kind.PLAN}))
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
 
-        monkeypatch.setattr("mimo.index.catalog._COMPARED_EACH", 0)
+        monkeypatch.setattr("mimo.index.selection._COMPARED_EACH", 0)
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
         assert len(search(index, "datastore").hits) == 9
 
@@ -428,8 +428,8 @@ def test_a_server_sees_what_another_process_wrote(
 def test_in_a_large_store_the_rarest_words_lead(
     folder: Path, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.catalog._PRUNED_FROM", 10)
-    monkeypatch.setattr("mimo.index.catalog._PRUNED_LEAST", 1)
+    monkeypatch.setattr("mimo.index.selection._PRUNED_FROM", 10)
+    monkeypatch.setattr("mimo.index.selection._PRUNED_LEAST", 1)
     index = Index.open(folder, None)
     common = [change_of(f"c{n}", "green tea with milk") for n in range(30)]
     index.apply([*common, change_of("rare", "the wombat drinks oolong tea")], now_ns=1)

@@ -14,7 +14,8 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.features import review
 from mimo.features.review import Waiting
-from mimo.index import catalog, derived, glance, rows, survey
+from mimo.index import derived, rows, selection, survey
+from mimo.index.catalog import Catalog
 from mimo.memory import duplicates
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
@@ -267,7 +268,7 @@ def test_the_most_important_facts_are_read_without_checking_the_approval_of_othe
 
     mind.index.approvals.checker = lambda: approves
 
-    facts = glance.ask(mind.index, lambda look: look.facts(5))
+    facts = mind.index.ask(lambda sql: Catalog(sql).facts(5))
 
     assert [note.importance for note in facts] == [0.7] * 5
     assert len(checked) <= 14  # Those of equal importance, which are of the same time.
@@ -294,7 +295,7 @@ def _steps(mind: Mind, ids: list[str]) -> int:
 
     def query(sql: sqlite3.Connection) -> None:
         sql.set_progress_handler(count, 1)
-        catalog.competing(sql, ids)
+        selection.competing(sql, ids)
         sql.set_progress_handler(None, 0)
 
     mind.index.ask(query)

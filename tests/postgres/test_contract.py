@@ -204,8 +204,8 @@ def test_both_indexes_give_the_same_answers_in_the_same_order(server: Server, lo
 def test_both_indexes_name_the_same_candidates_in_the_same_order(
     server: Server, local: Index, monkeypatch: pytest.MonkeyPatch, units: int, read: int
 ) -> None:
-    monkeypatch.setattr("mimo.index.catalog.UNITS", units)
-    monkeypatch.setattr("mimo.index.catalog.READ", read)
+    monkeypatch.setattr("mimo.index.selection.UNITS", units)
+    monkeypatch.setattr("mimo.index.selection.READ", read)
     pushed(server, local)
     phrases = ("token", "job database", "green tea", "upload 'quoted'", "토큰", "none", QUERIES[-1])
     sets = [tokenize(phrase) for phrase in phrases]

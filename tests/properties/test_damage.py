@@ -21,8 +21,8 @@ import pytest
 from mimo.errors import MindError
 from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
+from mimo.index.catalog import open_catalog
 from mimo.index.embedding.encoder import Encoder
-from mimo.index.glance import open_index
 from mimo.memory.model import Filter, Problem, Record
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -274,9 +274,9 @@ def hook(world: World) -> None:
     assert owner
     with (
         suppress(MindError),
-        open_index(world.index, owner, lambda _: True, world.mind.project.root) as look,
+        open_catalog(world.index, owner, lambda _: True, world.mind.project.root) as catalog,
     ):
-        for note in look.facts(5) if look else ():
+        for note in catalog.facts(5) if catalog else ():
             assert note.text == world.records[note.id].memory.content
 
 

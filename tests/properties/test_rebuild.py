@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.disk import Stamp
-from mimo.index.glance import Glance
+from mimo.features.hooks.related import related as related_to
+from mimo.index.catalog import Catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.index.schema import Approves
@@ -98,7 +99,7 @@ approvals = st.frozensets(st.sampled_from(DIGESTS))
 
 
 def related(sql: sqlite3.Connection, prompt: str) -> list[Note]:
-    return Glance(sql).related(prompt, 3)
+    return related_to(Catalog(sql), prompt, 3)
 
 
 def answers(index: Index) -> dict[str, Any]:
@@ -182,14 +183,14 @@ equal = st.builds(
 def small() -> Iterator[None]:
     """Limits that a few memories exceed."""
     limits = {
-        "catalog": {"UNITS": 3, "READ": 4, "DOCUMENTS": 2, "NEAR": 2, "_MANY": 2},
-        "glance": {"_UNITS": 2, "_MARGIN": 1},
-        "derived": {"_MOST_CLOSE": 1},
+        "index.selection": {"UNITS": 3, "READ": 4, "DOCUMENTS": 2, "NEAR": 2, "_MANY": 2},
+        "features.hooks.related": {"_UNITS": 2, "_MARGIN": 1},
+        "index.derived": {"_MOST_CLOSE": 1},
     }
     with pytest.MonkeyPatch.context() as patch:
         for module, values in limits.items():
             for name, value in values.items():
-                patch.setattr(f"mimo.index.{module}.{name}", value)
+                patch.setattr(f"mimo.{module}.{name}", value)
         yield
 
 

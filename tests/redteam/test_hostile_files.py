@@ -16,9 +16,9 @@ from mimo import config, rendering
 from mimo.cli.main import main
 from mimo.errors import Internal, MindError
 from mimo.features.hooks import command as hook
+from mimo.features.hooks.related import Prompt
 from mimo.index import vectors
 from mimo.index.schema import SCHEMA
-from mimo.index.unasked import Prompt
 from mimo.memory import codec, log, sources
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES

@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from mimo.errors import Conflict, Invalid
 from mimo.frozen import NamedTuple
-from mimo.index.glance import Glance
+from mimo.index.catalog import Catalog
 from mimo.memory.note import LONGEST, Note, closed_as, first_sentence, masked, plain, tasks
 from mimo.text.calendar import short_day
 from mimo.text.clean import compiled
@@ -381,7 +381,7 @@ def _is_open(note: Note) -> bool:
 # The memories, read from the index.
 
 
-def gather(look: Glance, *, private: bool = False) -> Notes:
+def gather(catalog: Catalog, *, private: bool = False) -> Notes:
     """Returns the notes for the sections, without private ones by default.
 
     They depend on the memories alone, so two machines give the same notes.
@@ -389,21 +389,21 @@ def gather(look: Glance, *, private: bool = False) -> Notes:
     of_state = f"m.topic_key = '{STATE_TOPIC}'"
     others = f"(m.topic_key IS NULL OR m.topic_key <> '{STATE_TOPIC}')"
     return Notes(
-        state=look.newest("context", STATE, where=of_state, private=private),
-        keys=look.kept(KEYS, private=private),
-        decisions=look.decisions(4 * DECISIONS, private=private),
-        failed=look.failed(4 * FAILURES, private=private),
-        issues=look.newest("issue", LOOPS, private=private, accepts=_is_open),
-        gotchas=look.newest("edge", 4 * GOTCHAS, private=private),
-        sessions=look.newest("context", SUMMARIES, where=others, private=private),
-        checkpoint=next(iter(checkpoints(look, 1, private=private)), None),
-        facts=look.facts(KEYS + FACTS, private=private),
+        state=catalog.newest("context", STATE, where=of_state, private=private),
+        keys=catalog.protected(KEYS, private=private),
+        decisions=catalog.decisions(4 * DECISIONS, private=private),
+        failed=catalog.failed(4 * FAILURES, private=private),
+        issues=catalog.newest("issue", LOOPS, private=private, accepts=_is_open),
+        gotchas=catalog.newest("edge", 4 * GOTCHAS, private=private),
+        sessions=catalog.newest("context", SUMMARIES, where=others, private=private),
+        checkpoint=next(iter(checkpoints(catalog, 1, private=private)), None),
+        facts=catalog.facts(KEYS + FACTS, private=private),
     )
 
 
-def checkpoints(look: Glance, limit: int, *, private: bool) -> list[Note]:
+def checkpoints(catalog: Catalog, limit: int, *, private: bool) -> list[Note]:
     """Returns the newest checkpoints that are not archived."""
-    return look.newest(
+    return catalog.newest(
         "checkpoint",
         limit,
         private=private,
@@ -411,15 +411,15 @@ def checkpoints(look: Glance, limit: int, *, private: bool) -> list[Note]:
     )
 
 
-def of_user(look: Glance) -> list[Section]:
+def of_user(catalog: Catalog) -> list[Section]:
     """Returns the section of the user's memory for all projects; none if that is empty.
 
     Only answers have it, never a file of a project, since this memory is private.
     """
     notes = (
-        *look.kept(KEYS, private=True),
-        *look.decisions(DECISIONS, private=True),
-        *look.facts(FACTS, private=True),
+        *catalog.protected(KEYS, private=True),
+        *catalog.decisions(DECISIONS, private=True),
+        *catalog.facts(FACTS, private=True),
     )
     lines = {note.id: as_line(note) for note in notes}
     return [Section(OF_USER, tuple(lines.values()))] if lines else []

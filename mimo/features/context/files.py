@@ -12,7 +12,7 @@ from mimo.errors import Invalid, MindError
 from mimo.failures import failure
 from mimo.features import context
 from mimo.frozen import frozen
-from mimo.index import glance
+from mimo.index.catalog import Catalog
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import files, git, trash
@@ -58,7 +58,7 @@ def shown(mind: Mind, budget: int | None = None) -> ContextShown:
     """
     refresh.refresh(mind)
     room = mind.config["context.budget"] if budget is None else budget
-    sections = context.sections(glance.ask(mind.index, context.gather))
+    sections = context.sections(mind.index.ask(lambda sql: context.gather(Catalog(sql))))
     kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
     text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
@@ -83,7 +83,7 @@ def shown_to_client(mind: Mind) -> str:
     sections: list[context.Section] = []
     with suppress(MindError):
         refresh.refresh(user)
-        sections = glance.ask(user.index, context.of_user)
+        sections = user.index.ask(lambda sql: context.of_user(Catalog(sql)))
     return f"{text}\n\n{context.rendered(sections)}" if sections else text
 
 

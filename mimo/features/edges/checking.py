@@ -84,7 +84,9 @@ def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -
     """
     ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
     for file in added:
-        hits = [hit for probe in ready if _is_about(probe, file.path) for hit in _hits(probe, file)]
+        about = [probe for probe in ready if _is_about(probe, file.path)]
+        stems = _stems(file) if any(map(_needs_words, about)) else []
+        hits = [hit for probe in about for hit in _hits(probe, file, stems)]
         # Sorting is stable: the hits of one line stay in the order of the edges.
         yield from sorted(hits, key=lambda hit: hit.line)
 
@@ -112,10 +114,20 @@ def _is_about(probe: _Probe, path: str) -> bool:
     return not probe.needs or not probe.needs.isdisjoint(tech(name) for name in names if name)
 
 
-def _hits(probe: _Probe, file: Added) -> list[Hit]:
-    """Returns the lines of a file to which an edge applies, each once."""
+def _needs_words(probe: _Probe) -> bool:
+    """Returns whether an edge may apply to lines by the words of its title."""
+    return not probe.patterns and len(probe.words) >= _FEWEST_WORDS
+
+
+def _stems(file: Added) -> list[list[frozenset[str]]]:
+    """Returns the stems of each line, by hunk."""
+    return [[frozenset(tokenize(line)) for line in hunk.lines] for hunk in file.hunks]
+
+
+def _hits(probe: _Probe, file: Added, stems: Sequence[Sequence[frozenset[str]]]) -> list[Hit]:
+    """Returns the lines of a file, whose stems are given, to which an edge applies, each once."""
     hits: dict[int, Hit] = {}
-    places = [_by_words(probe, file.hunks)] if len(probe.words) >= _FEWEST_WORDS else []
+    places = [_by_words(probe, file.hunks, stems)] if _needs_words(probe) else []
     if probe.patterns:
         places = [_by_pattern(probe, file.hunks)]
     if probe.names:
@@ -151,11 +163,13 @@ def _by_names(names: re.Pattern[str], hunks: Sequence[Hunk]) -> Iterator[tuple[i
                 return
 
 
-def _by_words(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
+def _by_words(
+    probe: _Probe, hunks: Sequence[Hunk], stems: Sequence[Sequence[frozenset[str]]]
+) -> Iterator[tuple[int, str, str]]:
     """Yields the line with most of the words, for each hunk that has all of them in a few lines."""
     reason = f"all of its words: {', '.join(sorted(probe.words))}"
-    for hunk in hunks:
-        shared = [probe.words.intersection(tokenize(line)) for line in hunk.lines]
+    for hunk, of_lines in zip(hunks, stems, strict=True):
+        shared = [probe.words & of_line for of_line in of_lines]
         for start in range(len(shared)):
             near = shared[start : start + _NEAR]
             if shared[start] and len(frozenset().union(*near)) == len(probe.words):

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 
 from mimo.errors import Invalid
 from mimo.frozen import NamedTuple
@@ -259,6 +259,7 @@ def endings(edge: Edge) -> frozenset[str]:
     return frozenset(ending for text in texts for ending in text.split() if all(texts))
 
 
+@lru_cache(1_000)
 def subject(text: str) -> frozenset[str]:
     """Returns the stems of the words that name the subject of a text."""
     return frozenset(query_terms(text).content) - _generic() - QUESTION_WORDS

@@ -14,7 +14,7 @@ from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
 from mimo.features.edges.failures import as_edge
 from mimo.features.edges.matching import Cosines, Match, Task, matches
 from mimo.frozen import replace
-from mimo.index import glance
+from mimo.index.catalog import Catalog
 from mimo.index.cosine import cosines
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES, is_elsewhere, open_encoder
 from mimo.index.meanings import Meanings
@@ -23,6 +23,7 @@ from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.mind import Mind
 from mimo.operations import across, finding, reasons, saving
+from mimo.sqlite import Connection
 from mimo.store import git, projects
 from mimo.store.files import CONFIG
 from mimo.store.projects import Registered
@@ -74,18 +75,19 @@ def failed(mind: Mind, *, shared: bool = False) -> list[Edge]:
         is_usable = successor is not None and trusted(successor.place.digest)
         headings[id] = successor.memory.heading if successor and is_usable else ""
 
-    def edges(look: glance.Glance) -> list[Edge | None]:
+    def edges(sql: Connection) -> list[Edge | None]:
+        catalog = Catalog(sql)
         return [
             as_edge(
                 _of_record(mind, record),
                 outcomes.warning(record.memory) or "",
                 headings.get(record.memory.id, ""),
-                look.holding,
+                catalog.holding,
             )
             for record in records
         ]
 
-    return [edge for edge in glance.ask(mind.index, edges) if edge]
+    return [edge for edge in mind.index.ask(edges) if edge]
 
 
 def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:

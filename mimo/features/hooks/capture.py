@@ -13,8 +13,9 @@ from datetime import datetime
 from mimo import disk
 from mimo.errors import Conflict
 from mimo.features.hooks.events import REQUEST, fenced
+from mimo.features.hooks.related import related
 from mimo.features.hooks.scene import Scene, Session, Work, remove_old
-from mimo.index.glance import Glance
+from mimo.index.catalog import Catalog
 from mimo.memory.note import Note, plain
 from mimo.store import files
 from mimo.text.tool_names import spelled
@@ -55,14 +56,14 @@ def request(scene: Scene, session: Session) -> str:
     began = datetime.fromisoformat(session.work.began)
     turn = datetime.fromisoformat(session.work.turn or session.work.began)
     turn = turn.replace(microsecond=0)  # Files state the time of a memory in seconds.
-    with scene.index() as look:
-        saved = look.since(began, scene.now, MAX_SAVED, accepts=_is_record) if look else []
+    with scene.index() as catalog:
+        saved = catalog.since(began, scene.now, MAX_SAVED, accepts=_is_record) if catalog else []
         if any(note.kind == "checkpoint" or note.created >= turn for note in saved):
             return ""
         message = (scene.event.text or session.last)[:_READ]
-        closest = _closest(look, message) if look else []
+        closest = _closest(catalog, message) if catalog else []
     if message:
-        closest += scene.of_user(lambda look: look.related(message, MAX_OF_USER))
+        closest += scene.of_user(lambda catalog: related(catalog, message, MAX_OF_USER))
     return worded(scene.allowed.naming, listed([*saved, *closest]))
 
 
@@ -91,10 +92,10 @@ def _is_record(note: Note) -> bool:
     return note.path.startswith((".mind/", ".git/")) and not is_summary
 
 
-def _closest(look: Glance, message: str) -> list[Note]:
+def _closest(catalog: Catalog, message: str) -> list[Note]:
     """Returns the memories closest to the agent's last message, else the newest decisions."""
-    related = look.related(message, MAX_CLOSEST) if message else []
-    return related or look.decisions(MAX_CLOSEST, private=True)
+    notes = related(catalog, message, MAX_CLOSEST) if message else []
+    return notes or catalog.decisions(MAX_CLOSEST, private=True)
 
 
 def listed(notes: Iterable[Note]) -> str:

@@ -25,7 +25,8 @@ from mimo.features.hooks.events import (
     without_fenced,
 )
 from mimo.features.hooks.scene import CALLS, CLONE, MAX_COUNT, Scene, Session
-from mimo.index.glance import Glance
+from mimo.index.catalog import Catalog
+from mimo.index.schema import totals
 from mimo.memory.note import Note, plain
 from mimo.operations import asking
 from mimo.store import files, projects
@@ -153,11 +154,11 @@ def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
         session = session._replace(shown=(), warned=())
     if scene.allowed.context and not scene.permits():
         return _refused(scene), session
-    with scene.index() as look:
-        notice = _first_notice(scene, look)
+    with scene.index() as catalog:
+        notice = _first_notice(scene, catalog)
         if not scene.allowed.context:
             return notice or Say(), session
-        return _sections(scene, look if notice is None else None, session, notice or Say())
+        return _sections(scene, catalog if notice is None else None, session, notice or Say())
 
 
 def _with_problems(scene: Scene, say: Say) -> Say:
@@ -182,10 +183,10 @@ def _with_problems(scene: Scene, say: Say) -> Say:
     return say._replace(notice=f"{notice}; {rest}" if rest else notice)
 
 
-def _first_notice(scene: Scene, look: Glance | None) -> Say | None:
+def _first_notice(scene: Scene, catalog: Catalog | None) -> Say | None:
     """Returns the reason for which a project's memory is not given; None if it is given."""
     approves_nothing = not (scene.trust.state.follow or scene.trust.state.approved)
-    if look is None:
+    if catalog is None:
         if scene.is_outside or not _has_memories(scene.root):
             return None
         if approves_nothing:
@@ -193,7 +194,7 @@ def _first_notice(scene: Scene, look: Glance | None) -> Say | None:
         return Say(
             notice="mind: this project's memory is not indexed yet; `mind status` indexes it"
         )
-    if approves_nothing and (memories := look.count()):
+    if approves_nothing and (memories := totals(catalog.sql).visible):
         return _unapproved(scene, memories)
     return None
 
@@ -236,14 +237,16 @@ def _has_memories(root: Path) -> bool:
     return False
 
 
-def _sections(scene: Scene, look: Glance | None, session: Session, say: Say) -> tuple[Say, Session]:
+def _sections(
+    scene: Scene, catalog: Catalog | None, session: Session, say: Say
+) -> tuple[Say, Session]:
     """Returns the sections without the lines that the agent has in files or in this session."""
     from mimo.features import context
 
     every = scene.of_user(context.of_user)
-    if look is not None:
-        notes = context.gather(look, private=True)
-        every += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, look)))
+    if catalog is not None:
+        notes = context.gather(catalog, private=True)
+        every += context.sections(notes._replace(checkpoint=_own_checkpoint(scene, catalog)))
     in_files = _lines_in_files(scene.root, scene.event.dialect) if every else ()
     read: list[str] = []
     new = []
@@ -308,27 +311,29 @@ def _with_prompt(
     """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
     if not (scene.allowed.context and takes_context(scene.event) and scene.permits()):
         return Say(), session
-    resumed, related = None, []
+    resumed, notes = None, []
     resuming = resuming and scene.allows("load/checkpoint")
-    with scene.index() as look:
-        if look is not None:
-            resumed = _own_checkpoint(scene, look) if resuming else None
+    with scene.index() as catalog:
+        if catalog is not None:
+            resumed = _own_checkpoint(scene, catalog) if resuming else None
             seen = {*session.shown, resumed.mark} if resumed else session.shown
-            related = [
+            notes = [
                 note
-                for note in _related(look, scene.event.prompt, near)
+                for note in _related(catalog, scene.event.prompt, near)
                 if note.mark not in seen and _is_current(scene, note)
             ]
+    from mimo.features.hooks.related import related
+
     prompt = scene.event.prompt
-    more = scene.of_user(lambda look: look.related(prompt, MAX_OF_USER))
+    more = scene.of_user(lambda catalog: related(catalog, prompt, MAX_OF_USER))
     of_user = [note for note in more if note.mark not in session.shown]
     if resumed and resumed.mark in session.shown:
         resumed = None
-    if not (resumed or related or of_user):
+    if not (resumed or notes or of_user):
         return Say(), session
     from mimo.features import context
 
-    lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, related)]
+    lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, notes)]
     lines += map(context.line_of_user, of_user)
     in_files = _lines_in_files(scene.root, scene.event.dialect)
     texts, shown, budget = [], [], PROMPT_BUDGET
@@ -342,19 +347,22 @@ def _with_prompt(
     return Say(context=fenced("\n".join(texts)) if texts else ""), session.and_shown(shown)
 
 
-def _related(look: Glance, prompt: str, near: Near) -> list[Note]:
+def _related(catalog: Catalog, prompt: str, near: Near) -> list[Note]:
     """Returns the memories for a prompt, after the failed decisions that it names."""
+    from mimo.features.hooks.related import related
+
     named = []
-    if failed := look.failed(_MAX_CHECKED, private=True):
+    if failed := catalog.failed(_MAX_CHECKED, private=True):
         from mimo.features.edges.failures import names_of, naming
 
+        text = prompt.lower()
         for note in failed:
-            names = tuple(names_of(note.heading, note.superseded_by, look.holding))
+            names = tuple(names_of(note.heading, note.superseded_by, catalog.holding, text))
             if names and naming(names).search(prompt):
                 named.append(note)
     ids = {note.id for note in named}
-    related = [note for note in look.related(prompt, MAX_RELATED, near) if note.id not in ids]
-    return [*named, *related][:MAX_RELATED]
+    others = [note for note in related(catalog, prompt, MAX_RELATED, near) if note.id not in ids]
+    return [*named, *others][:MAX_RELATED]
 
 
 def _is_current(scene: Scene, note: Note) -> bool:
@@ -386,12 +394,12 @@ def _lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
     return frozenset(lines)
 
 
-def _own_checkpoint(scene: Scene, look: Glance) -> Note | None:
+def _own_checkpoint(scene: Scene, catalog: Catalog) -> Note | None:
     """Returns the checkpoint to resume: of this machine and branch, else the next best."""
     from mimo.features import context
     from mimo.store.git import branch
 
-    checkpoints = context.checkpoints(look, _MAX_CHECKPOINTS, private=True)
+    checkpoints = context.checkpoints(catalog, _MAX_CHECKPOINTS, private=True)
     made, current = scene.trust.checkpoints(), branch(scene.root)
     own = [note for note in checkpoints if note.id in made or note.private]
     of_branch = (note for note in own if made.get(note.id, current) == current)
@@ -404,13 +412,16 @@ def _own_checkpoint(scene: Scene, look: Glance) -> Note | None:
 def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns a question if a critical edge applies, a remark for any other, once a session."""
     edits = scene.event.edits if scene.allowed.edges else ()
-    edges, stack = _edges(scene) if edits and scene.permits() else ([], ())
+    written = [(edit.path, edit.text[:_MAX_TEXT]) for edit in edits]
+    if not written or not scene.permits():
+        return Say(), session
+    edges, stack = _edges(scene, "\n".join(text for _, text in written))
     if not edges:
         return Say(), session
     from mimo.features.edges.checking import check, whole
 
     first: dict[Edge, Hit] = {}
-    for hit in check(edges, [whole(edit.path, edit.text[:_MAX_TEXT]) for edit in edits], stack):
+    for hit in check(edges, [whole(path, text) for path, text in written], stack):
         if hit.edge.id not in session.warned:
             first.setdefault(hit.edge, hit)
     if not first:
@@ -430,25 +441,29 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     return say, session.and_warned(names)
 
 
-def _edges(scene: Scene) -> tuple[list[Edge], Sequence[str]]:
-    """Returns failed decisions, the project's and the user's edges, and the stack for the last."""
+def _edges(scene: Scene, text: str) -> tuple[list[Edge], Sequence[str]]:
+    """Returns the edges to compare with a text, and the stack for those of the user.
+
+    They are failed decisions, the project's edges, and the user's.
+    """
     edges: list[Edge] = []
     stack: list[str] = []
     has_own = (scene.home / "edges").is_dir()
-    with scene.index() as look:
-        failed = look.failed(_MAX_CHECKED, private=True) if look else []
-        notes = look.newest("edge", _MAX_CHECKED, private=True) if look else []
+    with scene.index() as catalog:
+        failed = catalog.failed(_MAX_CHECKED, private=True) if catalog else []
+        notes = catalog.newest("edge", _MAX_CHECKED, private=True) if catalog else []
         # Most edits are made in projects without edges, so these are imported late.
-        if look and (failed or notes):
+        if catalog and (failed or notes):
             from mimo.features.context import failure
             from mimo.features.edges.failures import as_edge
 
+            text, holding = text.lower(), catalog.holding
             for note in failed:
-                edge = as_edge(_edge(note), failure(note), note.superseded_by, look.holding)
+                edge = as_edge(_edge(note), failure(note), note.superseded_by, holding, text)
                 edges += [edge] if edge else []
             edges += map(_edge, notes)
-        if look and has_own:
-            stack = look.stack()
+        if catalog and has_own:
+            stack = catalog.stack()
     if has_own:
         from mimo.features.edges import storage
 

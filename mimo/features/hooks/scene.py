@@ -18,7 +18,7 @@ from mimo import disk
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment
 from mimo.frozen import NamedTuple, replace
-from mimo.index.glance import Glance, open_index
+from mimo.index.catalog import Catalog, open_catalog
 from mimo.store import append_log, files, projects
 from mimo.store.files import SESSIONS
 from mimo.store.locks import lock
@@ -260,7 +260,7 @@ class Scene:
     # The memory.
 
     @contextmanager
-    def index(self) -> Iterator[Glance | None]:
+    def index(self) -> Iterator[Catalog | None]:
         """Opens the index for reading; None if the user has no index of this project yet."""
         owner = projects.known_owner(self.home)
         if owner is None or self.is_outside:
@@ -269,10 +269,10 @@ class Scene:
         folder = projects.index_folder(self.root, self.home)
         trust = self.trust
         allowed = trust.trusted_digests(_FEW)
-        with open_index(folder, owner, trust.checker(), self.root, allowed) as look:
-            yield look
+        with open_catalog(folder, owner, trust.checker(), self.root, allowed) as catalog:
+            yield catalog
 
-    def of_user(self, read: Callable[[Glance], list[Any]]) -> list[Any]:
+    def of_user(self, read: Callable[[Catalog], list[Any]]) -> list[Any]:
         """Returns what `read` returns for the index of the user's memory for all projects.
 
         Returns nothing if there is none, or if it fails, so that the project's notes are given.
@@ -285,8 +285,8 @@ class Scene:
         try:
             trust = Trust(self.home, project.root)
             allowed = trust.trusted_digests(_FEW)
-            with open_index(folder, owner, trust.checker(), project.root, allowed) as look:
-                return read(look) if look else []
+            with open_catalog(folder, owner, trust.checker(), project.root, allowed) as catalog:
+                return read(catalog) if catalog else []
         except MindError as error:
             from mimo.guard.privacy import for_log
 

@@ -15,7 +15,7 @@ from mimo.errors import Conflict, Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
-from mimo.index import catalog, survey
+from mimo.index import survey, tracking
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import lookup, refresh, saving
@@ -121,7 +121,7 @@ def _approve(
 ) -> None:
     """Approves texts, and that they supersede others: a later change must not undo that."""
     mind.trust.approve(texts, reviewed=reviewed, paths=paths)
-    mind.trust.approve(mind.index.ask(catalog.new_claims))
+    mind.trust.approve(mind.index.ask(tracking.new_claims))
 
 
 def _repair(mind: Mind) -> None:

@@ -9,15 +9,14 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from mimo.frozen import NamedTuple
-from mimo.index import catalog, rows
-from mimo.index.catalog import Totals
+from mimo.index import rows, selection
 from mimo.index.cosine import LENGTH, clipped
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.index.meanings import NEAREST, READABLE
 from mimo.index.postgres import schema, writing
 from mimo.index.postgres.connection import Server
 from mimo.index.rows import Hit, Newer
-from mimo.index.schema import COLUMNS, newest_first
+from mimo.index.schema import COLUMNS, Totals, newest_first, to_number
 from mimo.index.search import CandidateRow, Stored, StoredUnit, stored_of
 from mimo.index.tables import REACH
 from mimo.memory.model import Filter, Kind, Outcome, Record, tag_key, topic_key
@@ -165,7 +164,7 @@ class SharedSource:
     def count(self, filter: Filter) -> int:
         """Returns the number of memories that pass the filter."""
         if filter == Filter():
-            return self.totals.memories - self.totals.shadowed
+            return self.totals.visible
         where, values = condition(filter)
         return int(self._rows(f"SELECT count(*) {_MEMORIES} WHERE {where}", values)[0][0])
 
@@ -200,7 +199,7 @@ class SharedSource:
             "weights": weights,
             "mean": words / max(units, 1),
         }
-        most = catalog.READ
+        most = selection.READ
         if admitted < self.totals.memories:
             most = 2 * most * self.totals.memories // max(admitted, 1)
         while True:
@@ -214,10 +213,10 @@ class SharedSource:
             passing.sort(key=lambda pair: (-pair[1], ages[pair[0]]))
             # Some of the units that equal the last one may be missing.
             sure = [memory for memory, weight in passing if weight > best[-1][1]]
-            is_enough = len(sure) >= catalog.UNITS or len({*sure}) >= catalog.DOCUMENTS
+            is_enough = len(sure) >= selection.UNITS or len({*sure}) >= selection.DOCUMENTS
             if len(best) < most or is_enough:
-                memories = (memory for memory, _ in passing[: catalog.UNITS])
-                return list(dict.fromkeys(memories))[: catalog.DOCUMENTS]
+                memories = (memory for memory, _ in passing[: selection.UNITS])
+                return list(dict.fromkeys(memories))[: selection.DOCUMENTS]
             most *= 8
 
     def by_vector(self, query: bytes, filter: Filter) -> list[int]:
@@ -230,10 +229,10 @@ class SharedSource:
                 f"SELECT m.key, d.product FROM ({near}) d JOIN mind.units u"
                 f" ON u.project = d.project AND u.vector = d.name {_OF_UNITS} WHERE {where}"
                 f" ORDER BY d.product DESC, {newest_first('m')} LIMIT %(near)s",
-                {**values, **_query(query), "model": model, "near": catalog.NEAR},
+                {**values, **_query(query), "model": model, "near": selection.NEAR},
             )
 
-        nearest = self._near(model, query, units, catalog.NEAR)
+        nearest = self._near(model, query, units, selection.NEAR)
         return list(dict.fromkeys(key for key, product in nearest if product > 0))
 
     def cosines(self, query: bytes, names: Collection[bytes]) -> Mapping[bytes, float]:
@@ -505,10 +504,10 @@ def condition(filter: Filter) -> tuple[str, dict[str, Any]]:
             terms.append(term)
     if filter.since is not None:
         terms.append("m.created >= %(since)s")
-        values["since"] = rows.to_number(filter.since)
+        values["since"] = to_number(filter.since)
     if filter.until is not None:
         terms.append("m.created < %(until)s")
-        values["until"] = rows.to_number(filter.until)
+        values["until"] = to_number(filter.until)
     return " AND ".join(terms), values
 
 

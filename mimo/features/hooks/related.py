@@ -1,4 +1,4 @@
-"""The evidence that a memory is related to a prompt so clearly that an agent gets it unasked.
+"""The memories that are related to a prompt so clearly that an agent gets them unasked.
 
 It compares words, in natural logarithms: a word that occurs in one of a thousand stretches of text
 is worth 6.9. If a server has compared the prompt by meaning, that counts as well. docs/retrieval.md
@@ -9,12 +9,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
+from itertools import islice
 
+from mimo.index.catalog import Catalog
+from mimo.index.schema import frequency, totals
+from mimo.memory.note import Note
 from mimo.text.background import rarity
 from mimo.text.clean import compiled
 from mimo.text.tokens import QUESTION_WORDS, UNSPACED, query_terms, tokenize
+
+_READ = 4_000
+"""The number of characters of a prompt that are read for words."""
+
+_UNITS, _MARGIN = 40, 20
+"""The number of approved units that are weighed, and of those read beyond them, as for a search."""
+
+_BESIDE = 1.0
+"""Memories are given beside the best one if their evidence is weaker by this at most."""
 
 _BELIEF = 2_000
 """The background list weighs as much as this number of the store's units."""
@@ -35,7 +48,7 @@ _BY_COSINE, _BY_WORDS, _OF_CHORE = 13.0, 0.25, -3.5
 _LEAST_MEANING, _LEAST_WORDS = 4.0, -9.0
 """The weights and the least sum with the encoder's cosine: a second regression on those prompts."""
 
-BESIDE_NEAREST = 0.08
+_BESIDE_NEAREST = 0.08
 """Memories are given beside the nearest one if their cosines are lower by this at most."""
 
 _SHORT = 2.0
@@ -106,6 +119,34 @@ _QUESTIONS = (
 """Questions about what the project decided or knows."""
 
 
+def related(
+    catalog: Catalog, prompt: str, limit: int, near: Sequence[tuple[str, float]] = ()
+) -> list[Note]:
+    """Returns the approved memories that are clearly related to a prompt, best first.
+
+    `near` has the ids and cosines of the memories nearest to it by meaning, if known.
+    """
+    sums = totals(catalog.sql)
+    holding = partial(frequency, catalog.sql)
+    words = Prompt(prompt[:_READ], holding, sums.units, sums.visible)
+    if not words.weights:
+        return []
+    best: dict[str, float] = {}
+    strongest = -math.inf
+    for id, tokens, heading, *_ in catalog.passages(words.weights, _UNITS, _MARGIN):
+        odds = words.evidence(tokens, heading)
+        strongest = max(strongest, odds)
+        if odds > 0 and (current := catalog.current_id(id)):
+            best[current] = max(odds, best.get(current, odds))
+    least = max(best.values(), default=0.0) - _BESIDE
+    ids = sorted((id for id in best if best[id] >= least), key=best.__getitem__, reverse=True)
+    if near and words.is_meant(strongest, near[0][1]):
+        close = [id for id, cosine in near if cosine >= near[0][1] - _BESIDE_NEAREST]
+        ids = list(dict.fromkeys([*ids, *filter(None, map(catalog.current_id, close))]))
+    notes = (note for id in ids for note in catalog.by_id(id))
+    return list(islice(notes, limit))
+
+
 class Prompt:
     """The words of a prompt, with their worth in a store."""
 
@@ -120,7 +161,8 @@ class Prompt:
         self._total = sum(weights.values()) + _SHORT
         subjects = [term for term in weights if term not in _work()]
         rarest = sorted(subjects, key=lambda term: -weights[term])[:_MOST_TERMS]
-        self.weights = {term: weights[term] for term in rarest} if _has_words(text) else {}
+        is_one_word = len(re.findall(r"[^\W\d]+", text)) < 2  # It asks nothing.
+        self.weights = {} if is_one_word else {term: weights[term] for term in rarest}
         """The worth of the words to search for; empty if the prompt names no subject."""
         runs = [] if text.isascii() else compiled(f"[{UNSPACED}]+").findall(text)
         self._runs = [tokenize(run) for run in runs]
@@ -186,11 +228,6 @@ def _is_chore(text: str) -> bool:
 def _worth(term: str, holding: int, units: int) -> float:
     expected = _BELIEF * math.exp(-rarity(term))
     return max(0.0, -math.log((holding + expected) / (units + _BELIEF)))
-
-
-def _has_words(text: str) -> bool:
-    """Returns whether a prompt has two words: one alone asks nothing."""
-    return len(re.findall(r"[^\W\d]+", text)) > 1
 
 
 @cache

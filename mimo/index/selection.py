@@ -1,0 +1,476 @@
+"""Selects memories: by id, by a filter, in lists, and as candidates for a query.
+
+The candidates hold a word of the query, or have a vector near to its vector.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any, Literal
+
+from mimo.frozen import NamedTuple
+from mimo.index import rows
+from mimo.index.rows import Newer
+from mimo.index.schema import (
+    BEST,
+    BM25,
+    CURRENT,
+    CURRENT_IF_SHARED,
+    HOLDS,
+    from_digest,
+    from_sql,
+    marks,
+    newest_first,
+    portions,
+    to_number,
+    to_sql,
+    to_time,
+    totals,
+)
+from mimo.index.vectors import Vectors
+from mimo.memory.model import Filter, Problem, Record, Sort, tag_key, topic_key
+
+_ORDERS = {
+    Sort.RECENT: newest_first("m"),
+    Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
+}
+
+
+class Chunks(NamedTuple):
+    """The parts of a source: their ids in order, their file, its digest, and their time."""
+
+    ids: tuple[str, ...]
+    path: str
+    digest: str
+    created: datetime
+
+
+def get(sql: sqlite3.Connection, id: str) -> Record | None:
+    """Returns the memory with that id."""
+    records = rows.select(sql, "WHERE m.id = ? AND m.shadowed = 0", (to_sql(id),))
+    return records[0] if records else None
+
+
+def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
+    """Returns the parts of a source, in their order."""
+    rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
+    return tuple(rows.select(sql, rest, (parent,)))
+
+
+def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
+    """Returns the names of a source's parts; None if it has none."""
+    selected = sql.execute(
+        "SELECT id, path, digest, created FROM memories WHERE parent = ? AND shadowed = 0"
+        " ORDER BY position",
+        (parent,),
+    ).fetchall()
+    if not selected:
+        return None
+    _, path, digest, created = selected[0]
+    ids = tuple(id for id, *_ in selected)
+    return Chunks(ids, from_sql(path), from_digest(digest), to_time(created))
+
+
+_TERMS = {
+    "shared": "{0}.private = 0",
+    "private": "{0}.private = 1",
+    "approved": "approved({0}.digest)",
+    "unapproved": "NOT approved({0}.digest)",
+    "current": CURRENT,
+    "whole": "{0}.parent IS NULL AND CAST({0}.path AS TEXT) GLOB '.mind/*'",
+}
+"""The conditions of a filter that are on or off; format them with the row's alias."""
+
+
+def condition(filter: Filter, row: str = "m") -> tuple[str, list[Any]]:
+    """Returns a filter as SQL over `memories`, whose alias is `row`, and the values to bind."""
+    terms, values = [f"{row}.shadowed = 0"], list[Any]()
+    if filter.types is not None:
+        terms.append(f"{row}.type IN ({marks(tuple(filter.types))})")
+        values += sorted(kind.value for kind in filter.types)
+    for tag in sorted(filter.tags):
+        terms.append(f"EXISTS (SELECT 1 FROM tags WHERE memory = {row}.key AND tag = ?)")
+        values.append(tag_key(tag))
+    if filter.topic is not None:
+        terms.append(f"{row}.topic_key = ?")
+        values.append(topic_key(filter.topic))
+    if filter.outcomes:
+        outcomes = sorted(outcome.value for outcome in filter.outcomes if outcome)
+        pending = f"{row}.type = 'decision' AND {row}.outcome IS NULL"
+        either = f" OR {pending}" if None in filter.outcomes else ""
+        terms.append(f"({row}.outcome IN ({marks(outcomes)}){either})")
+        values += outcomes
+    terms += [term.format(row) for name, term in _TERMS.items() if getattr(filter, name)]
+    if filter.since is not None:
+        terms.append(f"{row}.created >= ?")
+        values.append(to_number(filter.since))
+    if filter.until is not None:
+        terms.append(f"{row}.created < ?")
+        values.append(to_number(filter.until))
+    return " AND ".join(terms), values
+
+
+def records(
+    sql: sqlite3.Connection,
+    filter: Filter,
+    *,
+    sort: Sort = Sort.RECENT,
+    limit: int = -1,
+    offset: int = 0,
+) -> tuple[Record, ...]:
+    """Returns one page of the memories that pass the filter; a negative limit means all."""
+    where, values = condition(filter)
+    rest = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+    return tuple(rows.select(sql, rest, (*values, limit, offset)))
+
+
+class Folded(NamedTuple):
+    """The numbers of memories that pass a filter if an ingested file counts as one."""
+
+    rows: int
+    """Memories and files."""
+    chunks: int
+    """The chunks in these files."""
+
+
+def folded(sql: sqlite3.Connection, filter: Filter) -> Folded:
+    """Returns how many memories pass the filter, and how many of them are chunks."""
+    # The plus lets SQLite read the index of the chunks alone.
+    where, values = ("+m.shadowed = 0", []) if filter == Filter() else condition(filter)
+    chunks, files = sql.execute(
+        "SELECT count(*), count(DISTINCT m.parent) FROM memories m"
+        f" WHERE m.parent IS NOT NULL AND {where}",
+        values,
+    ).fetchone()
+    return Folded(count(sql, filter) - chunks + files, chunks)
+
+
+def folded_records(
+    sql: sqlite3.Connection, filter: Filter, *, sort: Sort, limit: int, offset: int
+) -> tuple[Record, ...]:
+    """Returns a page as `records`, with the first chunk alone of each ingested file."""
+    where, values = condition(filter)
+    earlier, same = condition(filter, "p")
+    rest = (
+        f"WHERE {where} AND NOT EXISTS (SELECT 1 FROM memories p WHERE p.parent = m.parent"
+        f" AND p.position < m.position AND {earlier}) ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+    )
+    return tuple(rows.select(sql, rest, (*values, *same, limit, offset)))
+
+
+def chunk_counts(sql: sqlite3.Connection, parents: Sequence[str], filter: Filter) -> dict[str, int]:
+    """Returns the number of chunks that pass the filter in each of these ingested files."""
+    where, values = condition(filter)
+    selected = sql.execute(
+        f"SELECT m.parent, count(*) FROM memories m WHERE m.parent IN ({marks(parents)})"
+        f" AND {where} GROUP BY m.parent",
+        (*parents, *values),
+    )
+    return dict(selected.fetchall())
+
+
+def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[Record, ...]:
+    """Returns the memories with these ids that pass the filter, newest first."""
+    where, values = condition(filter)
+    rest = f"WHERE m.id IN ({marks(ids)}) AND {where} ORDER BY {newest_first('m')}"
+    return tuple(rows.select(sql, rest, (*ids, *values)))
+
+
+def count(sql: sqlite3.Connection, filter: Filter) -> int:
+    """Returns the number of memories that pass the filter."""
+    if filter == Filter():
+        return totals(sql).visible
+    where, values = condition(filter)
+    return int(sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values).fetchone()[0])
+
+
+def _current_decision(memory: str, *, shared: bool = False) -> str:
+    """Returns the condition that a row of `memories` is a decision that nothing supersedes.
+
+    With `shared`, it is not private, and private memories supersede nothing.
+    """
+    current = f"{CURRENT_IF_SHARED} AND {{0}}.private = 0" if shared else CURRENT
+    # The plus keeps SQLite from reading all decisions in order to find those of a few ids.
+    return f"+{memory}.type = 'decision' AND {memory}.shadowed = 0 AND {current.format(memory)}"
+
+
+def current(
+    sql: sqlite3.Connection, topic: str, *, shared: bool = False, unapproved: bool = False
+) -> tuple[Record, ...]:
+    """Returns the current decisions on a topic, newest first; two after a merge of branches.
+
+    Unapproved decisions are returned only if no decision on the topic is approved, or with
+    `unapproved` beside the approved ones. With `shared`, private memories do not matter.
+    """
+    of_topic = f"WHERE m.topic_key = ? AND {_current_decision('m', shared=shared)}"
+    for approved in ("1",) if unapproved else ("approved(m.digest)", "1"):
+        rest = f"{of_topic} AND {approved} ORDER BY {newest_first('m')}"
+        if decisions := tuple(rows.select(sql, rest, (topic_key(topic),))):
+            return decisions
+    return ()
+
+
+def competing(
+    sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False
+) -> dict[str, tuple[str, ...]]:
+    """Returns the decisions that compete with others of their topic, each with the others' ids.
+
+    All are current; the others come newest first. An approved decision does not compete with an
+    unapproved one. With `shared`, private memories do not matter.
+    """
+    selected = sql.execute(
+        "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
+        " ON o.topic_key = m.topic_key AND o.key <> m.key"
+        f" WHERE m.id IN ({marks(ids)})"
+        f" AND {_current_decision('m', shared=shared)} AND {_current_decision('o', shared=shared)}"
+        " AND NOT approved(m.digest) = NOT approved(o.digest)"
+        f" ORDER BY {newest_first('o')}",
+        ids,
+    )
+    others: dict[str, tuple[str, ...]] = {}
+    for id, other in selected:
+        others[id] = (*others.get(id, ()), other)
+    return others
+
+
+def newer(sql: sqlite3.Connection, ids: Sequence[str], *, shared: bool = False) -> dict[str, Newer]:
+    """Returns, for each of these ids, the memories that claim to supersede it.
+
+    With `shared`, those that are not private.
+    """
+    among = "AND s.private = 0" if shared else ""
+    selected = sql.execute(
+        f"SELECT l.target, s.id, {HOLDS.format('o')}"
+        " FROM links l CROSS JOIN memories s ON s.key = l.source"
+        " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
+        f" WHERE l.type = 'supersedes' AND l.target IN ({marks(ids)})"
+        f" AND s.shadowed = 0 AND s.id <> l.target {among} ORDER BY {newest_first('s')}",
+        ids,
+    )
+    claims = dict.fromkeys(ids, Newer())
+    for old, new, has_effect in selected:
+        superseded_by, claimed_by = claims[old]
+        if has_effect:
+            claims[old] = Newer((*superseded_by, new), claimed_by)
+        else:
+            claims[old] = Newer(superseded_by, (*claimed_by, new))
+    return claims
+
+
+def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
+    """Returns why files, or memories in them, can't be selected, sorted by path."""
+    unread = sql.execute("SELECT path, reason_line, reason FROM files WHERE reason IS NOT NULL")
+    reasons = [
+        Problem(path=from_sql(path), line=line, reason=reason) for path, line, reason in unread
+    ]
+    shadowed = sql.execute(
+        "SELECT s.path, s.line, s.id, o.path FROM memories s"
+        " JOIN memories o ON o.id = s.id AND o.shadowed = 0 WHERE s.shadowed = 1"
+    )
+    for path, line, id, owner in shadowed:
+        place = "another part of it" if owner == path else f"`{from_sql(owner)}`"
+        reason = f"its id `{id}` belongs to {place}"
+        reasons.append(Problem(path=from_sql(path), line=line, reason=reason))
+    return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
+
+
+def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str, str], ...]:
+    """Returns each link whose target is not an id or a title here, sorted.
+
+    It has the id of the memory, the target, and the digest of the memory's text.
+    """
+    selected = sql.execute(
+        "SELECT m.id, l.target, m.digest FROM links l CROSS JOIN memories m ON m.key = l.source"
+        " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
+        " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
+    )
+    return tuple(sorted({(id, target, from_digest(digest)) for id, target, digest in selected}))
+
+
+# The memories that a query may mean.
+
+UNITS = 200
+"""The number of units that words find, by BM25."""
+
+READ = 250
+"""The number of units that are read: these, and a margin for ties."""
+
+DOCUMENTS = 60
+"""The number of their memories that are ranked; more changed no measurement by 0.1."""
+
+NEAR = 50
+"""The number of units that vectors find."""
+
+_PRUNED_FROM = 50_000
+_PRUNED_SHARE = 10
+_PRUNED_LEAST = 1_000
+_PRUNED_TERMS = 2
+
+_ENOUGH = 2
+"""Among this many times a fair share of units, enough are expected to pass the filter."""
+
+_MANY = 4
+"""That is tried if at least one of this many memories passes the filter."""
+
+_COMPARED_EACH = 20
+"""If fewer than one in so many memories pass the filter, their vectors are compared one by one."""
+
+_Near = tuple[float, list[Any], int]
+"""A unit: its negative cosine, its place in the order from newest to oldest, and its memory."""
+
+
+def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:
+    """Returns the terms that memories are looked up by: all of them, unless the store is large.
+
+    In a large store these are the rarest ones, at least two, that match up to a tenth of the units.
+    This lost nothing in measurements and avoids reading the long lists of common words.
+    """
+    if units < _PRUNED_FROM:
+        return list(terms)
+    kept: list[str] = []
+    matches = 0
+    for term in sorted(terms, key=lambda term: frequencies[term]):
+        matches += frequencies[term]
+        if len(kept) >= _PRUNED_TERMS and matches > max(units // _PRUNED_SHARE, _PRUNED_LEAST):
+            break
+        if frequencies[term]:
+            kept.append(term)
+    return kept
+
+
+# The same units of memories that pass a filter, in three ways. Looking up the memory of a match
+# costs more than finding the match, so the fastest way depends on what is rare.
+_AMONG_THE_BEST = (
+    f"SELECT w.unit, w.weight FROM ({BEST.format('')}) w JOIN units n ON n.key = w.unit"
+    " JOIN memories m ON m.key = n.memory AND {} ORDER BY w.weight LIMIT ?"
+)
+_OF_THE_ADMITTED = (
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
+    " WHERE words MATCH ? AND +words.rowid IN"
+    " (SELECT n.key FROM memories m CROSS JOIN units n ON n.memory = m.key WHERE {})"
+    " ORDER BY weight LIMIT ?"
+)
+_ONE_BY_ONE = (
+    f"SELECT words.rowid AS unit, {BM25} AS weight FROM words"
+    " JOIN units n ON n.key = words.rowid JOIN memories m ON m.key = n.memory AND {}"
+    " WHERE words MATCH ? ORDER BY weight LIMIT ?"
+)
+# All of them up to a weight. The inner limit keeps SQLite from computing each weight twice.
+_UP_TO = (
+    f"SELECT w.unit, w.weight FROM (SELECT words.rowid AS unit, {BM25} AS weight FROM words"
+    " WHERE words MATCH ? LIMIT -1) w JOIN units n ON n.key = w.unit"
+    " JOIN memories m ON m.key = n.memory AND {} WHERE w.weight <= ?"
+)
+
+
+def memories_with(
+    sql: sqlite3.Connection,
+    terms: Sequence[str],
+    filter: Filter,
+    *,
+    memories: int,
+    admitted: int,
+    matches: int,
+) -> list[int]:
+    """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
+
+    Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
+    units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
+    """
+    if not terms:
+        return []
+    match = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+    where, values = condition(filter)
+    weighed: list[tuple[int, float]] = []
+    first = _ENOUGH * UNITS * memories // max(admitted, 1)
+    if admitted >= memories:
+        weighed = _matched(sql, BEST.format(""), (match, READ))
+    elif admitted * _MANY >= memories and first < matches:
+        weighed = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, READ))
+    if admitted < memories and len(weighed) < UNITS:
+        if admitted < matches:
+            weighed = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, READ))
+        else:
+            weighed = _matched(sql, _ONE_BY_ONE.format(where), (*values, match, READ))
+    if len(weighed) >= UNITS and weighed[UNITS - 1][1] == weighed[-1][1]:
+        # Which of the units that equal these were read depends on the history of the index.
+        least = weighed[-1][1]
+        if len({memory for memory, weight in weighed if weight < least}) < DOCUMENTS:
+            weighed = _matched(sql, _UP_TO.format(where), (match, *values, least))
+    return list(dict.fromkeys(memory for memory, _ in weighed[:UNITS]))[:DOCUMENTS]
+
+
+def _matched(
+    sql: sqlite3.Connection, units: str, values: Sequence[object]
+) -> list[tuple[int, float]]:
+    """Returns the memory and the weight of the best units that a query selects, best first.
+
+    The weight of FTS5 is a negative number.
+    """
+    selected = sql.execute(
+        f"SELECT u.memory, w.weight FROM ({units}) w"
+        " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
+        f" ORDER BY w.weight, {newest_first('a')} LIMIT {READ}",
+        values,
+    )
+    return selected.fetchall()
+
+
+def memories_near(
+    sql: sqlite3.Connection,
+    vectors: Vectors,
+    query: bytes,
+    filter: Filter,
+    most: int = NEAR,
+    *,
+    of: Literal["units", "memories"] = "units",
+) -> dict[int, float]:
+    """Returns the memories of the `most` units nearest to a query's vector, nearest first.
+
+    Their cosines are positive. Or the `most` nearest memories, each by its nearest unit. All pass
+    the filter, and have their cosine. At first some of the nearest vectors of all are fetched, of
+    which enough pass most filters. Then the fetched ones are twice a fair share; if few memories
+    pass, or the query's subject hardly occurs among them, their vectors are compared one by one.
+    """
+    where, values = condition(filter)
+    columns = "u.vector, -m.created, coalesce(m.parent, ''), m.position, m.id, m.key"
+
+    def ranked(near: Mapping[bytes, float], units: Iterable[tuple[Any, ...]]) -> list[_Near]:
+        return sorted((-near[name], age, key) for name, *age, key in units if name in near)
+
+    def fetched(depth: int) -> tuple[list[_Near], bool]:
+        """Returns the units with the nearest vectors, and whether they are enough."""
+        near = dict(vectors.nearest(query, depth))
+        units: list[tuple[Any, ...]] = []
+        for some in portions(list(near)):
+            # SQLite makes a cross join from left to right: vectors are looked up in `units`.
+            units += sql.execute(
+                f"SELECT {columns} FROM units u CROSS JOIN memories m ON m.key = u.memory"
+                f" WHERE {where} AND u.vector IN ({marks(some)})",
+                (*values, *some),
+            )
+        matches = ranked(near, units)
+        least = min(near.values(), default=0.0)  # Some that equal this one may be missing.
+        sure = [key for distance, _, key in matches if -distance > least]
+        return matches, len(near) < depth or len(sure if of == "units" else {*sure}) >= most
+
+    matches, is_enough = fetched(4 * most)  # Many units are of one memory, or do not pass.
+    if not is_enough:
+        admitted, memories = count(sql, filter), count(sql, Filter())
+        if admitted * _COMPARED_EACH >= memories:
+            matches, is_enough = fetched(max(20 * most, 2 * most * memories // max(admitted, 1)))
+    if not is_enough:
+        units = sql.execute(
+            f"SELECT {columns} FROM memories m CROSS JOIN units u ON u.memory = m.key"
+            f" WHERE {where}",
+            values,
+        ).fetchall()
+        matches = ranked(vectors.cosines(query, {name for name, *_ in units}), units)
+    nearest: dict[int, float] = {}
+    for distance, _, key in matches[:most] if of == "units" else matches:
+        if of == "memories" or distance < 0:
+            nearest.setdefault(key, -distance)
+    return dict(islice(nearest.items(), most))

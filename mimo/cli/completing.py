@@ -385,10 +385,9 @@ def _indexed(folder: Path, home: Path, query: str, start: str) -> list[Item]:
     from mimo.store.projects import known_owner
 
     owner = known_owner(home)
-    with closing(sqlite.connect(SCHEMA.path(folder), mode="ro", wait=0.2)) as connection:
-        made_by = connection.execute("SELECT owner FROM cache").fetchone()
-        if owner is None or made_by != (owner,):
-            return []
+    if owner is None:
+        return []
+    with closing(sqlite.connect(SCHEMA.path(folder, owner), mode="ro", wait=0.2)) as connection:
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
     return _shown([(word, _heading(title, content)) for word, title, content, *_ in rows])
 

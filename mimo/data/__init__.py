@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mimo import disk
 from mimo.frozen import NamedTuple
 
 TYPE_CHECKING = False
@@ -19,6 +20,11 @@ class Schema(NamedTuple):
     script: str
     """The statements that create the tables."""
 
-    def path(self, folder: Path) -> Path:
-        """Returns the path of the cache in a folder."""
-        return folder / f"{self.stem}-v{self.number}.db"
+    def path(self, folder: Path, owner: str = "") -> Path:
+        """Returns the path of the cache in a folder; `owner` is the user's secret.
+
+        A clone or an archive, whose author does not know the secret, can't contain this name.
+        """
+        name = f"{self.stem}-v{self.number}"
+        key = disk.hmac_sha256(owner.encode("utf-8", "surrogateescape"), name.encode())
+        return folder / f"{name}-{key.hex()[:16]}.db"

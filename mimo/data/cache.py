@@ -6,7 +6,10 @@ missing permissions, errors of the disk and bugs in a query remove nothing.
 
 The file's name has the number of its schema, so that versions of mind with different schemas use
 different files. The number follows a `v`, because versions up to 1.1 would take `index-14.db` for
-the 14th file of their own.
+the 14th file of their own. A value that only the user's mind can compute follows the number, so
+that a cache which came with a clone or an archive has another name. It is never opened, since
+SQLite obeys a file and those beside it: a journal may name any file for it to delete, and a view in
+the place of a table may be endless.
 """
 
 from __future__ import annotations
@@ -78,11 +81,11 @@ class Cache:
     ) -> None:
         """Takes the folder, None for a cache in memory. The first use opens the file, or makes it.
 
-        A file of another `owner`, as in a clone, is not used. `prepare` is called with each new
-        connection, to add functions.
+        `owner` is the user's secret, on which the file's name depends. `prepare` is called with
+        each new connection, to add functions.
         """
-        self.path = schema.path(folder) if folder else None
-        self._schema, self._owner, self._prepare = schema, owner, prepare
+        self.path = schema.path(folder, owner) if folder else None
+        self._schema, self._prepare = schema, prepare
         self._idle: list[tuple[int | None, Connection]] = []
         """Connections that no thread uses, each with the inode of its file."""
         self._memory: Connection | None = None
@@ -266,6 +269,10 @@ class Cache:
             inode = self._inode()
             with ExitStack() as failed:
                 try:
+                    # A cache has no journal, and SQLite removes a file that one names.
+                    journal = self.path.with_name(f"{self.path.name}-journal")
+                    if os.path.lexists(journal):
+                        _remove(journal)
                     # `rw`: a removed file must not be created again, empty.
                     connection = sqlite.connect(self.path, mode="rw", wait=disk.WAIT_SECONDS)
                     failed.callback(connection.close)
@@ -281,24 +288,25 @@ class Cache:
         raise AssertionError
 
     def _set_up(self, connection: Connection) -> None:
-        """Prepares a connection. Raises `sqlite3.DatabaseError`; `Misread` for another owner's."""
+        """Prepares a connection. Raises `sqlite3.DatabaseError`, and `Misread` without a mark."""
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-        mark = connection.execute("SELECT owner, identity FROM cache").fetchone()
-        owner, identity = mark or (None, None)
-        if owner != self._owner or not isinstance(identity, str):
-            raise Misread("it has another owner")
+        (identity,) = connection.execute("SELECT identity FROM cache").fetchone() or (None,)
+        if not isinstance(identity, str):
+            raise Misread("it has no identity")
         connection.identity = identity
+        if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+            # The file system can't have a log.
+            connection.execute("PRAGMA journal_mode = MEMORY")
         if self._prepare:
             self._prepare(connection)
 
     def _create(self, connection: Connection) -> None:
         """Creates the tables."""
-        script = f"BEGIN; {self._schema.script}; CREATE TABLE cache (owner, identity)"
+        script = f"BEGIN; {self._schema.script}; CREATE TABLE cache (identity)"
         connection.executescript(script)
-        mark = (self._owner, os.urandom(8).hex())
-        connection.execute("INSERT INTO cache VALUES (?, ?)", mark)
+        connection.execute("INSERT INTO cache VALUES (?)", (os.urandom(8).hex(),))
         connection.execute("COMMIT")
 
     def _replace(self, damaged: int | None) -> None:
@@ -314,6 +322,7 @@ class Cache:
                 return
             for path in sqlite.files_of(self.path):
                 _remove(path)
+            self._remove_others(self.path)
             draft = disk.temporary_name(self.path)
             try:
                 with closing(sqlite.connect(draft)) as connection:
@@ -324,22 +333,31 @@ class Cache:
                 for path in sqlite.files_of(draft):
                     path.unlink(missing_ok=True)
 
+    def _remove_others(self, own: Path) -> None:
+        """Removes the caches of earlier versions and other owners, and parts of an interrupted one.
+
+        They are not opened, and removed as far as possible.
+        """
+        import re
+        from shutil import rmtree
+
+        of_cache = rf"{self._schema.stem}-v(\d{{1,9}})(-[0-9a-f]{{16}})?\.db"
+        of_draft = rf"\{disk.TEMPORARY_PREFIX}.*\{disk.TEMPORARY_SUFFIX}"
+        others = re.compile(f"({of_cache}|{of_draft})(-wal|-shm|-journal)?")
+        for path in list(own.parent.iterdir()):
+            match = others.fullmatch(path.name)
+            if match is None or (match[3] and int(match[2]) > self._schema.number):
+                continue
+            with suppress(OSError):
+                path.unlink()
+            rmtree(path, ignore_errors=True)  # Only if it is a folder.
+
     def _inode(self) -> int | None:
         """Returns the inode of the file, None if it is missing or in memory."""
         try:
             return self.path.lstat().st_ino if self.path else None
         except FileNotFoundError:
             return None
-
-
-def remove_earlier(schema: Schema, folder: Path) -> None:
-    """Removes the caches that earlier versions of mind made, as far as possible."""
-    for path in folder.glob(f"{schema.stem}-v*.db"):
-        number = path.stem.rpartition("-v")[2]
-        if number.isdecimal() and int(number) < schema.number:
-            for file in sqlite.files_of(path):
-                with suppress(OSError):
-                    file.unlink(missing_ok=True)
 
 
 def _is_damage(error: BaseException) -> bool:

@@ -314,10 +314,7 @@ def open_cache(folder: Path | None, owner: str, approvals: Approvals) -> Cache:
 
 
 def remove_earlier(folder: Path) -> None:
-    """Removes the files of earlier versions of mind, as far as possible."""
-    from mimo.data import cache
-
-    cache.remove_earlier(SCHEMA, folder)
+    """Removes the files of versions of mind up to 1.1, as far as possible."""
     for path in folder.iterdir():
         if compiled(_EARLIER).fullmatch(path.name):
             with suppress(OSError):

@@ -79,6 +79,9 @@ CREATE TABLE kinds (
 )
 """It hardly ever changes: making all vectors again takes minutes."""
 
+_FILE = r"units-[0-9a-f]{16}\.usearch"
+"""The names of usearch files."""
+
 _FORMER = (
     r"(vectors|meanings)(-[1-9]\d*)?\.db(-journal|-wal|-shm)?|(vectors|meanings)-[\da-f]+\.rows"
 )
@@ -140,8 +143,8 @@ class Vectors:
         """Opens the vectors of a kind in `folder`, or in memory for None.
 
         `cache` is the opened file if another kind uses it already. Those of another model are
-        removed. `owner` is the user's secret: a file of another owner may have come with a clone,
-        and is not used. Raises `StorageFailed` if the folder can't be written.
+        removed. `owner` is the user's secret: files of another owner, which may have come with a
+        clone, are not opened. Raises `StorageFailed` if the folder can't be written.
         """
         self.folder, self.model = folder, model
         self.length = ENCODED_LENGTH if kind == "encoder" else LENGTH
@@ -455,7 +458,10 @@ def _stored(sql: Connection, kind: Kind) -> State | None:
     row = sql.execute(query, (kind,)).fetchone()
     if row and [*map(type, row)] != [*map(type, State(""))]:
         raise Misread("counts of other types")
-    return State(*row) if row else None
+    state = State(*row) if row else None
+    if state and state.file and not compiled(_FILE).fullmatch(state.file):
+        raise Misread("another name of a file")  # It will be removed.
+    return state
 
 
 def _record(sql: Connection, kind: Kind, state: State) -> None:

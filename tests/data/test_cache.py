@@ -18,9 +18,10 @@ import pytest
 
 from mimo import disk
 from mimo.data import Schema
-from mimo.data.cache import Cache, CacheBusy, CacheDamaged, remove_earlier
+from mimo.data.cache import Cache, CacheBusy, CacheDamaged
 from mimo.errors import Misread, StorageFailed
 from mimo.sqlite import Connection, files_of
+from tests.redteam.hostile import plant_journal
 
 SCHEMA = Schema("words", 3, "CREATE TABLE words (word TEXT PRIMARY KEY, length INTEGER NOT NULL)")
 
@@ -64,7 +65,7 @@ class opened_and_closed:  # noqa: N801 - a context manager
 
 def test_cache_keeps_what_was_written(folder: Path) -> None:
     assert words(opened(folder)) == ["milk", "tea"]
-    assert SCHEMA.path(folder).name == "words-v3.db"
+    assert [path.name for path in folder.glob("words-v3-*.db")] == [SCHEMA.path(folder, "me").name]
 
 
 def test_cache_in_memory_has_no_file() -> None:
@@ -89,17 +90,48 @@ def test_failed_write_changes_nothing(folder: Path) -> None:
 
 def test_other_schemas_and_later_files_stay(folder: Path) -> None:
     later, earlier = SCHEMA._replace(number=4), SCHEMA._replace(number=2)
-    for schema in (later, earlier):
-        put(opened(folder, schema=schema), f"of {schema.number}")
-    remove_earlier(SCHEMA, folder)
+    put(opened(folder, schema=earlier), "of 2")
     assert words(opened(folder)) == ["milk", "tea"]
-    assert words(opened(folder, schema=later)) == ["of 4"]
-    assert not earlier.path(folder).exists()
-
-
-def test_file_of_another_owner_is_not_used(folder: Path) -> None:
-    assert words(opened(folder, owner="you")) == []
+    put(opened(folder, schema=later), "of 4")
+    assert not earlier.path(folder, "me").exists()
     assert words(opened(folder)) == []
+    assert words(opened(folder, schema=later)) == ["of 4"]
+
+
+def test_file_of_another_owner_is_removed_unopened(folder: Path) -> None:
+    assert words(opened(folder, owner="you")) == []
+    assert [*folder.glob("words*.db")] == [SCHEMA.path(folder, "you")]
+
+
+@pytest.mark.attack("planted database deletes a file")
+@pytest.mark.parametrize("owner", ["me", "you", None])
+def test_journal_that_names_a_file_deletes_nothing(
+    folder: Path, tmp_path: Path, owner: str | None
+) -> None:
+    path = folder / "words-v3.db" if owner is None else SCHEMA.path(folder, owner)
+    if not path.exists():
+        path.write_bytes(SCHEMA.path(folder, "me").read_bytes())
+    plant_journal(path, deletes=(precious := tmp_path / "precious"))
+    with opened(folder).reading() as sql:
+        assert sql.execute("SELECT count(*) FROM words").fetchone() == (2,)
+    SCHEMA.path(folder, "me").unlink()
+
+    assert words(opened(folder)) == []
+
+    assert precious.read_text() == "precious"
+    names = {
+        path.name for path in folder.glob("words*") if path.suffix not in (".db-wal", ".db-shm")
+    }
+    assert names == {SCHEMA.path(folder, "me").name}
+
+
+def test_parts_of_an_interrupted_replacement_are_removed(folder: Path) -> None:
+    (folder / ".mind-7-abc.tmp").mkdir()
+    (folder / ".mind-7-abc.tmp" / "part").touch()
+    (folder / ".mind-8-abc.tmp-journal").touch()
+    SCHEMA.path(folder, "me").unlink()
+    opened(folder).close()
+    assert not [*folder.glob(".mind-*")]
 
 
 def cut(path: Path) -> None:
@@ -157,7 +189,7 @@ def test_damaged_file_is_replaced_by_an_empty_one(
     if not is_open:
         cache.close()
         cache = Cache(folder, SCHEMA, owner="me")
-    damage(SCHEMA.path(folder))
+    damage(SCHEMA.path(folder, "me"))
     assert words(cache) == []
     assert cache.identity != identity
     put(cache, "coffee")
@@ -165,7 +197,7 @@ def test_damaged_file_is_replaced_by_an_empty_one(
 
 
 def test_lost_column_is_noticed_by_the_write_that_needs_it(folder: Path) -> None:
-    lost_column(SCHEMA.path(folder))
+    lost_column(SCHEMA.path(folder, "me"))
     cache = opened(folder)
     put(cache, "coffee")
     assert words(cache) == ["coffee"]
@@ -174,7 +206,7 @@ def test_lost_column_is_noticed_by_the_write_that_needs_it(folder: Path) -> None
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
 @pytest.mark.parametrize("kind", ["noise", "folder", "link"])
 def test_damaged_log_never_fails_a_query(folder: Path, suffix: str, kind: str) -> None:
-    beside = SCHEMA.path(folder).with_name(SCHEMA.path(folder).name + suffix)
+    beside = SCHEMA.path(folder, "me").with_name(SCHEMA.path(folder, "me").name + suffix)
     elsewhere = folder / "elsewhere"
     elsewhere.write_bytes(b"of the user")
     if kind == "folder":
@@ -193,7 +225,7 @@ def test_damaged_log_never_fails_a_query(folder: Path, suffix: str, kind: str) -
 def test_removed_file_is_noticed(folder: Path) -> None:
     cache = opened(folder)
     assert words(cache) == ["milk", "tea"]
-    for path in files_of(SCHEMA.path(folder)):
+    for path in files_of(SCHEMA.path(folder, "me")):
         path.unlink(missing_ok=True)
     assert words(cache) == []
     shutil.rmtree(folder)
@@ -206,7 +238,7 @@ def test_replacement_by_another_process_is_noticed(folder: Path, tmp_path: Path)
     other = opened(tmp_path / "other")
     put(other, "coffee")
     other.close()
-    SCHEMA.path(tmp_path / "other").rename(SCHEMA.path(folder))
+    SCHEMA.path(tmp_path / "other", "me").rename(SCHEMA.path(folder, "me"))
     assert words(cache) == ["coffee"]
 
 
@@ -268,7 +300,7 @@ def test_mistake_in_sql_removes_nothing(folder: Path) -> None:
 
 @pytest.mark.parametrize("length", ["'three'", "x'03'"])
 def test_error_that_a_damaged_row_causes_counts_as_damage(folder: Path, length: str) -> None:
-    with closing(sqlite3.connect(SCHEMA.path(folder))) as connection, connection:
+    with closing(sqlite3.connect(SCHEMA.path(folder, "me"))) as connection, connection:
         connection.execute(f"UPDATE words SET length = {length}")
     lengths = []
 
@@ -282,7 +314,7 @@ def test_error_that_a_damaged_row_causes_counts_as_damage(folder: Path, length: 
 
 
 def test_error_that_a_damaged_table_causes_counts_as_damage(folder: Path) -> None:
-    path, orphan = SCHEMA.path(folder), "x" * 3_000
+    path, orphan = SCHEMA.path(folder, "me"), "x" * 3_000
     put(opened(folder), *(f"{number}{orphan}" for number in range(9)))
     Cache(folder, SCHEMA, owner="me").compact()
     with closing(sqlite3.connect(path)) as connection:  # A page that no table has.
@@ -357,7 +389,7 @@ def test_folder_that_cannot_be_written_removes_nothing(folder: Path) -> None:
 
 def test_threads_that_find_damage_at_once_replace_the_file_once(folder: Path) -> None:
     cache = opened(folder)
-    noise(SCHEMA.path(folder))
+    noise(SCHEMA.path(folder, "me"))
     start = Barrier(8)
     identities: list[str] = []
 
@@ -402,7 +434,9 @@ def test_compacted_file_has_no_removed_text(folder: Path) -> None:
     cache = opened(folder)
     cache.attempt(cache.writing, lambda sql: sql.execute("DELETE FROM words WHERE word = 'milk'"))
     cache.compact()
-    data = b"".join(path.read_bytes() for path in files_of(SCHEMA.path(folder)) if path.exists())
+    data = b"".join(
+        path.read_bytes() for path in files_of(SCHEMA.path(folder, "me")) if path.exists()
+    )
     assert b"milk" not in data
     assert b"tea" in data
 
@@ -411,5 +445,5 @@ def test_private_cache_is_closed_to_others(tmp_path: Path) -> None:
     folder = tmp_path / disk.STORE / ".index"
     (tmp_path / disk.STORE).mkdir()
     put(opened(folder), "tea")
-    for path in files_of(SCHEMA.path(folder)):
+    for path in files_of(SCHEMA.path(folder, "me")):
         assert not path.exists() or path.stat().st_mode & 0o077 == 0

@@ -120,7 +120,7 @@ def test_rows_that_mind_never_writes_are_damage(
     opened: Opened, tmp_path: Path, damage: str
 ) -> None:
     opened().put(some(0, 100))
-    with closing(sqlite3.connect(SCHEMA.path(tmp_path))) as sql, sql:
+    with closing(sqlite3.connect(SCHEMA.path(tmp_path, "me"))) as sql, sql:
         sql.execute(damage)
     vectors = opened()
     assert vectors.nearest(vector(5), 3) == []
@@ -159,14 +159,20 @@ def test_the_kinds_are_apart_in_one_file(opened: Opened, tmp_path: Path) -> None
         static.prune([name(2)])
         assert encoder.count() == 0
     assert static.all() == some(2, 3)
-    assert [path.name for path in tmp_path.glob("*.db")] == [SCHEMA.path(tmp_path).name]
+    assert [path.name for path in tmp_path.glob("*.db")] == [SCHEMA.path(tmp_path, "me").name]
 
 
 def test_files_of_earlier_versions_are_removed_and_of_later_ones_left(
     opened: Opened, tmp_path: Path
 ) -> None:
-    earlier = ("vectors.db", "vectors-3.db-wal", "meanings.db", "meanings-0a1b.rows")
-    later = ("vectors-v9.db", "index.db", "notes.rows")
+    earlier = (
+        "vectors.db",
+        "vectors-v1.db",
+        "vectors-3.db-wal",
+        "meanings.db",
+        "meanings-0a1b.rows",
+    )
+    later = ("vectors-v9-0123456789abcdef.db", "index.db", "notes.rows")
     for file in (*earlier, *later):
         (tmp_path / file).touch()
     opened()
@@ -352,7 +358,7 @@ class AnyChange(RuleBasedStateMachine):
 
     @rule(kind=st.sampled_from(["removed", "noise", "cut", "empty", "tables"]))
     def damage_database(self, kind: str) -> None:
-        path = SCHEMA.path(self.path)
+        path = SCHEMA.path(self.path, "me")
         if kind == "tables":
             with closing(sqlite3.connect(path)) as sql:
                 sql.executescript("DROP TABLE IF EXISTS static")
@@ -386,7 +392,7 @@ def test_a_search_makes_lost_vectors_again(folder: Path, change_of: Make) -> Non
             index.apply(changes, now_ns=1)
             query = (index._embedder and index._embedder.encode("w7 tea")) or b""
             expected = index._vectors and index._vectors.nearest(query, 5)
-        path = SCHEMA.path(folder)
+        path = SCHEMA.path(folder, "me")
         path.unlink() if damage is None else path.write_bytes(damage)
         with closing(Index.open(folder, HashEmbedder())) as index:
             index.begin()
@@ -427,7 +433,7 @@ def test_a_search_does_not_wait_for_a_writer(
         return writing(wait)
 
     monkeypatch.setattr(vectors.cache, "writing", noted)
-    with closing(sqlite3.connect(SCHEMA.path(tmp_path), isolation_level=None)) as sql:
+    with closing(sqlite3.connect(SCHEMA.path(tmp_path, "me"), isolation_level=None)) as sql:
         sql.execute("BEGIN IMMEDIATE")
         assert_right(vectors, some(0, 100))
         assert waits

@@ -22,7 +22,6 @@ from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.failures import failure
 from mimo.guard.policy import Call, Operation
 from mimo.index.index import Index
-from mimo.index.schema import SCHEMA
 from mimo.memory.model import Kind
 from mimo.memory_tool import MemoryTool
 from mimo.mind import Mind
@@ -561,7 +560,8 @@ def test_purge_reports_that_another_process_reads_the_index(
     id_ = added(mind, "Swordfish opens the door")
     assert run(mind, "search", query="swordfish").results
     monkeypatch.setattr(disk, "WAIT_SECONDS", 0.01)
-    with closing(sqlite3.connect(SCHEMA.path(mind.index_folder))) as reader:
+    (path,) = mind.index_folder.glob("index-v*.db")
+    with closing(sqlite3.connect(path)) as reader:
         reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM memories").fetchone() == (1,)
         notice = run(mind, "rm", id=id_, purge=True).notice

@@ -25,7 +25,6 @@ from mimo.errors import (
 )
 from mimo.features.review.actions import keys_of
 from mimo.index.rows import Found, Hit, Newer
-from mimo.index.schema import SCHEMA
 from mimo.mind import Mind
 from mimo.operations import across, finding, lookup
 from mimo.store import projects
@@ -303,7 +302,7 @@ class TestSearch:
         run(mind, "add", content="Tea is green here")
         add(mind, "Always use pnpm")
         mind.close()
-        index = SCHEMA.path(mind.home / "memories" / ".mind" / ".index")
+        (index,) = (mind.home / "memories" / ".mind" / ".index").glob("index-v*.db")
         index.write_bytes(b"not a database")
 
         assert titles(mind.reopened(), "green tea") == [("Tea is green here", None)]

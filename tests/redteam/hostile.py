@@ -1,5 +1,8 @@
 """Small files that have stopped programs: bytes for every place that mind reads."""
 
+import os
+from pathlib import Path
+
 DEEP = 3_000
 
 FILES: dict[str, bytes] = {
@@ -105,3 +108,16 @@ FILES: dict[str, bytes] = {
     "SQLite header": b"SQLite format 3\0" + b"\xff" * 200,
     "short SQLite header": b"SQLite format 3\0",
 }
+
+
+def plant_journal(database: Path, *, deletes: Path) -> None:
+    """Creates a file, and a journal of a database for which SQLite would delete that file."""
+    deletes.write_text("precious")
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(deletes)
+    pages = database.stat().st_size // 4096
+    numbers = (0, 1234, pages, 512, 4096)
+    header = magic + b"".join(number.to_bytes(4, "big") for number in numbers)
+    last = [(0x40000000 // 4096 + 1).to_bytes(4, "big"), name]
+    last += [number.to_bytes(4, "big") for number in (len(name), sum(name))]
+    journal = database.with_name(f"{database.name}-journal")
+    journal.write_bytes(header.ljust(512, b"\0") + b"".join(last) + magic)

@@ -20,6 +20,8 @@ from mimo.features.hooks.related import Prompt
 from mimo.index import vectors
 from mimo.index.schema import SCHEMA
 from mimo.memory import codec, log, sources
+from mimo.sqlite import files_of
+from mimo.store.projects import known_owner
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 
@@ -117,6 +119,13 @@ def world(used: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MIND_HOME", str(used / "home"))
     monkeypatch.chdir(used / "shop")
     return used
+
+
+CACHES = (SCHEMA, vectors.SCHEMA)
+
+
+def owner(world: Path) -> str:
+    return known_owner(world / "home") or ""
 
 
 def run(*words: str) -> None:
@@ -262,8 +271,8 @@ def test_no_prompt_takes_long_to_weigh() -> None:
         "shop/.mind/.local/audit.jsonl",
         "shop/.mind/.local/lock",
         "shop/.mind/.local/events.jsonl",
-        f"shop/.mind/.index/{SCHEMA.path(Path()).name}",
-        f"shop/.mind/.index/{vectors.SCHEMA.path(Path()).name}",
+        "shop/.mind/.index/{tables}",
+        "shop/.mind/.index/{vectors}",
         "shop/.mind/MEMORY.md",
         "shop/.mind/config.toml",
         "shop/.mind/policy.yaml",
@@ -279,7 +288,8 @@ def test_no_prompt_takes_long_to_weigh() -> None:
 def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
     world: Path, place: str, faults: list[str]
 ) -> None:
-    path = world / place
+    names = [schema.path(Path(), owner(world)).name for schema in CACHES]
+    path = world / place.format(tables=names[0], vectors=names[1])
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -292,10 +302,11 @@ def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
 def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(
     world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in (SCHEMA.path(Path()).name, vectors.SCHEMA.path(Path()).name):
-        for path in (world / "shop" / ".mind" / ".index").glob(f"{name}*"):
-            path.unlink()
-        os.mkfifo(world / "shop" / ".mind" / ".index" / name)
+    for schema in CACHES:
+        path = schema.path(world / "shop" / ".mind" / ".index", owner(world))
+        for file in files_of(path):
+            file.unlink(missing_ok=True)
+        os.mkfifo(path)
     capsys.readouterr()
 
     assert main(["search", "limit"]) == 0

@@ -81,7 +81,7 @@ def test_answer_while_another_process_fills_a_damaged_index_reports_what_is_miss
     filled: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refresh, "_FEW", 5)
-    SCHEMA.path(filled.index_folder).write_bytes(b"damaged" * 1000)
+    SCHEMA.path(filled.index_folder, filled.index._owner).write_bytes(b"damaged" * 1000)
     other = Index.open(filled.index_folder, filled.embedder, filled.index._owner)
     records = filled.store.read(".mind/facts/n0.md")
     assert isinstance(records, tuple)
@@ -145,8 +145,9 @@ def test_interrupted_first_index_keeps_what_is_done(
 )
 def test_change_of_a_row_that_is_shown_is_noticed(filled: Mind, damage: str) -> None:
     before = search(filled, "tea").results
+    path = SCHEMA.path(filled.index_folder, filled.index._owner)
     filled.close()
-    with closing(sqlite3.connect(SCHEMA.path(filled.index_folder))) as sql, sql:
+    with closing(sqlite3.connect(path)) as sql, sql:
         sql.execute(damage)
 
     assert search(filled.reopened(), "tea").results == before

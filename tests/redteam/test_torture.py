@@ -91,6 +91,7 @@ from contextlib import closing
 from pathlib import Path
 from mimo.guard.chain import link_of
 from mimo.index.schema import SCHEMA, Approvals, open_cache
+from mimo.store.projects import known_owner
 from tests.bench.torture.commands import COMMANDS, prepared
 from tests.bench.torture.examination import examined, lost, warm
 from tests.bench.torture.scratch import Scratch
@@ -107,10 +108,9 @@ scratch.save("whole")
 whole = scratch.contents().without_index
 (log,) = (path for path in (scratch.project / ".mind").rglob("*.jsonl") if "audit" in str(path))
 (note,) = (scratch.project / ".mind").rglob(f"*{scratch.ids['fact']}*.md")
-database = SCHEMA.path(scratch.project / ".mind/.index")
+owner = known_owner(scratch.home / ".mind")
+database = SCHEMA.path(scratch.project / ".mind/.index", owner)
 kept = database.read_bytes()
-with closing(sqlite3.connect(database)) as sql:
-    ((owner,),) = sql.execute("SELECT owner FROM cache")
 (journal,) = scratch.project.rglob("journal.jsonl")
 inbox = journal.with_name("inbox.jsonl")
 entry = sorted((scratch.project / ".mind/.local/trash").iterdir())[-1]

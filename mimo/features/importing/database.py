@@ -180,6 +180,10 @@ def _copy_aside(path: Path, wait: float) -> sqlite3.Connection:
         for suffix in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
                 copyfile(_beside(path, suffix), Path(folder, f"copy.db{suffix}"))
+        with suppress(FileNotFoundError), Path(folder, "copy.db-journal").open("r+b") as journal:
+            # A journal ends with the name of a file that SQLite removes, unless a byte follows.
+            journal.seek(0, os.SEEK_END)
+            journal.write(b"\0")
         if before != _state(path):
             raise StorageFailed(f"`{path}` is being written", hint="close MAMA, then try again")
         return _backup(Path(folder, "copy.db"), "mode=rw", wait)

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mimo.index.schema import SCHEMA
+from mimo.store.projects import known_owner
 from tests.bench.soak.clients import MIND
 from tests.bench.soak.process import cost, ended, until
 from tests.bench.soak.runs import PARTS, Part, fill, growth, heads, part, project, row
@@ -63,9 +64,15 @@ class Project:
         self._since = 0.0
         self._changes = 0
 
+    @property
+    def index(self) -> Path:
+        """Returns the file of the index."""
+        owner = known_owner(self.root.parent / "home") or ""
+        return SCHEMA.path(self.root / ".mind" / ".index", owner)
+
     def open(self) -> None:
         """Opens the index for reading only."""
-        file = SCHEMA.path(self.root / ".mind" / ".index")
+        file = self.index
         self._index = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, isolation_level=None)
 
     def close(self) -> None:
@@ -227,8 +234,7 @@ class Soak:
         self._await_watched(roots)
         time.sleep(CALM_SECONDS)
         for each in self._projects:
-            file = SCHEMA.path(each.root / ".mind" / ".index")
-            until(file.exists, 90, "the daemon indexes each project")
+            until(lambda: each.index.exists(), 90, "the daemon indexes each project")  # noqa: B023, PLW0108
             each.open()
             until(lambda: not each.differences(), 90, "the first index")  # noqa: B023
 

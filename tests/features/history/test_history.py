@@ -10,7 +10,6 @@ from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.reading import list_, show
-from mimo.index.schema import SCHEMA
 from mimo.memory.chunking import Strategy
 from mimo.memory.ids import handle_of
 from mimo.memory.model import Kind, Link, Outcome
@@ -102,7 +101,7 @@ def test_names_that_are_not_utf8_break_no_command(story, project, mind):
     for at in (None, "HEAD"):
         listed = list_(mind, at=at)
         assert (len(listed.memories), listed.unreadable) == (2, 3)
-    assert [*mind.index_folder.glob("index*.db")] == [SCHEMA.path(mind.index_folder)]
+    assert [*mind.index_folder.glob("index*.db")] == [mind.index._tables.path]
 
 
 def test_log_of_a_memory_omits_other_commits(story, mind):

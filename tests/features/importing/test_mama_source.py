@@ -11,6 +11,7 @@ from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.features.importing import database
 from tests import mama_databases
 from tests.mama_databases import decision
+from tests.redteam.hostile import plant_journal
 
 TABLES = ("decisions", "checkpoints", "sessions", "error_patterns", "decision_edges")
 
@@ -138,6 +139,15 @@ class TestLeavingNoTrace:
         assert ids(database.snapshot(left / "m.db", TABLES)) == ["a"]
 
         assert contents(left) == before
+
+    @pytest.mark.attack("planted database obeyed")
+    def test_journal_that_names_a_file_deletes_nothing(self, tmp_path):
+        path = mama_databases.make(tmp_path / "old" / "m.db", wal=False, decisions=[decision("a")])
+        plant_journal(path, deletes=(precious := tmp_path / "precious"))
+
+        assert ids(database.snapshot(path, TABLES)) == ["a"]
+
+        assert precious.read_text() == "precious"
 
     def test_a_database_in_a_read_only_folder_is_read(self, source, monkeypatch):
         with sqlite3.connect(source) as other:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
@@ -17,6 +19,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from mimo.errors import Invalid
 from mimo.index.cosine import cosines
+from mimo.index.embedding import own
 from mimo.index.embedding.own import FolderEncoder, Options, ServerEncoder, open_encoder, spread
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnop"]
@@ -176,6 +179,8 @@ def test_a_text_of_any_length_is_cut(folder):
     [
         ("modules.json", None),
         ("modules.json", "{"),
+        ("modules.json", "{}"),
+        ("modules.json", "[1]"),
         (
             "modules.json",
             '[{"path": "", "type": "x.Transformer"}, {"path": "2", "type": "x.Dense"}]',
@@ -273,6 +278,11 @@ def test_a_server_is_asked_in_batches_with_prefixes(server):
         (200, '{"data": [{"index": 0, "embedding": [NaN, 1]}]}'),
         (200, '{"data": [{"index": 0, "embedding": [1, 2, 3, 4, 5]}]}'),
         (200, "[" * 100_000),
+        (200, '{"data": [{"index": 1e999, "embedding": [1, 2, 3, 4, 5, 6, 7, 8]}]}'),
+        (200, f'{{"data": [{{"index": 0, "embedding": [{"9" * 400}]}}]}}'),
+        (200, f'{{"data": [{{"index": {"9" * 400}, "embedding": [{"9" * 400}]}}]}}'),
+        (200, f'{{"data": [{{"index": 0, "embedding": [{"1," * 9_000}1]}}]}}'),
+        (200, '{"data": [{"index": 0, "embedding": []}]}'),
     ],
 )
 def test_an_answer_without_vectors_is_an_error_that_names_the_server(server, answer):
@@ -298,6 +308,45 @@ def test_vectors_of_any_shape_keep_their_cosines(server, dims, largest):
 
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     assert cosines(first, others, 381) == pytest.approx((units[1:] @ units[0]).tolist(), abs=0.01)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 3e38, 1e300])
+def test_length_of_a_vector_does_not_matter(server, scale):
+    rows = np.random.default_rng(3).normal(size=(2, 64))
+    vectors = []
+    for factor in (1.0, scale):
+        data = [{"index": n, "embedding": list(row * factor)} for n, row in enumerate(rows)]
+        server.answer = 200, json.dumps({"data": data})
+        vectors.append(ServerEncoder(Options(server.url)).encode_many(["a", "b"]))
+    assert vectors[1] == (vectors[0] if scale > 1e-30 else [b"", b""])
+
+
+@pytest.mark.attack("slow server holds a search")
+@pytest.mark.parametrize("start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b""])
+def test_answer_that_comes_byte_after_byte_ends_with_the_deadline(monkeypatch, start):
+    monkeypatch.setattr(own, "_QUERY_SECONDS", 0.3)
+    has_ended = threading.Event()
+
+    def drip(listening):
+        with listening.accept()[0] as client, suppress(OSError):
+            client.sendall(start)
+            while not has_ended.wait(0.02):
+                client.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=drip, args=(listening,))
+        thread.start()
+        encoder = ServerEncoder(Options(f"http://127.0.0.1:{listening.getsockname()[1]}/v1"))
+        (limit := threading.Timer(30, has_ended.set)).start()
+        try:
+            with pytest.raises(Invalid, match=r"gives no answer \(in 0.3 s\)"):
+                encoder.encode("a")
+            assert not has_ended.is_set()
+        finally:
+            limit.cancel()
+            has_ended.set()
+            thread.join()
 
 
 def test_a_server_that_does_not_run_is_an_error_that_names_it():

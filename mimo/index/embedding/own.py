@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -35,6 +39,12 @@ _MOST_ANSWER = 64 * 1024 * 1024
 
 _LEAST_DIMS = 128
 """The least length of a vector: a number of a shorter one may not fit into a byte."""
+
+_SMALLEST = 1e-30
+"""Vectors whose numbers are all smaller count as empty."""
+
+_MOST_DIMS = 8_192
+"""The greatest length of a server's vector."""
 
 _TYPES = ("bert", "xlm-roberta", "roberta")
 _MOST_TOKENS = 512
@@ -100,7 +110,9 @@ class FolderEncoder:
             raise self._invalid("is not a folder" if self._folder.exists() else "does not exist")
         if not (self._folder / "modules.json").exists():
             raise self._invalid("has no modules.json: it is not a sentence-transformers folder")
-        modules = self._read("modules.json")
+        modules = self._read("modules.json", of=list)
+        if not all(isinstance(each, dict) for each in modules):
+            raise self._invalid("has a modules.json of another form")
         paths = {str(each.get("type")).rpartition(".")[2]: each.get("path") for each in modules}
         if "Transformer" not in paths or paths.keys() - {"Transformer", "Pooling", "Normalize"}:
             raise self._invalid("is not a folder of a transformer with pooling alone")
@@ -170,12 +182,16 @@ class FolderEncoder:
         network = Network(table.__getitem__, positions, norm, layers, heads=heads, epsilon=epsilon)
         return network, tokenizer
 
-    def _read(self, *names: str) -> Any:
+    def _read(self, *names: str, of: type = dict) -> Any:
+        """Returns the content of a file of JSON, which is of a type. Raises `Invalid`."""
         self._files.append(Path(self._folder, *names))
         try:
-            return loads(self._files[-1].read_bytes())
+            value = loads(disk.read(self._files[-1], follow=True))
         except (OSError, ValueError) as error:
             raise self._invalid(f"can't be read ({error})") from error
+        if not isinstance(value, of):
+            raise self._invalid(f"has a {names[-1]} of another form")
+        return value
 
     def _invalid(self, reason: str) -> Invalid:
         return Invalid(f"embedding.encoder: `{self._options.place}` {reason}", hint=_HINT)
@@ -203,6 +219,12 @@ def _layer(arrays: dict[str, Array], number: int, config: dict[str, Any]) -> Lay
 
 def _pair(arrays: dict[str, Array], name: str) -> tuple[Array, Array]:
     return arrays[f"{name}.weight"], arrays[f"{name}.bias"]
+
+
+def _shut(opened: socket.socket) -> None:
+    """Ends a connection, so that a thread that is reading from it goes on."""
+    with suppress(OSError):
+        socket.socket.shutdown(opened, socket.SHUT_RDWR)
 
 
 class ServerEncoder:
@@ -258,31 +280,57 @@ class ServerEncoder:
                 raise self._invalid(f"answered with status {status}")
             listed = loads(body)["data"]
             ordered = sorted(listed, key=lambda each: int(each["index"]))
-            rows: Array = np.array([each["embedding"] for each in ordered], "f4")
+            rows = np.array([each["embedding"] for each in ordered], "f8")
         except (OSError, HTTPException) as error:
             raise self._invalid(
                 f"gives no answer ({str(error) or type(error).__name__})"
             ) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise self._invalid("gives no vectors") from error
         if rows.ndim != 2 or len(rows) != len(texts) or not np.isfinite(rows).all():
             raise self._invalid("gives no vectors")
+        if not 0 < rows.shape[1] <= _MOST_DIMS:
+            raise self._invalid(f"gives vectors of {rows.shape[1]:,} numbers")
         self._dims = self._dims or rows.shape[1]
         if rows.shape[1] != self._dims:
             raise self._invalid(f"gives {rows.shape[1]} numbers instead of {self._dims}")
-        return rows
+        # Only directions count, and squares of large numbers would overflow.
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        return np.asarray(rows / np.where(largest > _SMALLEST, largest, 1), "f4")
 
     def _post(self, body: bytes, seconds: float) -> tuple[int, bytes]:
+        """Returns the status and the body of the answer to a request.
+
+        Raises `OSError`, also if the answer is not complete in time, and `HTTPException`.
+        """
+        deadline = time.monotonic() + seconds
         address = self._address
         kind = HTTPSConnection if address.scheme == "https" else HTTPConnection
         connection = kind(address.hostname or "", address.port, timeout=seconds)
+        try:
+            connection.connect()
+            # The timeout is that of each step, and a server may send byte after byte.
+            ending = Timer(deadline - time.monotonic(), _shut, (connection.sock,))
+            ending.daemon = True
+            ending.start()
+        except BaseException:
+            connection.close()
+            raise
         try:
             path = address.path.rstrip("/")
             path += "" if path.endswith("/embeddings") else "/embeddings"
             connection.request("POST", path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()
-            return response.status, response.read(_MOST_ANSWER)
+            answer = response.status, response.read(_MOST_ANSWER)
+            if time.monotonic() < deadline:  # Else the body may have been cut.
+                return answer
+            raise TimeoutError
+        except (OSError, HTTPException) as error:
+            if time.monotonic() < deadline:
+                raise
+            raise TimeoutError(f"in {seconds:g} s") from error
         finally:
+            ending.cancel()
             connection.close()
 
     def _invalid(self, reason: str) -> Invalid:

@@ -591,9 +591,9 @@ def refusal(path: Path, status: os.stat_result, *, hint: str) -> Untrusted:
 class Patience:
     """The time that one command may still wait."""
 
-    def __init__(self) -> None:
-        """Starts with the full time."""
-        self._left = WAIT_SECONDS
+    def __init__(self, most: float) -> None:
+        """Starts with the full time, in seconds."""
+        self.most = self._left = most
         self._since = time.monotonic()
         self.held = set[Path]()
         """Databases on which all of the time was spent, until it is given back."""
@@ -601,7 +601,7 @@ class Patience:
     @property
     def left(self) -> float:
         """Returns the seconds that the command may wait now; time spent working is added back."""
-        return min(WAIT_SECONDS, self._left + time.monotonic() - self._since)
+        return min(self.most, self._left + time.monotonic() - self._since)
 
     def end(self, path: Path) -> None:
         """Counts the full time as spent on a database."""
@@ -611,7 +611,7 @@ class Patience:
     def count(self, seconds: float) -> None:
         """Counts the last seconds as waiting."""
         now = time.monotonic()
-        left = min(WAIT_SECONDS, self._left + now - seconds - self._since)
+        left = min(self.most, self._left + now - seconds - self._since)
         self._left, self._since = max(0.0, left - seconds), now
 
     @contextmanager
@@ -628,9 +628,13 @@ _CURRENT: ContextVar[Patience | None] = ContextVar("_CURRENT", default=None)
 
 
 @contextmanager
-def shared() -> Iterator[None]:
-    """Gives all waits of the block one limit; an inner block shares the limit of the outer one."""
-    token = _CURRENT.set(_CURRENT.get() or Patience())
+def shared(most: float | None = None) -> Iterator[None]:
+    """Gives all waits of the block one limit, in seconds, by default `WAIT_SECONDS`.
+
+    An inner block shares the limit of the outer one.
+    """
+    limit = WAIT_SECONDS if most is None else most
+    token = _CURRENT.set(_CURRENT.get() or Patience(limit))
     try:
         yield
     finally:
@@ -639,7 +643,7 @@ def shared() -> Iterator[None]:
 
 def current() -> Patience:
     """Returns the patience of the running command; outside of a command, a new one."""
-    return _CURRENT.get() or Patience()
+    return _CURRENT.get() or Patience(WAIT_SECONDS)
 
 
 def busy(path: Path, pid: int | None = None) -> StorageFailed:

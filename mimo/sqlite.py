@@ -105,7 +105,7 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> Connect
     and `sqlite3.DatabaseError`.
     """
     patience = disk.current()
-    if path in patience.held and patience.left < WAIT_SECONDS:
+    if path in patience.held and patience.left < patience.most:
         raise _held(path)
     name = ":memory:"
     if path is not None:

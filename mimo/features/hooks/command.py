@@ -17,7 +17,7 @@ from pathlib import Path
 from select import select
 
 from mimo.data.loads import loads
-from mimo.disk import home_of, system_clock
+from mimo.disk import home_of, shared, system_clock
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1024 * 1024
 MAX_SECONDS = 1.0
+WAIT_SECONDS = 1.0
+"""The time that a hook waits for other processes in all; clients end one after 5 s or more."""
 _VARIABLES = {"COPILOT_PROJECT_DIR": "copilot", "GEMINI_PROJECT_DIR": "gemini"}
 """Variables that a client sets for its hooks, and its name."""
 
@@ -36,7 +38,8 @@ _VARIABLES = {"COPILOT_PROJECT_DIR": "copilot", "GEMINI_PROJECT_DIR": "gemini"}
 def main(argv: Sequence[str]) -> int:
     """Answers the event that a client sends on standard input; returns 0."""
     try:
-        answer = respond(_read(0), argv[0] if argv else "", os.environ)
+        with shared(WAIT_SECONDS):
+            answer = respond(_read(0), argv[0] if argv else "", os.environ)
         if answer is not None:
             _print(answer)
     except BaseException as error:  # noqa: BLE001 - see above

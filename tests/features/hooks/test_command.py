@@ -2,18 +2,21 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mimo.features.hooks import exposure, scene
+from mimo.features.hooks import command, exposure, scene
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
+from mimo.sqlite import Connection
 
 ROOT = Path(__file__).parents[3]
 
@@ -231,6 +234,30 @@ def test_unreadable_settings_are_not_an_error(filled: Mind, project: Path) -> No
     done = run(payload(project, "SessionStart", source="startup"), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
     assert list(json.loads(done.stdout)) == ["systemMessage"]
+
+
+@pytest.mark.attack("a lock delays a hook")
+def test_hook_waits_for_locked_approvals_only_as_long_as_a_hook_may(
+    filled: Mind, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wait is shortened to what is left, and none is left after the first."""
+    monkeypatch.setattr(command, "WAIT_SECONDS", 0.05)
+    waits: list[float] = []
+    waiting = Connection.waiting
+
+    def noted(connection: Connection, seconds: float) -> AbstractContextManager[None]:
+        waits.append(seconds)
+        return waiting(connection, seconds)
+
+    monkeypatch.setattr(Connection, "waiting", noted)
+    data = payload(project, "UserPromptSubmit", prompt="use JWT for auth?")
+    monkeypatch.setattr(command, "_read", lambda _: data)
+    monkeypatch.setenv("MIND_HOME", str(filled.home))
+    filled.close()
+    with closing(sqlite3.connect(filled.home / "trust.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert command.main(["claude-code"]) == 0
+    assert 0.0 < max(waits) <= 0.05
 
 
 def test_a_damaged_index_gives_no_notes(filled: Mind, project: Path) -> None:

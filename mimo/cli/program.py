@@ -21,6 +21,9 @@ from mimo.errors import Invalid, StorageFailed
 from mimo.rendering import is_terminal
 from mimo.text.clean import one_line
 
+_BOUNDS = {"--since": "--from", "--after": "--from", "--until": "--to", "--before": "--to"}
+"""Options of git that limit the time, and ours."""
+
 SUMMARY = """Long-term memory for coding agents and the people who work with them
 
 Memories are Markdown files under .mind/ in your project. You and your agents find them by meaning
@@ -67,7 +70,9 @@ def usage(error: click.ClickException) -> Invalid:
     if isinstance(error, click.NoSuchOption):
         message = f"`{error.option_name}` is not an option of `{program}`"
         options = [option for option in error.possibilities or () if option != "--help"]
-        near = nearest(error.option_name, options)
+        bound = _BOUNDS.get(error.option_name, "")
+        accepted = {name for param in (ctx.command.params if ctx else ()) for name in param.opts}
+        near = [bound] if bound in accepted else nearest(error.option_name, options)
         if near:
             hint = f"did you mean `{near[0]}`? {hint}"
         elif ctx and any(isinstance(param, click.Argument) for param in ctx.command.params):

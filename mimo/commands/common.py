@@ -166,6 +166,10 @@ def file_of(mind: Mind, path: str) -> str:
     return str(mind.project.root / path) if mind.is_users else path
 
 
+NONE_PASSES = "no memory passes the filters"
+"""The notice of an empty answer whose filters are the reason."""
+
+
 def narrowed(
     mind: Mind,
     *,

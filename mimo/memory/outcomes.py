@@ -138,6 +138,10 @@ def reason(memory: Memory) -> str | None:
     return f"{match[1] or ''}\n{continued}".strip() or None
 
 
+FAILED_BEFORE = "FAILED, do not repeat it"
+"""The warning about a decision that failed without a known reason."""
+
+
 def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:
     """Returns the warning about a memory: it failed, or branches disagree about it.
 
@@ -146,7 +150,7 @@ def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:
     warnings = []
     if memory.outcome is Outcome.FAILED:
         why = reason(memory)
-        warnings.append(f"FAILED, do not repeat it: {why}" if why else "FAILED, do not repeat it")
+        warnings.append(f"{FAILED_BEFORE}: {why}" if why else FAILED_BEFORE)
     if memory.competing:
         names = ", ".join(dict.fromkeys(version.field for version in memory.competing))
         warnings.append(f"branches disagree on {names}; its file has both versions")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -27,6 +27,7 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.disk import system_clock
 from mimo.memory.model import Kind, Outcome
+from mimo.memory.outcomes import FAILED_BEFORE
 from mimo.rendering import (
     Part,
     PlainScreen,
@@ -363,6 +364,12 @@ def row_labels(row: object, *, brief: bool = False) -> list[Part]:
         closed = closed_as(getattr(row, "type", Kind.ISSUE), status)
     given = {n: getattr(row, n) for n in names if hasattr(row, n)}
     return labels(closed=closed, brief=brief, **given)
+
+
+def row_warnings(row: object, *others: str | None) -> Iterator[str]:
+    """Yields the warnings about a memory and the others, without one that its label states."""
+    warning = getattr(row, "warning", None)
+    yield from filter(None, (None if warning == FAILED_BEFORE else warning, *others))
 
 
 def idents(ids: Sequence[str]) -> list[Part]:

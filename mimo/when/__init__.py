@@ -54,7 +54,7 @@ def interval(expression: str, *, now: datetime) -> Interval:
         expression,
         lambda words: (named := grammar.whole(words, now) if words else None) and in_utc(named),
         "is not a time that is understood",
-        f"say it like {EXAMPLES}, or give `from_date` and `to_date`",
+        f"say it like {EXAMPLES} (English and Korean are read), or give `from_date` and `to_date`",
     )
 
 

@@ -41,7 +41,7 @@ IN_A_YEAR = rf"{_PART_OF_YEAR}|\d{{4}}[-/.]\d.*|\d{{8}}"
 """A word that names a part of a year, with the year or without it."""
 ISO_DAY = r"(\d{4})(?:[-/]|\. ?)(\d{1,2})(?:[-/]|\. ?)(\d{1,2})\.?"
 _PERIODS = ("week", "month", "quarter", "year")
-_PLACES = {"h1": 0, "h2": 1, "last": 0} | {
+_PLACES = {"h1": 0, "h2": 1, "early": 0, "mid": 1, "late": 2, "last": 0} | {
     name: number
     for number, names in enumerate(["first 1st", "second 2nd", "third 3rd", "fourth 4th"])
     for name in names.split()
@@ -202,14 +202,16 @@ def _part_of(around: Span, word: str, now: datetime) -> Span | None:
 
 
 def piece_of(words: Words, now: datetime) -> Span | None:
-    """Returns days of a period: `first week of november`, `last 3 days of october`.
+    """Returns days of a period: `first week of november`, `last 3 days of october`, `mid october`.
 
-    The first week of a month is its first 7 days, and its first half 15 days.
+    The first week of a month is its first 7 days, its first half 15 days, and `early` 10 days.
     """
     least, most = 7 * DAY, 366 * DAY
     match words:
         case ("h1" | "h2" as place, *rest):
             length, least, most = 15 * DAY, 28 * DAY, 31 * DAY
+        case ("early" | "mid" | "late" as place, *rest):
+            length, least, most = 10 * DAY, 28 * DAY, 31 * DAY
         case ("first" | "1st" | "last" as place, count, "day" | "week" as unit, *rest) if (
             count.isdecimal() and 0 < len(count) < 4
         ):
@@ -222,7 +224,7 @@ def piece_of(words: Words, now: datetime) -> Span | None:
     if around is None or not least <= around.until - around.since <= most:
         return None
     since = around.since + _PLACES[place] * length
-    until = around.until if place == "h2" else since + length
+    until = around.until if place in ("h2", "late") else since + length
     if place == "last":
         since, until = around.until - length, around.until
     if not length or since < around.since or until > around.until:

@@ -621,6 +621,8 @@ def _count_from(words: Words, now: datetime) -> _Count | None:
     if relation == "ago":
         if len(other := (*left, *right)) != 1 or other[0] not in _COUNTED:
             return None
+        if other[0] in WEEKDAYS:  # parsedatetime ignores one in front: `monday 2 weeks ago`.
+            left, right = (), other
         return _Count(" ".join((*left, count, "ago", *right)), midnight(now), -length, _SHIFT)
     if left or (day := _day(right, now)) is None:
         return None

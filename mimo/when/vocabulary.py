@@ -65,6 +65,7 @@ _OTHER_WORDS = {
     "less": "under most fewer",
     "and": "or",
     "start": "beginning",
+    "mid": "middle",
     "onward": "onwards forward",
 }
 

@@ -515,6 +515,13 @@ yesterday 3pm two weeks ago | 2026-11-05T15:00 | 2026-11-05T16:00
 a week ago yesterday | 2026-11-12 | 2026-11-13
 two weeks ago monday at 9am | 2026-11-02T09:00 | 2026-11-02T10:00
 friday two weeks ago | 2026-11-06 | 2026-11-07
+monday two weeks ago | 2026-11-02 | 2026-11-03
+monday 3pm two weeks ago | 2026-11-02T15:00 | 2026-11-02T16:00
+early october | 2026-10-01 | 2026-10-11
+mid october | 2026-10-11 | 2026-10-21
+late october 2025 | 2025-10-21 | 2025-11-01
+the middle of last month | 2026-10-11 | 2026-10-21
+late february 2026 | 2026-02-21 | 2026-03-01
 2 days before november 10 | 2026-11-08 | 2026-11-09
 2 days before november 10 at 3pm | 2026-11-08T15:00 | 2026-11-08T16:00
 two weeks after october 5, 2025 | 2025-10-19 | 2025-10-20
@@ -554,7 +561,6 @@ after today | has nothing after it: it has not ended yet | `since` counts it, to
 1/11/25 | has no year of four digits | write dates as in 2026-11-20
 today at 5pm | has not begun yet | memories are of the past: name a time that has begun
 last tuesday at 3pm at 4pm | is not a time that is understood | say it like
-monday 3pm two weeks ago | is not a time that is understood | say it like
 last week 3pm | is not a time that is understood | say it like
 yesterday from 9am | is not a time that is understood | say it like
 yesterday 10pm to noon | ends before it begins | the start must come before the end
@@ -596,7 +602,6 @@ end of day yesterday | is not a time that is understood | say it like
 - 7 days ago | is not a time that is understood | say it like
 ..7 days ago | is not a time that is understood | say it like
 as of november 1 | is not a time that is understood | say it like
-mid october | is not a time that is understood | say it like
 until after november 10 | is not a time that is understood | say it like
 not since friday | is not a time that is understood | say it like
 yesterday until noon | is not a time that is understood | say it like
@@ -609,6 +614,7 @@ days before yesterday | is not a time that is understood | say it like
 yesterday before | is not a time that is understood | say it like
 second half of last week | is not a time that is understood | say it like
 last 40 days of october | is not a time that is understood | say it like
+early 2025 | is not a time that is understood | say it like
 second week of monday | is not a time that is understood | say it like
 monday and wednesday | names times that are not one span | name one of them, or a longer time
 yesterday and tomorrow | is not a time that is understood | say it like
@@ -617,7 +623,6 @@ end of yesterday | is not a time that is understood | say it like
 beginning of next month | is not a time that is understood | say it like
 oct 5 2 to 9 | is not a time that is understood | say it like
 since the end of november | has nothing after it: it has not ended yet | name a time that has ended
-early october | is not a time that is understood | say it like
 mind | is not a time that is understood | say it like
 1/2 | may mean two days | write `2026-02-01` or `2026-01-02`
 lst tuesday | is not a time that is understood | say it like
@@ -636,11 +641,9 @@ last moth | is not a time that is understood | say it like
 36 hours ago at 3pm | is not a time that is understood | say it like
 1 month ago tuesday at 3pm | is not a time that is understood | say it like
 5000 years ago yesterday at 3pm | is not a time that is understood | say it like
-tuesday a week ago at 3pm | is not a time that is understood | say it like
 yesterday a week ago last at 3pm | is not a time that is understood | say it like
 a day ago tuesday 2024-10-05 at 3pm | is not a time that is understood | say it like
 a week ago yesterday at 3pm at 4pm | is not a time that is understood | say it like
-monday two weeks ago | is not a time that is understood | say it like
 800000 days before yesterday | is not a time that is understood | say it like
 1 day before 0001-01-01 | is not a time that is understood | say it like
 3 days from now | is not a time that is understood | say it like

@@ -28,7 +28,7 @@ from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.rendering import Screen, bad, dim, good, ident, titled
-from mimo.rendering.results import count, idents, render, row_labels
+from mimo.rendering.results import count, idents, render, row_labels, row_warnings
 from mimo.text import phrases
 from mimo.text.phrases import notices
 
@@ -571,8 +571,8 @@ def _(result: Evolved, screen: Screen) -> None:
     screen.line(good("✓ "), ident(result.id), "  ", title, *row_labels(result, brief=True))
     if result.outcome is None:
         screen.line("open again: no outcome yet", indent=2)
-    if result.warning:
-        screen.line(bad(with_handles(result.warning)), indent=2)
+    for warning in row_warnings(result):
+        screen.line(bad(with_handles(warning)), indent=2)
     if result.confidence != result.confidence_before:
         moved = f"confidence {result.confidence_before:g} → {result.confidence:g}"
         screen.line(dim(moved), indent=2)

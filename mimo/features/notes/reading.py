@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.common import (
+    NONE_PASSES,
     At,
     Competing,
     Facts,
@@ -35,7 +36,7 @@ from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen, replace
 from mimo.memory.ids import with_handles
-from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
+from mimo.memory.model import Filter, Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.rendering import (
     BELOW,
@@ -57,6 +58,7 @@ from mimo.rendering.results import (
     paged,
     render,
     row_labels,
+    row_warnings,
     tagged,
     trailing,
     type_mark,
@@ -306,7 +308,7 @@ def list_(
     them. With `--all-projects`, each other project is asked as its own policy permits. Its private
     memories are listed to people only, with `--private`.
     """
-    from mimo.operations import finding, lookup, past, refresh
+    from mimo.operations import finding, past
 
     notice = None
     if all_projects:
@@ -329,15 +331,7 @@ def list_(
     options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
     if all_projects:
         return _of_projects(mind, options, private=private, chunks=chunks)
-    page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
-    return MemoryRows(
-        memories=tuple(_rows(page, facts(mind, page.records))),
-        total=page.total,
-        offset=offset,
-        chunks=page.all_chunks or None,
-        unreadable=len(refresh.problems(mind)) or None,
-        notice=notices(notice, mind.notice, lookup.edges_notice(mind, conditions.types)),
-    )
+    return _of_project(mind, options, notice, chunks=chunks)
 
 
 def _check_present(at: str | None, *, everywhere: bool) -> None:
@@ -347,6 +341,23 @@ def _check_present(at: str | None, *, everywhere: bool) -> None:
             "`--all-projects` lists the present memories of projects",
             hint="leave out --at and --user",
         )
+
+
+def _of_project(mind: Mind, options: "Options", notice: str | None, *, chunks: bool) -> MemoryRows:
+    """Returns one page of the memories of the project, with a notice beside it."""
+    from mimo.operations import finding, lookup, refresh
+
+    page = finding.listing(mind, options) if chunks else finding.folded(mind, options)
+    of_edges = lookup.edges_notice(mind, options.filter.types)
+    reason = NONE_PASSES if not page.total and options.filter != Filter() else None
+    return MemoryRows(
+        memories=tuple(_rows(page, facts(mind, page.records))),
+        total=page.total,
+        offset=options.offset,
+        chunks=page.all_chunks or None,
+        unreadable=len(refresh.problems(mind)) or None,
+        notice=notices(notice, mind.notice, of_edges, reason),
+    )
 
 
 def _of_projects(mind: Mind, options: "Options", *, private: bool, chunks: bool) -> MemoryRows:
@@ -396,7 +407,7 @@ def _(result: MemoryDetails, screen: Screen) -> None:
         # A person may approve it as it is shown. Formatted Markdown hides comments, for example.
         result, write = exposed(result), screen.text
     screen.line(strong(result.title), *row_labels(result))
-    for warning in filter(None, (result.warning, result.stale)):
+    for warning in row_warnings(result, result.stale):
         screen.line(bad(with_handles(warning)), indent=2)
     _facts(result, screen)
     if result.extra:
@@ -454,7 +465,8 @@ def _(result: MemoryRows, screen: Screen) -> None:
         screen.note(f"{files} could not be read; `mind doctor` lists them")
     if not result.total:
         screen.line("no memories")
-        screen.note("`mind add TEXT` stores one; `mind list` without filters lists all")
+        if NONE_PASSES not in (result.notice or ""):
+            screen.note("`mind add TEXT` stores one")
         return
     for row in result.memories:
         _write(row, screen)
@@ -479,5 +491,5 @@ def _write(row: MemoryRow, screen: Screen) -> None:
     facts = f"{row.type}  {day(row.created_at)}  importance {row.importance:g}"
     screen.line(dim(facts), indent=BELOW)
     screen.line(path(row.file), indent=BELOW)
-    for warning in filter(None, (row.warning, row.stale)):
+    for warning in row_warnings(row, row.stale):
         screen.line(bad(with_handles(warning)), indent=BELOW)

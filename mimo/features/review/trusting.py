@@ -56,7 +56,10 @@ def describe(mind: Mind) -> str:
     memories = refresh.up_to_date(mind).kept(survey.approved, trusted)
     every, approved = len(others) + memories.digests, sum(map(trusted, others)) + memories.approved
     many = f"{approved:,} of {every:,} files are trusted"
-    parts = [many if every else "nothing to approve yet", *_followed(mind, state)]
+    parts = [
+        many if every else "nothing to approve yet",
+        *_followed(mind, state, is_incomplete=approved < every),
+    ]
     with suppress(MindError):
         if approved < every and git.boundary(mind.project.root):
             parts.append(
@@ -66,11 +69,16 @@ def describe(mind: Mind) -> str:
     return "; ".join(parts)
 
 
-def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
-    """Yields which later changes are trusted."""
+def _followed(mind: Mind, state: TrustState, *, is_incomplete: bool) -> Iterator[str]:
+    """Yields which later changes are trusted.
+
+    Commits from before mind first read the repository here are not: another user may have made
+    them with the same address.
+    """
     only = ", ".join(mind.config["trust.only"])
     if address := mind.trust.own_address:
-        yield f"your commits here as {address} are trusted"
+        mine = " (earlier ones after `mind trust --mine`)" if is_incomplete else ""
+        yield f"your new commits here as {address} are trusted{mine}"
     if not state.follow:
         return
     if state.stopped:

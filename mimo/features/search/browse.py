@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from mimo.commands.common import (
+    NONE_PASSES,
     Limit,
     OtherFromDate,
     OtherToDate,
@@ -30,6 +31,7 @@ from mimo.rendering.results import (
     lead,
     render,
     row_labels,
+    row_warnings,
     trailing,
     type_mark,
 )
@@ -188,7 +190,8 @@ def recent(
     )
     page = finding.folded(mind, finding.Options(filter=conditions, limit=limit))
     results = tuple(map(_whole, page.records, remembered(mind, page.records)))
-    return Recent(total=page.total, results=results, notice=mind.notice)
+    reason = NONE_PASSES if not results and conditions != Filter() else None
+    return Recent(total=page.total, results=results, notice=notices(mind.notice, reason))
 
 
 def _whole(record: Record, row: Remembered) -> Remembered:
@@ -217,7 +220,7 @@ def _(result: Evolution, screen: Screen) -> None:
         about = dim(f"  {day(row.created_at)}  ")
         screen.line(mark, " ", ident(row.id), about, strong(row.title), *row_labels(row))
         because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
-        for line in filter(None, (row.warning, because)):
+        for line in row_warnings(row, because):
             screen.line(dim(f"{bar}  "), with_handles(line))
         if number != last:
             screen.line(dim(bar))
@@ -247,7 +250,8 @@ def _(result: Recent, screen: Screen) -> None:
         screen.note(result.notice)
     if not result.results:
         screen.line("no memories")
-        screen.note("`mind add TEXT` stores one; `mind search recent` without filters lists all")
+        if NONE_PASSES not in (result.notice or ""):
+            screen.note("`mind add TEXT` stores one")
         return
     for row in result.results:
         start = lead(row.id, row.created_at, type_mark(row.type), screen)

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.common import (
+    NONE_PASSES,
     At,
     Competing,
     Limit,
@@ -44,6 +45,7 @@ from mimo.rendering.results import (
     first_lines,
     render,
     row_labels,
+    row_warnings,
     tagged,
 )
 from mimo.text.phrases import notices
@@ -58,7 +60,6 @@ MOST_CONTENT = 2_000
 _ONLY_HERE = "a query without a subject lists this project only"
 
 _EMPTY = "the memory is empty"
-_NONE_PASSES = "no memory passes the filters"
 
 _PASSAGE = 240
 """Characters of a result that are printed; `mind show` prints all."""
@@ -196,7 +197,7 @@ def search(
             matches, answer = finding.search_with_user(mind, query, options, alone=at is not None)
             notice = answer.notice
             if not answer.considered:
-                notice = notices(notice, _EMPTY if conditions == Filter() else _NONE_PASSES)
+                notice = notices(notice, _EMPTY if conditions == Filter() else NONE_PASSES)
         rows = list(_rows(matches, types))
     notice = notices(revision, notice, _edges_notice(mind, options.filter.types))
     return SearchResults(
@@ -368,7 +369,7 @@ def _(result: SearchResults, screen: Screen) -> None:
         screen.line(f"nothing found for “{result.query}”")
         if result.notice:
             screen.note(result.notice)
-        if not (result.notice or "").endswith((_EMPTY, _NONE_PASSES)):
+        if not (result.notice or "").endswith((_EMPTY, NONE_PASSES)):
             screen.note("try other words or fewer filters; `mind list` lists all memories")
         return
     several = len({row.project for row in result.results if not row.scope}) > 1
@@ -411,7 +412,7 @@ def _write(row: SearchResult, screen: Screen, query: str, *, project: bool, inde
         screen.line(path(f"{row.source_file}:{row.source_line}"), indent=indent + below)
         if row.source:
             screen.line(dim("from "), path(row.source), indent=indent + below)
-    for warning in filter(None, (row.warning, row.stale if screen.setting.details else None)):
+    for warning in row_warnings(row, row.stale if screen.setting.details else None):
         screen.line(bad(with_handles(warning)), indent=indent + below)
     text = row.passage or row.content
     if row.warning:  # It states the outcome already.

@@ -209,3 +209,29 @@ def test_a_refused_text_is_kept_in_a_file(
     (draft,) = tmp_path.glob("mind-*/draft.md")
     assert f"your text is in {draft}" in output
     assert draft.read_text(encoding="utf-8").startswith("Use JWT")
+
+
+def test_a_failure_without_a_reason_is_printed_once(say: Say, mind: Mind) -> None:
+    say("save", "decision", "auth", "Use JWT", "--because", "Stateless")
+    (file,) = (mind.folder / "decisions").iterdir()
+    text = file.read_text("utf-8").replace("topic: auth\n", "topic: auth\noutcome: FAILED\n")
+    file.write_text(text, encoding="utf-8")
+
+    for words in (("search", "JWT"), ("search", "by-topic", "auth"), ("show", "auth")):
+        assert say(*words).count("FAILED") == 1
+
+
+@pytest.mark.parametrize(("option", "meant"), [("--since", "--from"), ("--until", "--to")])
+def test_options_of_git_that_limit_the_time_suggest_ours(say: Say, option: str, meant: str) -> None:
+    assert f"did you mean `{meant}`?" in say("list", option, "monday", status=2)
+
+
+@pytest.mark.parametrize("words", [("list",), ("search", "recent")])
+def test_an_empty_list_suggests_to_add_only_without_filters(
+    say: Say, words: tuple[str, ...]
+) -> None:
+    assert "`mind add TEXT` stores one" in say(*words)
+
+    filtered = say(*words, "--when", "2020")
+    assert "no memory passes the filters" in filtered
+    assert "mind add" not in filtered

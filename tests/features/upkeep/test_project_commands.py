@@ -189,6 +189,24 @@ class TestStatus:
 
         assert "2 memories read where they are\n" in capsys.readouterr().out
 
+    def test_status_states_how_commits_from_before_the_first_reading_are_approved(
+        self, mind, project
+    ):
+        git(project, "init", "-q")
+        git(project, "config", "user.email", "me@x.org")
+        (mind.folder / "facts").mkdir()
+        (mind.folder / "facts" / "old.md").write_text("tea is hot\n", encoding="utf-8")
+        git(project, "add", ".")
+        git(project, "commit", "-qm", "before")
+        mind.trust.forget()
+        add(mind, "coffee is hot, too")
+
+        trust = to_json(status(mind.reopened()))["current_project"]["trust"]
+
+        assert "1 of 2 files are trusted" in trust
+        assert "your new commits here as me@x.org are trusted" in trust
+        assert "`mind trust --mine`" in trust
+
     @pytest.mark.req("003-26", "003-27", "003-32", "003-42")
     def test_status_works_without_project_and_daemon(self, nowhere):
         answer = to_json(status(nowhere))

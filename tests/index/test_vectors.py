@@ -113,6 +113,7 @@ def test_texts_without_a_vector_are_known(opened: Opened) -> None:
     [
         "UPDATE static SET vector = zeroblob(7) WHERE key = 5",
         "UPDATE static SET vector = 7 WHERE key = 5",
+        "UPDATE kinds SET file = '../precious'",
         "UPDATE kinds SET held = 'many', newest = 'none'",
     ],
 )

@@ -179,8 +179,7 @@ def test_a_database_that_is_being_set_up_is_waited_for_once_in_a_command(
             holder.kill()
             holder.wait()
             # A long command, such as the daemon, may try again once its time is given back.
-            monkeypatch.setattr("mimo.disk.WAIT_SECONDS", 0.0)
-            monkeypatch.setattr("mimo.sqlite.WAIT_SECONDS", 0.0)
+            monkeypatch.setattr(disk.current(), "most", 0.0)
             sqlite.connect(path).close()
             monkeypatch.undo()
             disk.current().count(1.0)  # Once it is free, other waits do not count for it.

@@ -25,13 +25,12 @@ def main() -> int:
             return 0
     gc.set_threshold(GARBAGE)
     try:
+        _load_pathlib()
         if sys.argv[1:2] == ["hook"] and _is_client():
-            _load_pathlib()
             from mimo.features.hooks.command import main as hook
 
             return hook(sys.argv[2:])
         if sys.argv[1:2] == ["merge-driver"]:
-            _load_pathlib()
             from mimo.features.history.merge_driver import main as merge
 
             return merge(sys.argv[2:])
@@ -43,7 +42,6 @@ def main() -> int:
 
         if (status := answer(sys.argv[1:])) is not None:
             return status
-        _load_pathlib()
         from mimo.cli.main import main as run
 
         return run()
